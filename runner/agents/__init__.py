@@ -1,0 +1,62 @@
+"""Who solves the task. One file per alternative; AGENTS finds it by name."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from runner.errors import SetupError
+from runner.models import Model
+from runner.sandboxes import Sandbox
+from runner.types import Failure, Step, Task, Trajectory, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    max_turns: int = 40
+    max_output_tokens: int = 8_000
+    timeout_seconds: float | None = None  # None: the task's own
+
+
+@dataclass(frozen=True, slots=True)
+class AgentJob:
+    task: Task
+    instruction: str  # the task's instruction with whatever the condition adds (past trajectories, skill notice)
+    skills: tuple[str, ...]  # slugs mounted at ../skills; empty when the condition has no library
+    seed: int
+    limits: Limits = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRun:
+    trajectories: tuple[Trajectory, ...]
+    usage: Usage
+    turns: int | None
+    failure: Failure | None = None  # the agent's own: time, turns, output that cannot be read
+
+
+class Agent(Protocol):
+    name: str
+    version: str
+
+    def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
+        """Runs to the end of the agent's own limits. Raises InfrastructureError when the machine or provider fails."""
+        ...
+
+
+AGENTS: dict[str, str] = {
+    "oracle": "runner.agents.oracle:Oracle",
+    "nop": "runner.agents.nop:Nop",
+    "shell": "runner.agents.shell:Shell",
+}
+
+
+def make_agent(name: str) -> Agent:
+    """The agent of that name. SetupError names the known ones."""
+    if name not in AGENTS:
+        raise SetupError(f"unknown agent {name!r}; known: {', '.join(sorted(AGENTS))}")
+    module, _, attribute = AGENTS[name].partition(":")
+    agent: Agent = getattr(importlib.import_module(module), attribute)()
+    return agent

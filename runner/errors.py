@@ -1,0 +1,59 @@
+"""Failures of the machine. Failures of the measured thing (a wrong answer, a time limit) are data, not exceptions.
+
+RunnerError
+├── SetupError            the experiment as described cannot run; the operator must change it
+│   └── SuiteError        a task folder is not what its format asks for (file, place, expectation)
+├── InfrastructureError   the machine failed; the attempt is not scored and is tried again with backoff
+│   ├── SandboxError      the sandbox died, could not start, or ran out of disk
+│   ├── VerifierError     the verifier crashed or left no verdict
+│   └── ModelUnavailable  rate limit, 5xx, connection; retry_after_seconds where the provider said so
+├── ModelRefused          the provider rejects the request for good (auth, unknown model, too long)
+├── FrozenLibrary         a write to a sealed library
+└── LeaseLost             somebody else owns the episode now; stop at once, record nothing
+"""
+
+from __future__ import annotations
+
+
+class RunnerError(Exception):
+    """Base of everything the runner raises on purpose."""
+
+
+class SetupError(RunnerError):
+    pass
+
+
+class SuiteError(SetupError):
+    def __init__(self, path: str, place: str, expected: str, message: str) -> None:
+        super().__init__(f"{path}: {place}: {message} (expected {expected})")
+        self.path, self.place, self.expected, self.message = path, place, expected, message
+
+
+class InfrastructureError(RunnerError):
+    pass
+
+
+class SandboxError(InfrastructureError):
+    pass
+
+
+class VerifierError(InfrastructureError):
+    pass
+
+
+class ModelUnavailable(InfrastructureError):
+    def __init__(self, message: str, retry_after_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class ModelRefused(RunnerError):
+    pass
+
+
+class FrozenLibrary(RunnerError):
+    pass
+
+
+class LeaseLost(RunnerError):
+    pass

@@ -1,0 +1,31 @@
+"""Who answers. One file per alternative; MODELS finds it by the part of the name before the first slash."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Protocol
+
+from runner.errors import SetupError
+from runner.types import ModelReply, ModelRequest
+
+
+class Model(Protocol):
+    name: str
+    scripted: bool  # its numbers mean nothing about language models; every page says so
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        """One completion. ModelUnavailable: worth another try. ModelRefused: never will be."""
+        ...
+
+
+MODELS: dict[str, str] = {"scripted": "runner.models.scripted:Scripted"}
+
+
+def make_model(name: str) -> Model:
+    """A model by its full name, e.g. "scripted/careful". SetupError names the known providers."""
+    provider = name.partition("/")[0]
+    if provider not in MODELS:
+        raise SetupError(f"unknown model provider {provider!r} in {name!r}; known: {', '.join(sorted(MODELS))}")
+    module, _, attribute = MODELS[provider].partition(":")
+    model: Model = getattr(importlib.import_module(module), attribute)(name)
+    return model

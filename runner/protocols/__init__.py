@@ -1,0 +1,1 @@
+"""What comes next, given what happened. One file per protocol."""

@@ -1,0 +1,154 @@
+"""How the runner speaks outward, and what it reads back.
+
+An episode's history is the only state there is: `engine.next_step(plan, history)` rebuilds everything from it.
+Each entry is written in the same transaction as the rows it stands for. Work (agent, author, verifier) runs
+between two short calls, so a crash leaves either a started attempt that never finished, or a committed entry.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from runner.types import (
+    AttemptResult,
+    AuthorMode,
+    Compaction,
+    CompactionKind,
+    Decision,
+    DecisionStatus,
+    Files,
+    ModelReply,
+    ModelRequest,
+    Role,
+    Slot,
+    Step,
+    Verdict,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Seeded:
+    """The family's curated skill entered the library (its canonical task was reached)."""
+
+    family: str
+    snapshot: str  # the library after it
+
+
+@dataclass(frozen=True, slots=True)
+class TrialDone:
+    """A trial has its counting attempt."""
+
+    slot: Slot
+    family: str
+    role: Role | None
+    success: bool | None
+    snapshot: str  # the library the agent was given
+    retrieved: tuple[Slot, ...] = ()  # raw-trajectory: the trials whose rough compactions it was shown
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    number: int
+    round: int
+    family: str
+    mode: AuthorMode
+    after_trial: Slot | None
+    answer: int
+    status: DecisionStatus
+    snapshot: str  # the library after it
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    snapshot: str
+    library_digest: str
+    setup_digest: str
+    seal: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A write to the library that was not taken: after the freeze, or by the agent into its private copy."""
+
+    slot: Slot | None
+    paths: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """An operator's decision to leave a blocked trial out; in acquisition it taints the episode."""
+
+    slot: Slot
+    reason: str
+
+
+Event = Seeded | TrialDone | Decided | Frozen | Refused | Skipped
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One place on an episode's spine. Sequences run from 1 without holes."""
+
+    sequence: int
+    event: Event
+
+
+History = tuple[Entry, ...]
+
+
+class Recorder(Protocol):
+    """One episode's record. Implementations: a list (tests), JSON lines (command line), rows (benchapp).
+
+    Every writing method raises LeaseLost, and leaves nothing behind, when the episode belongs to somebody else.
+    """
+
+    # reading
+    def history(self) -> History: ...
+    def library(self, snapshot: str) -> Files: ...
+    def compaction(self, slot: Slot, kind: CompactionKind) -> Compaction:
+        """Of the trial's counting attempt."""
+        ...
+
+    def verdict(self, slot: Slot) -> Verdict | None: ...
+
+    def reply(self, key: str) -> ModelReply | None:
+        """A reply committed under this key, so that an answer is never asked for twice."""
+        ...
+
+    # one trial
+    def start_attempt(self, slot: Slot, *, snapshot: str, retrieved: tuple[Slot, ...]) -> str:
+        """Opens an attempt and returns its id."""
+        ...
+
+    def sandbox_opened(self, attempt: str, handle: dict[str, object]) -> None:
+        """Where the attempt's processes live, so that whoever takes over can end them."""
+        ...
+
+    def live_step(self, attempt: str, step: Step) -> None:
+        """A step as it happens; for watching, not part of the record."""
+        ...
+
+    def finish_attempt(self, attempt: str, result: AttemptResult) -> None:
+        """Attempt, trajectories, verdict, compactions, TrialDone and any Refused: one transaction."""
+        ...
+
+    def abandon_attempt(self, attempt: str, error: BaseException) -> None:
+        """The machine failed: the attempt is kept and billed, never scored, and takes no sequence number."""
+        ...
+
+    # the library
+    def seed(self, family: str, files: Files) -> None:
+        """Seeded. `files` is the whole library after it."""
+        ...
+
+    def start_call(self, key: str, *, purpose: str, model: str, request: ModelRequest) -> None: ...
+    def finish_call(self, key: str, reply: ModelReply | None, error: BaseException | None = None) -> None: ...
+
+    def decide(self, decision: Decision, files: Files | None) -> None:
+        """Decided. `files` is the whole library after an applied decision, None otherwise."""
+        ...
+
+    def freeze(self, frozen: Frozen) -> None: ...
+    def refuse(self, refused: Refused) -> None: ...

@@ -1,0 +1,1 @@
+"""Trajectories: readers into ATIF, compaction, and the detection of skill use."""

@@ -1,0 +1,448 @@
+"""The values that pass between the runner's modules. Frozen, typed, without behaviour beyond what they are.
+
+Words are those of the design: a *trial* is a planned slot, an *attempt* one execution of it, a *decision* one
+answer of the skill author, a *snapshot* one state of an episode's library. Texts are str, times are aware UTC
+datetimes, durations are seconds, costs are US dollars, and None always means "not known", never zero.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+
+class Phase(StrEnum):
+    ACQUISITION = "acquisition"
+    DEPLOYMENT = "deployment"
+    REPLAY = "replay"
+    EVALUATION = "evaluation"
+
+
+class Role(StrEnum):
+    """SkillEvolBench's six roles (paper section 3.2); T1 to T6 of a family, in this order."""
+
+    CANONICAL = "canonical"
+    ENRICHED = "enriched"
+    VARIANT = "variant"
+    CONTEXT_SHIFT = "context-shift"
+    ADVERSARIAL = "adversarial"
+    COMPOSITION = "composition"
+
+
+ACQUISITION_ROLES = (Role.CANONICAL, Role.ENRICHED, Role.VARIANT)
+DEPLOYMENT_ROLES = (Role.CONTEXT_SHIFT, Role.ADVERSARIAL, Role.COMPOSITION)
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One file of a library or fixture. Of the mode only the executable bit counts: 0o644 or 0o755."""
+
+    content: bytes
+    mode: int = 0o644
+
+
+# A tree of files: POSIX path relative to the tree's root -> file. A library's first path part is the skill's slug.
+Files = Mapping[str, File]
+
+
+# --- suites -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One task revision as read from a suite. `folder` holds instruction, fixture, tests and solution on disk."""
+
+    key: str  # unique in the suite, e.g. "E1-LS1-T1"
+    title: str
+    environment: str  # key of the environment
+    family: str  # key of the family
+    role: Role | None
+    ordinal: int  # place inside the family, from 1
+    instruction: str
+    digest: str  # over every file of the task
+    folder: Path
+    agent_timeout_seconds: float = 120.0
+    verifier_timeout_seconds: float = 60.0
+    requires: tuple[str, ...] = ()  # families a composition task draws on, its own included
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    key: str  # e.g. "E1-LS1"
+    slug: str  # the slug its first skill takes
+    name: str
+    description: str  # the only thing a zero-shot author is told
+    environment: str
+    tasks: tuple[Task, ...]
+    curated: Files = field(default_factory=dict)  # "<slug>/SKILL.md", ...; empty where none is provided
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    key: str
+    name: str
+    families: tuple[Family, ...]
+
+    def family(self, key: str) -> Family:
+        return next(family for family in self.families if family.key == key)
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    key: str
+    name: str
+    version: str
+    digest: str
+    environments: tuple[Environment, ...]
+    trusted: bool = False  # may its tasks run in the local sandbox?
+
+
+# --- slots and seeds --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Slot:
+    """The identity of a trial inside its episode."""
+
+    phase: Phase
+    task: str
+    sample: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.phase}/{self.task}/{self.sample}"
+
+    def seed(self, run_seed: int, purpose: str = "agent") -> int:
+        """A 63-bit seed that depends on nothing but the run's seed and the slot, so a redone attempt sees the same dice."""
+        digest = hashlib.sha256(f"{run_seed}:{self}:{purpose}".encode()).digest()
+        return int.from_bytes(digest[:8], "big") >> 1
+
+
+# --- usage ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens and cost. input_tokens includes cached_tokens."""
+
+    input_tokens: int | None = None
+    cached_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            _sum(self.input_tokens, other.input_tokens),
+            _sum(self.cached_tokens, other.cached_tokens),
+            _sum(self.output_tokens, other.output_tokens),
+            _sum(self.cost_usd, other.cost_usd),
+        )
+
+
+def _sum(first: Any, second: Any) -> Any:
+    """Missing plus a number is the number: an unknown part is left out, and nothing at all stays unknown."""
+    return second if first is None else first if second is None else first + second
+
+
+# --- trajectories -----------------------------------------------------------------------------------------------
+
+
+class Source(StrEnum):
+    SYSTEM = "system"
+    USER = "user"
+    AGENT = "agent"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    id: str
+    name: str
+    arguments: Mapping[str, Any]
+    extra: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One result. source_call_id names a tool call of the same step, or is None where the source never told."""
+
+    content: str
+    source_call_id: str | None = None
+    is_error: bool = False
+    extra: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step in the sense of ATIF (Harbor's trajectory format, 1.0 to 1.8). Numbers run from 1 without holes."""
+
+    number: int
+    source: Source
+    message: str = ""
+    reasoning: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    observations: tuple[Observation, ...] = ()
+    timestamp: str | None = None  # verbatim; a naive one stays naive
+    model: str | None = None
+    usage: Usage | None = None  # of the model call that made this step, counted once per call
+    is_copied_context: bool = False
+    extra: Mapping[str, Any] | None = None
+
+
+class TrajectoryKind(StrEnum):
+    MAIN = "main"
+    SUBAGENT = "subagent"
+    CONTINUATION = "continuation"
+    STAGE = "stage"
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectoryHead:
+    """What is known of a trajectory besides its steps."""
+
+    kind: TrajectoryKind = TrajectoryKind.MAIN
+    name: str = "main"  # unique within the attempt
+    parent: str | None = None  # name of the trajectory that started this one
+    source_format: str = "ATIF-v1.8"  # "claude-stream-json", "codex-jsonl", "plain-text", ...
+    agent_name: str | None = None
+    agent_version: str | None = None
+    model: str | None = None
+    session_id: str | None = None
+    skills_listed: tuple[str, ...] = ()  # skills the harness announced to the agent
+    extra: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    head: TrajectoryHead
+    steps: tuple[Step, ...]
+    usage: Usage = Usage()
+
+
+class CompactionKind(StrEnum):
+    RICH = "rich"
+    ROUGH = "rough"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A kept piece of one field of one step: field is "message", "reasoning", "tool_calls/0", "observations/0", ...
+
+    start and end are character offsets into the field's text as `runner.trajectories.fields` renders it.
+    reason: why it was kept ("head", "tail", "signal").
+    """
+
+    step: int
+    field: str
+    start: int
+    end: int
+    length: int  # of the whole field, so that a cut is visible without the trajectory
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """A bounded rendering of one trajectory (paper appendix C.2, table 8). tokens = ceil(characters / 4)."""
+
+    kind: CompactionKind
+    version: str
+    text: str
+    tokens: int
+    spans: tuple[Span, ...]
+    steps_total: int
+    steps_kept: int
+
+
+class UseKind(StrEnum):
+    MOUNTED = "mounted"
+    READ = "read"
+    INVOKED = "invoked"  # through a harness' own skill tool
+    EXECUTED = "executed"  # a script of the skill was run
+
+
+@dataclass(frozen=True, slots=True)
+class SkillUse:
+    skill: str  # slug
+    kind: UseKind
+    step: int | None = None  # None for mounted
+    path: str | None = None  # file of the skill, where one was named
+    trajectory: str = "main"
+
+
+# --- verdicts ---------------------------------------------------------------------------------------------------
+
+
+class CheckGroup(StrEnum):
+    PUBLIC = "public"
+    HIDDEN = "hidden"
+    PROCESS = "process"
+    TEST = "test"  # a verifier that does not tell
+
+
+class CheckStatus(StrEnum):
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    group: CheckGroup
+    name: str
+    status: CheckStatus
+    message: str = ""
+    duration_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """One rubric dimension: score out of max_score, with its weight in the whole."""
+
+    name: str
+    score: float
+    max_score: float = 1.0
+    weight: float = 1.0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a verifier said. success None: it did not say. outcome, process and overall lie in 0..1."""
+
+    source: str  # "suite", "harbor", "judge:..."
+    success: bool | None
+    reward: float | None = None
+    outcome: float | None = None
+    process: float | None = None
+    overall: float | None = None
+    checks: tuple[Check, ...] = ()
+    dimensions: tuple[Dimension, ...] = ()
+    rewards: Mapping[str, float] = field(default_factory=dict)
+    output: str = ""
+    verifier_digest: str = ""
+    duration_seconds: float | None = None
+
+
+# --- attempts ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Something that ended an agent early and is part of the measurement, such as its time limit."""
+
+    type: str
+    message: str
+    traceback: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptResult:
+    """Everything one finished attempt leaves behind. Recorded in one transaction with its spine entry."""
+
+    trajectories: tuple[Trajectory, ...]
+    verdict: Verdict | None
+    compactions: tuple[Compaction, ...]
+    skill_uses: tuple[SkillUse, ...]
+    usage: Usage
+    turns: int | None
+    started_at: datetime
+    finished_at: datetime
+    agent_seconds: float | None = None
+    verifier_seconds: float | None = None
+    failure: Failure | None = None
+    library_writes: tuple[str, ...] = ()  # library paths the agent changed in its private copy; never kept
+
+
+# --- authoring --------------------------------------------------------------------------------------------------
+
+
+class AuthorMode(StrEnum):
+    ZERO_SHOT = "zero-shot"
+    INDUCE = "induce"
+    REVISE = "revise"
+
+
+class DecisionStatus(StrEnum):
+    APPLIED = "applied"
+    NO_OP = "no-op"
+    REJECTED = "rejected"
+    FAILED = "failed"  # no answer could be had or read: the call failed, or the reply is no patch at all
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """An author's answer after parsing, before it is held against the contract."""
+
+    summary: str
+    operation_type: str  # revise | narrow | replace | create
+    upsert_files: Mapping[str, str]
+    delete_paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A rule of the contract that a patch breaks (severity "error": rejected) or bends ("warning": kept)."""
+
+    rule: str  # stable id, e.g. "path-confinement"
+    path: str
+    message: str  # names what was found and what was expected
+    severity: str = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One trial the author was shown, with the compaction it saw."""
+
+    slot: Slot
+    compaction: CompactionKind = CompactionKind.RICH
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One answer of the author, numbered in order whatever its outcome. `after` is the library it leaves behind."""
+
+    number: int
+    round: int  # rounds completed once this decision stands; grows only when the library changed
+    family: str
+    mode: AuthorMode
+    after_trial: Slot | None
+    answer: int  # 1 for the first answer to this occasion, 2 for the first retry, ...
+    status: DecisionStatus
+    operation_type: str
+    summary: str
+    patch: Patch | None
+    findings: tuple[Finding, ...]
+    evidence: tuple[Evidence, ...]
+    call: str | None  # key of the model call that gave the answer
+    before: str  # snapshot digests
+    after: str
+    error: str = ""
+
+
+# --- models -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One completion request in the shape of the OpenAI chat format, as litellm takes it."""
+
+    messages: tuple[Mapping[str, Any], ...]
+    tools: tuple[Mapping[str, Any], ...] = ()
+    temperature: float | None = None
+    max_tokens: int | None = None
+    seed: int | None = None
+    json_object: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage = Usage()
+    finish_reason: str = "stop"
+    model: str = ""
+    reasoning: str | None = None

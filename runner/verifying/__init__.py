@@ -1,0 +1,1 @@
+"""Running a verifier and reading what it leaves behind."""
