@@ -1,1 +1,5 @@
-"""Running a verifier and reading what it leaves behind."""
+"""Running a task's own verifier and reading what it leaves."""
+
+from runner.verifying.verifier import run_verifier
+
+__all__ = ["run_verifier"]

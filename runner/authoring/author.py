@@ -1,0 +1,47 @@
+"""The two pure halves of a call to the skill author: what is asked, and what becomes of the answer.
+
+Recording, retries and the call itself are the engine's: a reply is committed before it is judged.
+"""
+
+from __future__ import annotations
+
+from runner.authoring.contract import apply_patch, check_patch, operation_of
+from runner.authoring.occasion import Judgement, Occasion
+from runner.authoring.prompts import messages_for
+from runner.authoring.reply import UnreadableReply, read_patch
+from runner.digests import library_digest
+from runner.types import DecisionStatus, Finding, ModelReply, ModelRequest, Patch
+
+__all__ = ["Judgement", "Occasion", "judge_reply", "request_for"]
+
+
+def request_for(
+    occasion: Occasion, *, seed: int | None, temperature: float | None = 0.2, max_tokens: int = 16_384
+) -> ModelRequest:
+    """The completion request of this occasion. Equal occasions give equal requests."""
+    return ModelRequest(
+        messages=messages_for(occasion), temperature=temperature, max_tokens=max_tokens, seed=seed, json_object=True
+    )
+
+
+def judge_reply(occasion: Occasion, reply: ModelReply) -> Judgement:
+    """Reads the reply, holds it against the contract and applies it to a copy. Never raises for what a model wrote."""
+    try:
+        patch = read_patch(reply, occasion.mode)
+    except UnreadableReply as error:
+        return Judgement(DecisionStatus.FAILED, "", "", None, (), None, str(error))
+    findings = check_patch(patch, occasion)
+    if any(finding.severity == "error" for finding in findings):
+        return _judgement(DecisionStatus.REJECTED, patch, findings, occasion)
+    files = apply_patch(occasion.library, patch)
+    if library_digest(files) == library_digest(occasion.library):
+        return _judgement(DecisionStatus.NO_OP, patch, findings, occasion)
+    return Judgement(
+        DecisionStatus.APPLIED, operation_of(patch, occasion), patch.summary, patch, findings, files
+    )
+
+
+def _judgement(
+    status: DecisionStatus, patch: Patch, findings: tuple[Finding, ...], occasion: Occasion
+) -> Judgement:
+    return Judgement(status, operation_of(patch, occasion), patch.summary, patch, findings, None)

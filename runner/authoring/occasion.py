@@ -1,0 +1,60 @@
+"""What an author is asked about, and what became of the answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from runner.types import (
+    AuthorMode,
+    Compaction,
+    DecisionStatus,
+    Evidence,
+    Family,
+    Files,
+    Finding,
+    Patch,
+    Slot,
+    Verdict,
+)
+
+FeedbackLevel = Literal["none", "binary", "rich", "process"]
+Profile = Literal["paper", "as-released", "strict"]
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """One moment at which the author may write.
+
+    `library` is the whole library; `family_slugs` names the skills in it that belong to `family`. `evidence` is in
+    chronological order, the latest trial last; it is empty at zero-shot. `reserved_slugs` are slugs that other
+    families' first skills will take, whether or not they are in the library yet.
+    """
+
+    mode: AuthorMode
+    family: Family
+    tier3_required: bool  # holds for revisions only
+    after_trial: Slot | None
+    feedback: FeedbackLevel
+    profile: Profile
+    library: Files
+    family_slugs: tuple[str, ...]
+    evidence: tuple[tuple[Evidence, Compaction, Verdict | None], ...]
+    reserved_slugs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What became of a reply. `files` is the whole library after an applied patch and None otherwise.
+
+    failed: the reply holds no patch (`error` says where and why). rejected: `findings` names the broken rules.
+    no-op: the library's files would be what they are.
+    """
+
+    status: DecisionStatus
+    operation_type: str
+    summary: str
+    patch: Patch | None
+    findings: tuple[Finding, ...]
+    files: Files | None
+    error: str = ""
