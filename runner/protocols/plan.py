@@ -1,0 +1,56 @@
+"""Everything one episode needs to know beforehand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runner.agents import Limits
+from runner.errors import SetupError
+from runner.protocols.conditions import Condition, Start
+from runner.types import Environment, Family, Task
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodePlan:
+    """A plan never changes while its episode runs: the history is read against it.
+
+    `setup_digest` is taken at launch (`runner.setup`). `answers` is how often the author may answer one occasion,
+    1 plus the retries. `samples` repeats deployment and replay trials; acquisition runs once, because its
+    trials feed the author. SetupError when the parts contradict each other.
+    """
+
+    episode: str
+    environment: Environment
+    condition: Condition
+    run_seed: int
+    setup_digest: str
+    agent: str
+    agent_model: str | None = None
+    author_model: str | None = None
+    sandbox: str = "local"
+    protocol: str = "skillevolbench"
+    feedback: str = "process"  # none | binary | rich | process
+    profile: str = "paper"  # how the author's contract is enforced
+    answers: int = 1
+    samples: int = 1
+    placebo_replay: bool = False
+    limits: Limits = Limits()
+
+    def __post_init__(self) -> None:
+        if self.answers < 1 or self.samples < 1:
+            raise SetupError(f"answers and samples must be at least 1, not {self.answers} and {self.samples}")
+        if self.condition.start is Start.CURATED:
+            without = [family.key for family in self.environment.families if not family.curated]
+            if without:
+                raise SetupError(
+                    f"{self.condition.name} needs a curated skill in every family; none in {', '.join(without)}"
+                )
+
+    def family(self, key: str) -> Family:
+        return self.environment.family(key)
+
+    def task(self, key: str) -> Task:
+        return next(task for family in self.environment.families for task in family.tasks if task.key == key)
+
+    def family_of(self, task: str) -> Family:
+        return self.family(self.task(task).family)

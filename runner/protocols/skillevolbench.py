@@ -1,0 +1,126 @@
+"""SkillEvolBench: what comes next in one environment, given what happened.
+
+Source: paper section 4 and appendix C. One environment is one episode with one library: acquisition family by
+family (canonical, enriched, variant) with the author working between trials, freeze, deployment family by family
+(context-shift, adversarial, composition), replay of acquisition. `docs/protocols.md` names every choice the paper leaves open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runner.digests import EMPTY_LIBRARY
+from runner.history import State, fold
+from runner.protocols.conditions import Replay, Start
+from runner.protocols.plan import EpisodePlan
+from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedSkill
+from runner.recorder import History
+from runner.types import (
+    ACQUISITION_ROLES,
+    DEPLOYMENT_ROLES,
+    AuthorMode,
+    DecisionStatus,
+    Family,
+    Phase,
+    Role,
+    Slot,
+    Task,
+)
+
+SETTLED = (DecisionStatus.APPLIED, DecisionStatus.NO_OP)  # these end an occasion; the others may be asked again
+
+
+def next_step(plan: EpisodePlan, history: History) -> NextStep | None:
+    """The one step to take now, or None when the episode is complete. Pure."""
+    return next(_open_steps(plan, fold(history)), None)
+
+
+def slots(plan: EpisodePlan) -> tuple[Slot, ...]:
+    """Every trial of the plan, in order. What the author does never changes which trials there are."""
+    return tuple(step.slot for step in _open_steps(plan, State()) if isinstance(step, RunTrial))
+
+
+def _open_steps(plan: EpisodePlan, state: State) -> Iterator[NextStep]:
+    """The steps still open, in order. Only the first is certain: later ones depend on how it ends."""
+    for family in plan.environment.families:
+        yield from _acquisition(plan, state, family)
+    if state.frozen is None:
+        yield Freeze()
+    for family in plan.environment.families:
+        yield from _frozen_trials(plan, state, family, Phase.DEPLOYMENT, DEPLOYMENT_ROLES)
+    if plan.condition.replay is Replay.YES or plan.placebo_replay:
+        for family in plan.environment.families:
+            yield from _frozen_trials(plan, state, family, Phase.REPLAY, ACQUISITION_ROLES)
+
+
+def _acquisition(plan: EpisodePlan, state: State, family: Family) -> Iterator[NextStep]:
+    yield from _start(plan, state, family)
+    for role, task in _tasks(family, ACQUISITION_ROLES):
+        slot = Slot(Phase.ACQUISITION, task.key)
+        if not state.closed(slot):
+            yield _trial(plan, state, family, role, slot)
+        yield from _authoring(plan, state, family, role, slot)
+
+
+def _start(plan: EpisodePlan, state: State, family: Family) -> Iterator[NextStep]:
+    """The family's starting skill, introduced when its canonical task is reached (section 4.3)."""
+    if plan.condition.start is Start.CURATED and family.key not in state.equipped:
+        yield SeedSkill(family.key)
+    if plan.condition.start is Start.ZERO_SHOT:
+        yield from _asks(plan, state, Ask(AuthorMode.ZERO_SHOT, family.key, None, answer=1))
+
+
+def _authoring(plan: EpisodePlan, state: State, family: Family, role: Role, slot: Slot) -> Iterator[Ask]:
+    """Authoring after an eligible trial: one that has a verdict which the condition's trigger answers to."""
+    done = state.trials.get(slot)
+    if done is None or done.success is None or not plan.condition.trigger(role).fires(done.success):
+        return
+    mode = plan.condition.mode(role)
+    if mode is AuthorMode.REVISE and family.key not in state.equipped:
+        return  # the induction left no skill: there is nothing to revise
+    tier3 = plan.condition.tier3_required and mode is AuthorMode.REVISE
+    yield from _asks(plan, state, Ask(mode, family.key, slot, 1, tier3, _evidence(state, family, role)))
+
+
+def _asks(plan: EpisodePlan, state: State, first: Ask) -> Iterator[Ask]:
+    """The next answer to an occasion, while it is unsettled and answers are left."""
+    given = state.answers.get((first.family, first.after_trial), ())
+    if len(given) < plan.answers and not any(decided.status in SETTLED for decided in given):
+        yield Ask(first.mode, first.family, first.after_trial, len(given) + 1, first.tier3_required, first.evidence)
+
+
+def _evidence(state: State, family: Family, until: Role) -> tuple[Slot, ...]:
+    """Equation 3: the family's acquisition trials up to this role, each a trace paired with a verdict."""
+    upto = ACQUISITION_ROLES[: ACQUISITION_ROLES.index(until) + 1]
+    past = (Slot(Phase.ACQUISITION, task.key) for _, task in _tasks(family, upto))
+    return tuple(slot for slot in past if slot in state.trials and state.trials[slot].success is not None)
+
+
+def _frozen_trials(
+    plan: EpisodePlan, state: State, family: Family, phase: Phase, roles: tuple[Role, ...]
+) -> Iterator[RunTrial]:
+    for role, task in _tasks(family, roles):
+        for sample in range(plan.samples):
+            slot = Slot(phase, task.key, sample)
+            if not state.closed(slot):
+                yield _trial(plan, state, family, role, slot)
+
+
+def _trial(plan: EpisodePlan, state: State, family: Family, role: Role, slot: Slot) -> RunTrial:
+    snapshot = state.snapshot if plan.condition.has_library else EMPTY_LIBRARY
+    return RunTrial(slot, family.key, role, snapshot, _retrieved(plan, state, family, role))
+
+
+def _retrieved(plan: EpisodePlan, state: State, family: Family, role: Role) -> tuple[Slot, ...]:
+    """Appendix C.2: same family, acquisition only, chronological. A replayed task sees what its first run saw."""
+    before = ACQUISITION_ROLES[: ACQUISITION_ROLES.index(role)] if role in ACQUISITION_ROLES else ACQUISITION_ROLES
+    past = (Slot(Phase.ACQUISITION, task.key) for _, task in _tasks(family, before))
+    return tuple(slot for slot in past if slot in state.trials)[: plan.condition.retrieval_k]
+
+
+def _tasks(family: Family, roles: tuple[Role, ...]) -> Iterator[tuple[Role, Task]]:
+    """The family's tasks with one of these roles, in the order of the roles, then of their ordinals."""
+    for role in roles:
+        for task in sorted(family.tasks, key=lambda task: task.ordinal):
+            if task.role is role:
+                yield role, task

@@ -1,0 +1,48 @@
+"""What can come next in an episode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runner.types import AuthorMode, Role, Slot
+
+
+@dataclass(frozen=True, slots=True)
+class SeedSkill:
+    """The family's curated skill enters the library."""
+
+    family: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunTrial:
+    slot: Slot
+    family: str
+    role: Role
+    snapshot: str  # the library the agent may read
+    retrieved: tuple[Slot, ...] = ()  # the trials whose rough compactions it is shown, oldest first
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One answer is wanted from the skill author."""
+
+    mode: AuthorMode
+    family: str
+    after_trial: Slot | None  # None: before the family's first trial
+    answer: int
+    tier3_required: bool = False
+    evidence: tuple[Slot, ...] = ()  # trials shown to the author, oldest first, the latest last
+
+    @property
+    def key(self) -> str:
+        """Names the model call of this answer, so that a committed reply is found again after a crash."""
+        return f"{self.mode}/{self.family}/{self.after_trial or 'start'}/{self.answer}"
+
+
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    pass
+
+
+NextStep = SeedSkill | RunTrial | Ask | Freeze
