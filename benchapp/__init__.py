@@ -1,0 +1,1 @@
+"""The Django project and the record of what was run, imported and decided."""

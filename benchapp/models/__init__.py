@@ -1,0 +1,50 @@
+"""The record. Rows for what is filtered, blobs for what is read; evidence is appended, never overwritten."""
+
+from benchapp.models.activity import Activity
+from benchapp.models.blobs import Blob
+from benchapp.models.calls import ModelCall
+from benchapp.models.episodes import Entry, Episode, Refusal, Seal, Seeding, Skip
+from benchapp.models.experiments import Experiment, Run
+from benchapp.models.imports import ImportBatch, ImportProblem
+from benchapp.models.libraries import Decision, DecisionEvidence, Snapshot, SnapshotFile
+from benchapp.models.people import User
+from benchapp.models.suites import Environment, Family, KeyPoint, Suite, Task, TaskRevision
+from benchapp.models.trajectories import Chunk, Compaction, SkillUse, Trajectory
+from benchapp.models.trials import Attempt, Trial
+from benchapp.models.verdicts import Check, Dimension, Verdict
+
+__all__ = [
+    "Activity",
+    "Attempt",
+    "Blob",
+    "Check",
+    "Chunk",
+    "Compaction",
+    "Decision",
+    "DecisionEvidence",
+    "Dimension",
+    "Entry",
+    "Environment",
+    "Episode",
+    "Experiment",
+    "Family",
+    "ImportBatch",
+    "ImportProblem",
+    "KeyPoint",
+    "ModelCall",
+    "Refusal",
+    "Run",
+    "Seal",
+    "Seeding",
+    "SkillUse",
+    "Skip",
+    "Snapshot",
+    "SnapshotFile",
+    "Suite",
+    "Task",
+    "TaskRevision",
+    "Trajectory",
+    "Trial",
+    "User",
+    "Verdict",
+]

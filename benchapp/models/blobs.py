@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import zstandard
+from django.db import models
+
+from runner.digests import digest_bytes
+
+LEVEL = 6
+MAX_BLOB_BYTES = 64 * 1024 * 1024  # of content; larger things are stored in pieces by their owner
+
+
+class BlobQuerySet(models.QuerySet["Blob"]):
+    def put(self, content: bytes) -> str:
+        """Stores the content once and returns its digest."""
+        return self.put_many([content])[0]
+
+    def put_many(self, contents: Iterable[bytes]) -> list[str]:
+        """Digests in the order given. What is stored already is not written again."""
+        digests: list[str] = []
+        packed: dict[str, bytes] = {}
+        for content in contents:
+            digests.append(digest := digest_bytes(content))
+            packed[digest] = content
+        known = set(self.filter(digest__in=packed).values_list("digest", flat=True))
+        compressor = zstandard.ZstdCompressor(level=LEVEL)
+        self.bulk_create(
+            (
+                Blob(digest=digest, size=len(content), data=compressor.compress(content))
+                for digest, content in packed.items()
+                if digest not in known
+            ),
+            ignore_conflicts=True,  # another worker may store the same content at this moment
+            batch_size=200,
+        )
+        return digests
+
+    def read(self, digest: str) -> bytes:
+        return self.get(digest=digest).content()
+
+    def read_many(self, digests: Sequence[str]) -> dict[str, bytes]:
+        return {blob.digest: blob.content() for blob in self.filter(digest__in=set(digests))}
+
+
+class Blob(models.Model):
+    """Content under its own digest: SHA-256 of the uncompressed bytes. Immutable."""
+
+    digest = models.CharField(max_length=64, primary_key=True)
+    size = models.PositiveBigIntegerField()  # uncompressed bytes
+    data = models.BinaryField()  # zstd
+
+    objects = BlobQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return self.digest[:12]
+
+    def content(self) -> bytes:
+        return zstandard.ZstdDecompressor().decompress(bytes(self.data), max_output_size=MAX_BLOB_BYTES)

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from django.db import models
+
+from benchapp.models.base import PublicModel
+from benchapp.models.blobs import Blob
+
+
+class ModelCall(PublicModel):
+    """One host-side call: prompt, reply, usage, cost. The reply is committed before anything acts on it."""
+
+    class Status(models.TextChoices):
+        STARTED = "started"
+        ANSWERED = "answered"
+        FAILED = "failed"
+
+    episode = models.ForeignKey("benchapp.Episode", on_delete=models.CASCADE, related_name="calls")
+    key = models.CharField(max_length=300)  # the occasion; an answered key is never asked again
+    purpose = models.CharField(max_length=32)  # author, judge, ...
+    model = models.CharField(max_length=200)
+    scripted = models.BooleanField(default=False)
+    status = models.CharField(max_length=16, choices=Status, default=Status.STARTED)
+    request = models.ForeignKey(Blob, on_delete=models.PROTECT, related_name="+")  # JSON of the ModelRequest
+    reply = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")  # JSON of the ModelReply
+    error = models.TextField(blank=True)
+    input_tokens = models.PositiveBigIntegerField(null=True)
+    cached_tokens = models.PositiveBigIntegerField(null=True)
+    output_tokens = models.PositiveBigIntegerField(null=True)
+    cost_usd = models.FloatField(null=True)
+    started_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["episode", "key"], condition=models.Q(status="answered"), name="one_answer_per_key"
+            )
+        ]

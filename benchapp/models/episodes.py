@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db import models
+from django.db.models import F, Max, Q
+
+from benchapp.models.base import PublicModel
+from benchapp.models.experiments import Run
+from benchapp.models.libraries import Decision, Snapshot
+from benchapp.models.suites import Environment, Family
+
+
+class EpisodeQuerySet(models.QuerySet["Episode"]):
+    def open(self) -> EpisodeQuerySet:
+        """Episodes with work left that nobody stopped."""
+        return self.filter(status__in=[Episode.Status.WAITING, Episode.Status.RUNNING])
+
+    def free(self, now: datetime) -> EpisodeQuerySet:
+        """Open episodes that nobody holds, or whose holder stopped renewing."""
+        return self.open().filter(Q(lease_until=None) | Q(lease_until__lt=now))
+
+    def take(self, pk: int, *, owner: str, now: datetime, seconds: float) -> int | None:
+        """Takes the lease of a free episode. Returns the new epoch, or None when somebody else holds it.
+
+        The epoch fences: whatever the previous holder still does, its recording transactions find another epoch
+        and roll back.
+        """
+        taken = (
+            self.free(now)
+            .filter(pk=pk)
+            .update(
+                lease_owner=owner,
+                lease_until=now + timedelta(seconds=seconds),
+                lease_epoch=F("lease_epoch") + 1,
+                status=Episode.Status.RUNNING,
+            )
+        )
+        return self.filter(pk=pk).values_list("lease_epoch", flat=True).get() if taken else None
+
+    def renew(self, pk: int, *, epoch: int, now: datetime, seconds: float) -> bool:
+        """Renews the lease; False when it was lost. Inside a transaction this is also the fence."""
+        return bool(self.filter(pk=pk, lease_epoch=epoch).update(lease_until=now + timedelta(seconds=seconds)))
+
+    def release(self, pk: int, *, epoch: int) -> bool:
+        return bool(self.filter(pk=pk, lease_epoch=epoch).update(lease_owner="", lease_until=None))
+
+
+class Episode(PublicModel):
+    """The sequential unit inside a run that owns one library. Unordered ones come from imports without a protocol."""
+
+    class Status(models.TextChoices):
+        WAITING = "waiting"
+        RUNNING = "running"
+        DONE = "done"
+        BLOCKED = "blocked"
+        CANCELLED = "cancelled"
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="episodes")
+    environment = models.ForeignKey(Environment, null=True, on_delete=models.PROTECT, related_name="episodes")
+    family = models.ForeignKey(Family, null=True, on_delete=models.PROTECT, related_name="episodes")
+    key = models.CharField(max_length=300)
+    title = models.CharField(max_length=300)
+    ordinal = models.PositiveIntegerField(default=0)
+    protocol = models.CharField(max_length=64, blank=True)  # empty: imported without one
+    is_ordered = models.BooleanField(default=True)
+    is_tainted = models.BooleanField(default=False)  # an acquisition trial was skipped
+    status = models.CharField(max_length=16, choices=Status, default=Status.WAITING, db_index=True)
+    blocked_reason = models.TextField(blank=True)
+    failures = models.PositiveIntegerField(default=0)  # infrastructure failures in a row, for the backoff
+    library = models.ForeignKey(Snapshot, null=True, on_delete=models.PROTECT, related_name="+")  # its present state
+
+    lease_owner = models.CharField(max_length=200, blank=True)
+    lease_until = models.DateTimeField(null=True)
+    lease_epoch = models.PositiveBigIntegerField(default=0)
+
+    objects = EpisodeQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["ordinal", "id"]
+        constraints = [models.UniqueConstraint(fields=["run", "key"], name="episode_key")]
+
+    def __str__(self) -> str:
+        return self.title
+
+    def next_sequence(self) -> int:
+        """The spine's next place. Safe only inside a fenced transaction."""
+        return (self.entries.aggregate(last=Max("sequence"))["last"] or 0) + 1
+
+
+class Seeding(models.Model):
+    """A skill entered the library without an author: the family's curated one."""
+
+    family = models.ForeignKey(Family, on_delete=models.PROTECT, related_name="+")
+    snapshot = models.ForeignKey(Snapshot, on_delete=models.PROTECT, related_name="+")
+
+
+class Seal(PublicModel):
+    """The freeze: what the library held, and the setup it was learned under."""
+
+    snapshot = models.ForeignKey(Snapshot, on_delete=models.PROTECT, related_name="+")
+    library_digest = models.CharField(max_length=64)
+    setup_digest = models.CharField(max_length=64)
+    seal = models.CharField(max_length=64)
+    sealed_at = models.DateTimeField()
+
+
+class Refusal(models.Model):
+    """A write to the library that was not taken."""
+
+    trial = models.ForeignKey("benchapp.Trial", null=True, on_delete=models.CASCADE, related_name="refusals")
+    paths = models.JSONField()
+    reason = models.TextField()
+
+
+class Skip(models.Model):
+    """An operator's decision to leave a blocked trial out."""
+
+    trial = models.ForeignKey("benchapp.Trial", on_delete=models.CASCADE, related_name="skips")
+    reason = models.TextField()
+    actor = models.ForeignKey("benchapp.User", null=True, on_delete=models.SET_NULL, related_name="+")
+
+
+class EntryQuerySet(models.QuerySet["Entry"]):
+    def in_order(self) -> EntryQuerySet:
+        """With every target, in one query."""
+        return self.select_related(
+            "attempt__trial__task__family",
+            "attempt__trial__snapshot",
+            "decision__family",
+            "decision__after",
+            "decision__after_trial__task",
+            "seeding__family",
+            "seeding__snapshot",
+            "seal__snapshot",
+            "refusal__trial__task",
+            "skip__trial__task",
+        ).order_by("sequence")
+
+
+class Entry(models.Model):
+    """One place on an episode's spine, written in the same transaction as the row it points at."""
+
+    class Kind(models.TextChoices):
+        TRIAL = "trial"
+        DECISION = "decision"
+        SEED = "seed"
+        FREEZE = "freeze"
+        REFUSAL = "refusal"
+        SKIP = "skip"
+
+    TARGETS = {
+        Kind.TRIAL: "attempt",
+        Kind.DECISION: "decision",
+        Kind.SEED: "seeding",
+        Kind.FREEZE: "seal",
+        Kind.REFUSAL: "refusal",
+        Kind.SKIP: "skip",
+    }
+
+    episode = models.ForeignKey(Episode, on_delete=models.CASCADE, related_name="entries")
+    sequence = models.PositiveIntegerField()
+    kind = models.CharField(max_length=16, choices=Kind)
+    recorded_at = models.DateTimeField()
+    attempt = models.OneToOneField("benchapp.Attempt", null=True, on_delete=models.CASCADE, related_name="entry")
+    decision = models.OneToOneField(Decision, null=True, on_delete=models.CASCADE, related_name="entry")
+    seeding = models.OneToOneField(Seeding, null=True, on_delete=models.CASCADE, related_name="entry")
+    seal = models.OneToOneField(Seal, null=True, on_delete=models.CASCADE, related_name="entry")
+    refusal = models.OneToOneField(Refusal, null=True, on_delete=models.CASCADE, related_name="entry")
+    skip = models.OneToOneField(Skip, null=True, on_delete=models.CASCADE, related_name="entry")
+
+    objects = EntryQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["sequence"]
+        constraints = [models.UniqueConstraint(fields=["episode", "sequence"], name="entry_sequence")]
+
+    @property
+    def target(self) -> models.Model | None:
+        return getattr(self, self.TARGETS[self.Kind(self.kind)])

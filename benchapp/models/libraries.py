@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from django.db import models
+from django.urls import reverse
+
+from benchapp.models.base import PublicModel
+from benchapp.models.blobs import Blob
+from benchapp.models.suites import Family
+from runner.digests import digest_bytes, library_digest
+from runner.types import AuthorMode, DecisionStatus, File, Files
+
+
+class SnapshotQuerySet(models.QuerySet["Snapshot"]):
+    def put(self, files: Files) -> Snapshot:
+        """The snapshot of these files, stored once. Contents are stored before the rows that point at them."""
+        digest = library_digest(files)
+        if found := self.filter(digest=digest).first():
+            return found
+        Blob.objects.put_many(file.content for file in files.values())
+        skills = {path.split("/", 1)[0] for path in files if path.endswith("/SKILL.md")}
+        snapshot, created = self.get_or_create(
+            digest=digest,
+            defaults={
+                "files_total": len(files),
+                "skills_total": len(skills),
+                "bytes_total": sum(len(file.content) for file in files.values()),
+            },
+        )
+        if created:
+            SnapshotFile.objects.bulk_create(SnapshotFile.of(snapshot, path, file) for path, file in files.items())
+        return snapshot
+
+
+class Snapshot(models.Model):
+    """One state of a library: a manifest path -> (digest, mode), under its own digest. Immutable."""
+
+    digest = models.CharField(max_length=64, unique=True)
+    files_total = models.PositiveIntegerField()
+    skills_total = models.PositiveIntegerField()  # folders with a SKILL.md
+    bytes_total = models.PositiveBigIntegerField()
+
+    objects = SnapshotQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return self.digest[:12]
+
+    def read(self) -> dict[str, File]:
+        """Every file with its content, by path."""
+        files = self.files.select_related("blob")
+        return {file.path: File(file.blob.content(), file.mode) for file in files}
+
+    def manifest(self) -> dict[str, str]:
+        """path -> content digest, without loading a blob."""
+        return dict(self.files.values_list("path", "blob_id"))
+
+
+class SnapshotFile(models.Model):
+    snapshot = models.ForeignKey(Snapshot, on_delete=models.CASCADE, related_name="files")
+    path = models.CharField(max_length=1000)
+    skill = models.CharField(max_length=200, db_index=True)  # first part of the path
+    blob = models.ForeignKey(Blob, on_delete=models.PROTECT, related_name="snapshot_files")
+    mode = models.PositiveIntegerField(default=0o644)
+    size = models.PositiveBigIntegerField()
+    lines = models.PositiveIntegerField()
+
+    class Meta:
+        ordering = ["path"]
+        constraints = [models.UniqueConstraint(fields=["snapshot", "path"], name="snapshot_path")]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, path: str, file: File) -> SnapshotFile:
+        return cls(
+            snapshot=snapshot,
+            path=path,
+            skill=path.split("/", 1)[0],
+            blob_id=digest_bytes(file.content),
+            mode=file.mode,
+            size=len(file.content),
+            lines=file.content.count(b"\n") + (not file.content.endswith(b"\n") and bool(file.content)),
+        )
+
+
+def _choices(enum: type) -> list[tuple[str, str]]:
+    return [(member.value, member.value) for member in enum]  # type: ignore[attr-defined]
+
+
+class Decision(PublicModel):
+    """One answer of the author, numbered in order whatever its outcome. All outcomes are kept."""
+
+    episode = models.ForeignKey("benchapp.Episode", on_delete=models.CASCADE, related_name="decisions")
+    number = models.PositiveIntegerField()
+    round = models.PositiveIntegerField()  # rounds completed once it stands
+    family = models.ForeignKey(Family, on_delete=models.PROTECT, related_name="+")
+    mode = models.CharField(max_length=16, choices=_choices(AuthorMode))
+    after_trial = models.ForeignKey("benchapp.Trial", null=True, on_delete=models.CASCADE, related_name="decisions")
+    answer = models.PositiveIntegerField(default=1)  # which answer to this occasion
+    status = models.CharField(max_length=16, choices=_choices(DecisionStatus), db_index=True)
+    operation_type = models.CharField(max_length=32, blank=True)
+    summary = models.TextField(blank=True)
+    findings = models.JSONField(default=list)  # [{rule, path, message, severity}]
+    error = models.TextField(blank=True)
+    patch = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")  # JSON as parsed
+    call = models.ForeignKey("benchapp.ModelCall", null=True, on_delete=models.PROTECT, related_name="decisions")
+    before = models.ForeignKey(Snapshot, on_delete=models.PROTECT, related_name="+")
+    after = models.ForeignKey(Snapshot, on_delete=models.PROTECT, related_name="+")
+    lines_added = models.PositiveIntegerField(default=0)
+    lines_removed = models.PositiveIntegerField(default=0)
+    files_changed = models.PositiveIntegerField(default=0)
+    decided_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["number"]
+        constraints = [models.UniqueConstraint(fields=["episode", "number"], name="decision_number")]
+
+    def __str__(self) -> str:
+        return f"decision {self.number} ({self.status})"
+
+    def get_absolute_url(self) -> str:
+        query = f"?episode={self.episode.public_id}&decision={self.number}"
+        return reverse("library", args=[self.episode.run.public_id]) + query
+
+
+class DecisionEvidence(models.Model):
+    """A trial the author was shown, with the compaction it saw, in order."""
+
+    decision = models.ForeignKey(Decision, on_delete=models.CASCADE, related_name="evidence")
+    ordinal = models.PositiveIntegerField()
+    trial = models.ForeignKey("benchapp.Trial", on_delete=models.CASCADE, related_name="shown_in")
+    compaction = models.ForeignKey("benchapp.Compaction", null=True, on_delete=models.PROTECT, related_name="+")
+
+    class Meta:
+        ordering = ["ordinal"]
+        constraints = [models.UniqueConstraint(fields=["decision", "ordinal"], name="evidence_place")]

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from django.db import models
+
+from benchapp.models.base import PublicModel
+from benchapp.models.blobs import Blob
+
+
+class Suite(PublicModel):
+    """Tasks from one source."""
+
+    key = models.CharField(max_length=200, unique=True)
+    name = models.CharField(max_length=200)
+    version = models.CharField(max_length=64, blank=True)
+    digest = models.CharField(max_length=64, blank=True)  # empty: not known (imports)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Environment(models.Model):
+    suite = models.ForeignKey(Suite, on_delete=models.CASCADE, related_name="environments")
+    key = models.CharField(max_length=200)
+    name = models.CharField(max_length=200)
+    ordinal = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering = ["ordinal", "key"]
+        constraints = [models.UniqueConstraint(fields=["suite", "key"], name="environment_key")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Family(models.Model):
+    """Tasks that share a procedure. Where a source knows no families its tasks have none."""
+
+    suite = models.ForeignKey(Suite, on_delete=models.CASCADE, related_name="families")
+    environment = models.ForeignKey(Environment, null=True, on_delete=models.CASCADE, related_name="families")
+    key = models.CharField(max_length=200)
+    slug = models.CharField(max_length=200, blank=True)
+    name = models.CharField(max_length=200)
+    description = models.TextField(blank=True)
+    ordinal = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering = ["ordinal", "key"]
+        constraints = [models.UniqueConstraint(fields=["suite", "key"], name="family_key")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Task(PublicModel):
+    suite = models.ForeignKey(Suite, on_delete=models.CASCADE, related_name="tasks")
+    family = models.ForeignKey(Family, null=True, on_delete=models.CASCADE, related_name="tasks")
+    key = models.CharField(max_length=300)
+    title = models.CharField(max_length=300)
+    role = models.CharField(max_length=32, blank=True)
+    ordinal = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering = ["ordinal", "key"]
+        constraints = [models.UniqueConstraint(fields=["suite", "key"], name="task_key")]
+
+    def __str__(self) -> str:
+        return self.title
+
+
+class TaskRevision(PublicModel):
+    """A task as it stood: fixed by its content digest, or by what an import could tell of it."""
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="revisions")
+    digest = models.CharField(max_length=100)  # "unknown" where a source does not tell
+    instruction = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["task", "digest"], name="task_revision_digest")]
+
+
+class KeyPoint(models.Model):
+    """What a good skill or trajectory for a task should contain (SkillLearnBench)."""
+
+    class Kind(models.TextChoices):
+        SKILL = "skill"
+        TRAJECTORY = "trajectory"
+        ORACLE = "oracle"
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="key_points")
+    kind = models.CharField(max_length=16, choices=Kind)
+    ordinal = models.PositiveIntegerField()
+    text = models.TextField()
+    reason = models.TextField(blank=True)
+    reference = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["kind", "ordinal"]
+        constraints = [models.UniqueConstraint(fields=["task", "kind", "ordinal"], name="key_point_place")]

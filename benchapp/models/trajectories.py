@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+from benchapp.models.base import PublicModel
+from benchapp.models.blobs import Blob
+from benchapp.models.trials import Attempt
+from runner.types import CompactionKind, TrajectoryKind, UseKind
+
+
+class Trajectory(PublicModel):
+    """What an agent did, parsed once into ATIF steps. Immutable; a better reader makes another row."""
+
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="trajectories")
+    name = models.CharField(max_length=300)  # unique within the attempt
+    kind = models.CharField(max_length=16, choices=[(kind.value, kind.value) for kind in TrajectoryKind])
+    parent = models.ForeignKey("self", null=True, on_delete=models.CASCADE, related_name="children")
+    ordinal = models.PositiveIntegerField(default=0)
+    digest = models.CharField(max_length=64)  # over the chunks' digests
+    source_format = models.CharField(max_length=64)
+    source_path = models.CharField(max_length=1000, blank=True)
+    source = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")  # redacted; null if too big
+    reader_version = models.CharField(max_length=64)
+    is_superseded = models.BooleanField(default=False)
+    steps_total = models.PositiveIntegerField()
+    agent_name = models.CharField(max_length=100, blank=True)
+    agent_version = models.CharField(max_length=100, blank=True)
+    model = models.CharField(max_length=200, blank=True)
+    input_tokens = models.PositiveBigIntegerField(null=True)
+    cached_tokens = models.PositiveBigIntegerField(null=True)
+    output_tokens = models.PositiveBigIntegerField(null=True)
+    cost_usd = models.FloatField(null=True)
+    extra = models.JSONField(default=dict)
+
+    class Meta:
+        ordering = ["ordinal", "id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["attempt", "name"], condition=Q(is_superseded=False), name="trajectory_name"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.steps_total} steps)"
+
+
+class Chunk(models.Model):
+    """Up to 1,000 steps or 1 MiB: JSON lines of ATIF steps in a blob; the outline of its steps in another."""
+
+    trajectory = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="chunks")
+    ordinal = models.PositiveIntegerField()
+    first_step = models.PositiveIntegerField()
+    steps_total = models.PositiveIntegerField()
+    blob = models.ForeignKey(Blob, on_delete=models.PROTECT, related_name="+")
+    outline = models.ForeignKey(Blob, on_delete=models.PROTECT, related_name="+")
+    summary = models.JSONField(default=dict)  # small: tools, errors, skills, tokens of this chunk
+
+    class Meta:
+        ordering = ["ordinal"]
+        constraints = [models.UniqueConstraint(fields=["trajectory", "ordinal"], name="chunk_place")]
+        indexes = [models.Index(fields=["trajectory", "first_step"])]
+
+
+class Compaction(models.Model):
+    """A bounded rendering of a trajectory, as its reader was given it."""
+
+    trajectory = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="compactions")
+    kind = models.CharField(max_length=16, choices=[(kind.value, kind.value) for kind in CompactionKind])
+    version = models.CharField(max_length=64)
+    text = models.ForeignKey(Blob, on_delete=models.PROTECT, related_name="+")
+    spans = models.ForeignKey(
+        Blob, on_delete=models.PROTECT, related_name="+"
+    )  # JSON [[step, field, start, end, length, reason]]
+    tokens = models.PositiveIntegerField()
+    steps_total = models.PositiveIntegerField()
+    steps_kept = models.PositiveIntegerField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["trajectory", "kind", "version"], name="compaction_version")]
+
+
+class SkillUse(models.Model):
+    """A skill was mounted, read, invoked or executed; with the step where the trajectory shows it."""
+
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="skill_uses")
+    trajectory = models.ForeignKey(Trajectory, null=True, on_delete=models.CASCADE, related_name="skill_uses")
+    step = models.PositiveIntegerField(null=True)
+    skill = models.CharField(max_length=200, db_index=True)
+    kind = models.CharField(max_length=16, choices=[(kind.value, kind.value) for kind in UseKind])
+    path = models.CharField(max_length=1000, blank=True)
+
+    class Meta:
+        ordering = ["step", "id"]
+        indexes = [models.Index(fields=["attempt", "kind"])]

@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.urls import reverse
+
+from benchapp.models.base import PublicModel
+from benchapp.models.blobs import Blob
+from benchapp.models.libraries import Snapshot
+from benchapp.models.suites import Task, TaskRevision
+from runner.types import Phase
+
+
+class TrialQuerySet(models.QuerySet["Trial"]):
+    def for_grid(self) -> TrialQuerySet:
+        """Everything a square needs, in the order of the plan, without a blob."""
+        return self.select_related("task__family__environment", "episode").order_by(
+            "episode__ordinal", "task__family__ordinal", "phase", "task__ordinal", "sample"
+        )
+
+    def for_detail(self) -> TrialQuerySet:
+        return self.filter(episode__run__experiment__deleted_at=None).select_related(
+            "episode__run__experiment", "task__family__environment", "task_revision", "snapshot"
+        )
+
+    def scored(self) -> TrialQuerySet:
+        return self.exclude(success=None)
+
+
+class Trial(PublicModel):
+    """A planned slot, unique by (episode, phase, task, sample).
+
+    The numbers are those of the counting attempt and its primary verdict, kept here so that no list, chart or
+    filter needs more than this row. None means not known.
+    """
+
+    class Status(models.TextChoices):
+        WAITING = "waiting"
+        RUNNING = "running"
+        PASSED = "passed"
+        FAILED = "failed"
+        UNSCORED = "unscored"  # it ran, no verdict tells how it ended
+        SKIPPED = "skipped"
+
+    episode = models.ForeignKey("benchapp.Episode", on_delete=models.CASCADE, related_name="trials")
+    task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="trials")
+    task_revision = models.ForeignKey(TaskRevision, null=True, on_delete=models.PROTECT, related_name="trials")
+    phase = models.CharField(max_length=16, choices=[(phase.value, phase.value) for phase in Phase])
+    sample = models.PositiveIntegerField(default=0)
+    snapshot = models.ForeignKey(Snapshot, null=True, on_delete=models.PROTECT, related_name="trials")  # library given
+    retrieved = models.ManyToManyField("self", symmetrical=False, related_name="retrieved_by")
+
+    status = models.CharField(max_length=16, choices=Status, default=Status.WAITING, db_index=True)
+    is_done = models.BooleanField(default=False, db_index=True)
+    success = models.BooleanField(null=True)
+    reward = models.FloatField(null=True)
+    outcome = models.FloatField(null=True)
+    process = models.FloatField(null=True)
+    overall = models.FloatField(null=True)
+    checks_passed = models.PositiveIntegerField(null=True)
+    checks_total = models.PositiveIntegerField(null=True)
+    steps = models.PositiveIntegerField(null=True)  # of the main trajectory
+    turns = models.PositiveIntegerField(null=True)
+    input_tokens = models.PositiveBigIntegerField(null=True)
+    cached_tokens = models.PositiveBigIntegerField(null=True)
+    output_tokens = models.PositiveBigIntegerField(null=True)
+    cost_usd = models.FloatField(null=True)
+    duration_seconds = models.FloatField(null=True)
+    exception_type = models.CharField(max_length=200, blank=True)
+    skills_mounted = models.PositiveIntegerField(null=True)  # null: unknown
+    skills_read = models.PositiveIntegerField(null=True)  # read, invoked or executed
+    attempts_total = models.PositiveIntegerField(default=0)
+    finished_at = models.DateTimeField(null=True)
+
+    objects = TrialQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(fields=["episode", "phase", "task", "sample"], name="trial_slot"),
+        ]
+        indexes = [models.Index(fields=["episode", "status"])]
+
+    def __str__(self) -> str:
+        return f"{self.task} ({self.phase})"
+
+    def get_absolute_url(self) -> str:
+        return reverse("trial", args=[self.public_id])
+
+    def counting_attempt(self) -> Attempt | None:
+        return self.attempts.filter(counts=True).first()
+
+    def settle(self, attempt: Attempt) -> None:
+        """Lets this attempt count and copies its numbers here. Call inside the transaction that records it."""
+        self.attempts.filter(counts=True).exclude(pk=attempt.pk).update(counts=False)
+        attempt.counts = True
+        attempt.save(update_fields=["counts"])
+        self._take_attempt(attempt)
+        self._take_verdict(attempt)
+        self._take_trajectory(attempt)
+        self.attempts_total = self.attempts.count()
+        self.is_done = True
+        self.save()
+
+    def _take_attempt(self, attempt: Attempt) -> None:
+        for name in ("turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "exception_type"):
+            setattr(self, name, getattr(attempt, name))
+        self.finished_at = attempt.finished_at
+        known = attempt.started_at is not None and attempt.finished_at is not None
+        self.duration_seconds = (attempt.finished_at - attempt.started_at).total_seconds() if known else None
+
+    def _take_verdict(self, attempt: Attempt) -> None:
+        verdict = attempt.verdicts.filter(is_primary=True).first()
+        for name in ("success", "reward", "outcome", "process", "overall"):
+            setattr(self, name, getattr(verdict, name, None))
+        self.status = {None: self.Status.UNSCORED, True: self.Status.PASSED, False: self.Status.FAILED}[self.success]
+        checks = verdict.checks.exclude(status="skipped") if verdict else None
+        self.checks_total = (checks.count() or None) if checks is not None else None
+        self.checks_passed = checks.filter(status="passed").count() if self.checks_total else None
+
+    def _take_trajectory(self, attempt: Attempt) -> None:
+        main = attempt.trajectories.filter(kind="main", is_superseded=False).first()
+        self.steps = main.steps_total if main else None
+        uses = attempt.skill_uses.values_list("skill", "kind")
+        mounted = {skill for skill, kind in uses if kind == "mounted"}
+        read = {skill for skill, kind in uses if kind != "mounted"}
+        self.skills_mounted = len(mounted) if mounted or self.snapshot_id else None
+        self.skills_read = len(read) if main else None
+
+
+class Attempt(PublicModel):
+    """One execution of a trial. At most one counts; all are kept and billed."""
+
+    class Status(models.TextChoices):
+        RUNNING = "running"
+        FINISHED = "finished"
+        INTERRUPTED = "interrupted"  # its worker vanished; found by whoever took over
+        INFRASTRUCTURE = "infrastructure"  # the machine failed; never scored
+        SUPERSEDED = "superseded"  # its source changed after it was imported
+
+    trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="attempts")
+    number = models.PositiveIntegerField()
+    counts = models.BooleanField(default=False)
+    status = models.CharField(max_length=16, choices=Status, default=Status.RUNNING)
+    worker = models.CharField(max_length=200, blank=True)
+    sandbox = models.JSONField(default=dict)  # where its processes live, to end them after a crash
+    lease_epoch = models.PositiveBigIntegerField(default=0)  # the lease it was started under
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+    started_text = models.CharField(max_length=64, blank=True)  # verbatim where the source tells no zone
+    finished_text = models.CharField(max_length=64, blank=True)
+    agent_seconds = models.FloatField(null=True)
+    verifier_seconds = models.FloatField(null=True)
+    turns = models.PositiveIntegerField(null=True)
+    input_tokens = models.PositiveBigIntegerField(null=True)
+    cached_tokens = models.PositiveBigIntegerField(null=True)
+    output_tokens = models.PositiveBigIntegerField(null=True)
+    cost_usd = models.FloatField(null=True)
+    source_tokens = models.JSONField(default=dict)  # the source's own totals, where ours are recomputed
+    exception_type = models.CharField(max_length=200, blank=True)
+    exception_message = models.TextField(blank=True)  # capped; the whole lies in the blob
+    exception = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")
+    source_key = models.CharField(max_length=1000, blank=True, db_index=True)  # identity at the source
+    source_digest = models.CharField(max_length=64, blank=True)  # of everything read from the source
+    source_config = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")  # redacted
+
+    class Meta:
+        ordering = ["number"]
+        constraints = [
+            models.UniqueConstraint(fields=["trial", "number"], name="attempt_number"),
+            models.UniqueConstraint(fields=["trial"], condition=Q(counts=True), name="one_counting_attempt"),
+        ]
+
+    def __str__(self) -> str:
+        return f"attempt {self.number} of {self.trial}"

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+from benchapp.models.blobs import Blob
+from benchapp.models.trials import Attempt
+from runner.types import CheckGroup, CheckStatus
+from runner.types import Verdict as VerdictValue
+
+MAX_MESSAGE = 20_000  # characters of a check's message; the verifier's whole output lies in a blob
+
+
+class VerdictQuerySet(models.QuerySet["Verdict"]):
+    def record(self, attempt: Attempt, value: VerdictValue, *, is_primary: bool = True) -> Verdict:
+        """The verdict with its checks and dimensions. Call inside the transaction that records the attempt."""
+        verdict = self.create(
+            attempt=attempt,
+            source=value.source,
+            verifier_digest=value.verifier_digest,
+            is_primary=is_primary,
+            success=value.success,
+            reward=value.reward,
+            outcome=value.outcome,
+            process=value.process,
+            overall=value.overall,
+            rewards=dict(value.rewards),
+            output_id=Blob.objects.put(value.output.encode()) if value.output else None,
+            duration_seconds=value.duration_seconds,
+        )
+        Check.objects.bulk_create(
+            Check(
+                verdict=verdict,
+                ordinal=ordinal,
+                group=check.group,
+                name=check.name[:500],
+                status=check.status,
+                message=check.message[:MAX_MESSAGE],
+                duration_seconds=check.duration_seconds,
+            )
+            for ordinal, check in enumerate(value.checks)
+        )
+        Dimension.objects.bulk_create(
+            Dimension(
+                verdict=verdict,
+                ordinal=ordinal,
+                name=dimension.name[:200],
+                score=dimension.score,
+                max_score=dimension.max_score,
+                weight=dimension.weight,
+                reason=dimension.reason,
+            )
+            for ordinal, dimension in enumerate(value.dimensions)
+        )
+        return verdict
+
+
+class Verdict(models.Model):
+    """What a verifier said of an attempt. Several may speak; one is primary."""
+
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="verdicts")
+    source = models.CharField(max_length=100)
+    verifier_digest = models.CharField(max_length=64, blank=True)
+    is_primary = models.BooleanField(default=False)
+    success = models.BooleanField(null=True)
+    reward = models.FloatField(null=True)
+    outcome = models.FloatField(null=True)
+    process = models.FloatField(null=True)
+    overall = models.FloatField(null=True)
+    rewards = models.JSONField(default=dict)
+    output = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")
+    duration_seconds = models.FloatField(null=True)
+
+    objects = VerdictQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(fields=["attempt", "source", "verifier_digest"], name="verdict_source"),
+            models.UniqueConstraint(fields=["attempt"], condition=Q(is_primary=True), name="one_primary_verdict"),
+        ]
+
+
+class Check(models.Model):
+    verdict = models.ForeignKey(Verdict, on_delete=models.CASCADE, related_name="checks")
+    ordinal = models.PositiveIntegerField()
+    group = models.CharField(max_length=16, choices=[(group.value, group.value) for group in CheckGroup])
+    name = models.CharField(max_length=500)
+    status = models.CharField(max_length=16, choices=[(status.value, status.value) for status in CheckStatus])
+    message = models.TextField(blank=True)
+    duration_seconds = models.FloatField(null=True)
+
+    class Meta:
+        ordering = ["ordinal"]
+        constraints = [models.UniqueConstraint(fields=["verdict", "ordinal"], name="check_place")]
+
+
+class Dimension(models.Model):
+    """A rubric dimension: score out of max_score, weight in the whole."""
+
+    verdict = models.ForeignKey(Verdict, on_delete=models.CASCADE, related_name="dimensions")
+    ordinal = models.PositiveIntegerField()
+    name = models.CharField(max_length=200)
+    score = models.FloatField()
+    max_score = models.FloatField(default=1.0)
+    weight = models.FloatField(default=1.0)
+    reason = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["ordinal"]
+        constraints = [models.UniqueConstraint(fields=["verdict", "ordinal"], name="dimension_place")]

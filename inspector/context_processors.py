@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+from django.conf import settings
+from django.http import HttpRequest
+
+
+def frame(request: HttpRequest) -> dict[str, object]:
+    """What every page's frame needs. The theme comes from a cookie so that no script has to set it before paint."""
+    theme = request.COOKIES.get("theme", "")
+    return {"theme": theme if theme in {"light", "dark"} else "", "version": settings.VERSION}
