@@ -1,0 +1,243 @@
+"""A private folder on this machine, for trusted suites only.
+
+Commands run as the caller's own user with a reduced environment and limits on time, output and size. That keeps a
+well-meaning agent's work apart and bounded; it is no wall: a command can read what the user can read and use the
+network. Whether a suite is trusted is checked by the caller before a sandbox is opened.
+
+Limits per process come from `ulimit` in the shell that starts the command (file size, address space, no core dumps).
+The number of processes is not limited: that limit counts everything the user runs. On macOS the address space
+cannot be limited, and a process that leaves its process group is not found again (see `processes`).
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from runner.errors import SandboxError
+from runner.sandboxes import LOGS, SKILLS, TESTS, WORKSPACE, Completed
+from runner.sandboxes.processes import MARK_VARIABLE, boot_id, end_group, end_sandbox, group_alive
+from runner.sandboxes.trees import Tree, make_real_folder, measure, read_tree, remove_tree, write_tree
+from runner.types import Files, Task
+
+FOLDERS = (WORKSPACE, SKILLS, TESTS, LOGS)
+SCRATCH = "tmp"
+PREFIX = "skillglass-"
+AT_TIME_LIMIT = "ended at the time limit"
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxLimits:
+    output_characters: int = 1_000_000  # of one command
+    file_bytes: int = 64 * 1024 * 1024  # of any file a command writes, its output included
+    memory_kib: int = 8 * 1024 * 1024
+    total_bytes: int = 512 * 1024 * 1024  # of everything in the private folder
+    total_files: int = 20_000
+    command_bytes: int = 100_000  # below the 128 KiB that Linux allows one argument
+
+
+LIMITS = SandboxLimits()
+
+# $1 is the command. Where the shell cannot set a limit (macOS: -v) it goes on without.
+_LIMITED = 'ulimit -c 0; ulimit -f {blocks}; ulimit -v {memory} 2>/dev/null; exec /bin/sh -c "$1"'
+
+
+def open_sandbox(task: Task, *, name: str) -> LocalSandbox:
+    """A fresh private folder (mode 0700) below $SKILLGLASS_SANDBOXES or the system's folder for temporary files.
+
+    The caller has made sure that the task's suite is trusted. SandboxError when the folder cannot be made.
+    """
+    base = Path(os.environ.get("SKILLGLASS_SANDBOXES") or tempfile.gettempdir())
+    mark = secrets.token_hex(16)
+    folder = base.absolute() / f"{PREFIX}{mark}"
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700)
+        sandbox = LocalSandbox(folder.resolve(), mark, name=name, task=task.key)
+        sandbox.make_folders()
+    except OSError as error:
+        raise SandboxError(f"{folder}: the sandbox cannot be made: {error}") from error
+    return sandbox
+
+
+def end_processes(handle: dict[str, object]) -> None:
+    """Ends what an interrupted attempt left on this machine and removes its folder; elsewhere it does nothing."""
+    mark, folder = str(handle.get("mark", "")), Path(str(handle.get("folder", "")))
+    if handle.get("kind") != "local" or handle.get("host") != socket.gethostname():
+        return
+    if len(mark) != 32 or folder.name != PREFIX + mark or not folder.is_absolute():
+        raise SandboxError(f"{folder}: not the folder of a local sandbox with the mark {mark!r}")
+    if handle.get("boot") == boot_id():
+        end_sandbox(mark, folder)
+    remove_tree(folder)
+
+
+class LocalSandbox:
+    """See `runner.sandboxes.Sandbox`. Outputs show the private folder as "/": paths read /workspace/..., /skills/..."""
+
+    def __init__(self, folder: Path, mark: str, *, name: str, task: str, limits: SandboxLimits = LIMITS) -> None:
+        self.folder = folder
+        self.mark = mark
+        self.limits = limits
+        self.groups: set[int] = set()  # groups that outlived the command that started them
+        self.handle: dict[str, object] = {
+            "kind": "local",
+            "host": socket.gethostname(),
+            "boot": boot_id(),
+            "mark": mark,
+            "folder": str(folder),
+            "name": name,
+            "task": task,
+        }
+
+    def make_folders(self) -> None:
+        """The private folders as real ones, whatever a command put in their place."""
+        make_real_folder(self.folder)
+        for name in (*FOLDERS, SCRATCH):
+            make_real_folder(self.folder / name)
+
+    def put(self, folder: str, files: Files) -> None:
+        try:
+            write_tree(self._inside(folder), files)
+        except (OSError, ValueError) as error:
+            raise SandboxError(f"{folder}: files cannot be put in: {error}") from error
+
+    def files(self, folder: str) -> Files:
+        return self.tree(folder).files
+
+    def tree(self, folder: str) -> Tree:
+        """Like `files`, with what was left out and why."""
+        try:
+            return read_tree(self._inside(folder))
+        except OSError as error:
+            raise SandboxError(f"{folder}: cannot be read: {error}") from error
+
+    def execute(
+        self, command: str, *, timeout_seconds: float, environment: Mapping[str, str] | None = None
+    ) -> Completed:
+        """See `Sandbox.execute`. A background process may outlive its command; `end_processes` ends it."""
+        complaint = self._complaint(command)
+        if complaint:
+            return Completed(exit_code=126, output=complaint)
+        started = time.monotonic()
+        with tempfile.TemporaryFile() as output:
+            process = self._start(command, environment or {}, output)
+            ended = self._wait(process, started + timeout_seconds)
+            self._keep_group(process.pid)
+            duration = time.monotonic() - started
+            text, truncated = self._text(output)
+        note = ended or self._overfull()
+        if note:
+            text += f"\n[{note}]\n"
+        exit_code = None if ended else process.returncode
+        return Completed(exit_code, text, ended == AT_TIME_LIMIT, truncated, duration)
+
+    def end_processes(self) -> None:
+        groups = {group for group in self.groups if group_alive(group)}
+        end_sandbox(self.mark, self.folder, groups)
+        self.groups.clear()
+
+    def close(self) -> None:
+        self.end_processes()
+        try:
+            remove_tree(self.folder)
+        except OSError as error:
+            raise SandboxError(f"{self.folder}: the sandbox cannot be removed: {error}") from error
+
+    def _inside(self, folder: str) -> Path:
+        if folder not in FOLDERS:
+            raise SandboxError(f"unknown folder {folder!r}; a sandbox has {', '.join(FOLDERS)}")
+        return self.folder / folder
+
+    def _complaint(self, command: str) -> str:
+        size = len(command.encode("utf-8", "replace"))
+        if size > self.limits.command_bytes:
+            return f"sh: the command has {size:,} bytes, at most {self.limits.command_bytes:,} are possible\n"
+        return "sh: the command holds a NUL byte\n" if "\0" in command else ""
+
+    def _start(self, command: str, environment: Mapping[str, str], output: IO[bytes]) -> subprocess.Popen[bytes]:
+        limited = _LIMITED.format(blocks=self.limits.file_bytes // 512, memory=self.limits.memory_kib)
+        try:
+            self.make_folders()
+            return subprocess.Popen(
+                ["/bin/sh", "-c", limited, "sh", command.encode("utf-8", "replace")],
+                cwd=self.folder / WORKSPACE,
+                env=self._environment(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise SandboxError(f"{self.folder}: a command cannot be started: {error}") from error
+
+    def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
+        """An allow-list, so that no secret of the caller gets in. The Python settings keep output whole and equal."""
+        return {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": str(self.folder / WORKSPACE),
+            "TMPDIR": str(self.folder / SCRATCH),
+            "LANG": "C.UTF-8",
+            "TZ": "UTC",
+            "PYTHONUNBUFFERED": "1",
+            "PYTHONHASHSEED": "0",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            **more,
+            MARK_VARIABLE: self.mark,
+        }
+
+    def _wait(self, process: subprocess.Popen[bytes], deadline: float) -> str | None:
+        """Until the process ends. Why it was ended early, or None."""
+        while True:
+            remaining = deadline - time.monotonic()
+            try:
+                process.wait(timeout=max(0.0, min(1.0, remaining)))
+                return None
+            except subprocess.TimeoutExpired:
+                reason = AT_TIME_LIMIT if remaining <= 1.0 else self._overfull()
+            if reason:
+                end_group(process.pid)
+                process.wait()
+                return reason
+
+    def _overfull(self) -> str | None:
+        size, count = measure(self.folder, self.limits.total_bytes, self.limits.total_files)
+        if size > self.limits.total_bytes:
+            return f"the sandbox holds more than {self.limits.total_bytes:,} bytes"
+        if count > self.limits.total_files:
+            return f"the sandbox holds more than {self.limits.total_files:,} files"
+        return None
+
+    def _keep_group(self, group: int) -> None:
+        # Asked at once: later the number may belong to a group that is none of ours.
+        if group_alive(group):
+            self.groups.add(group)
+
+    def _text(self, output: IO[bytes]) -> tuple[str, bool]:
+        """What was written, as text without the private folder's path, with its middle cut out when it is too long."""
+        limit = self.limits.output_characters
+        size = output.seek(0, os.SEEK_END)
+        output.seek(0)
+        if size <= 4 * limit:
+            head, tail, unread = self._normalised(output.read()), "", 0
+        else:
+            head = self._normalised(output.read(2 * limit))
+            output.seek(size - 2 * limit)
+            tail, unread = self._normalised(output.read()), size - 4 * limit
+        left_out = len(head) + len(tail) + unread - limit
+        if left_out <= 0:
+            return head + tail, False
+        whole = head + tail
+        return f"{whole[: limit // 2]}\n[... {left_out:,} characters left out ...]\n{whole[-limit // 2 :]}", True
+
+    def _normalised(self, content: bytes) -> str:
+        text = content.decode("utf-8", "replace")
+        return text.replace(str(self.folder), "").replace(self.mark, "local")

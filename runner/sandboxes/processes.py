@@ -1,0 +1,76 @@
+"""Finding and ending the processes of a local sandbox.
+
+On Linux a process belongs to a sandbox when its environment carries the sandbox's mark or its working directory lies
+inside the private folder; so one that left its process group with setsid is found too. A process that wiped its
+environment *and* moved away *and* left its group escapes. Elsewhere (macOS) only process groups are known.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from runner.errors import SandboxError
+
+MARK_VARIABLE = "SKILLGLASS_SANDBOX"
+PROC = Path("/proc")
+
+
+def boot_id() -> str | None:
+    """Names this boot of the machine; None where the system does not tell. Processes do not outlive it."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return None
+
+
+def marked_processes(mark: str, folder: Path) -> set[int]:
+    """Process ids that belong to the sandbox with this mark and folder; empty where there is no /proc."""
+    wanted = f"{MARK_VARIABLE}={mark}".encode()
+    numbers = (int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit()) if PROC.is_dir() else iter(())
+    return {pid for pid in numbers if pid != os.getpid() and _belongs(pid, wanted, folder)}
+
+
+def _belongs(pid: int, wanted: bytes, folder: Path) -> bool:
+    try:
+        if (PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z":
+            return False  # already dead, waiting for its parent to notice
+        if wanted in (PROC / str(pid) / "environ").read_bytes().split(b"\0"):
+            return True
+        return (PROC / str(pid) / "cwd").readlink().is_relative_to(folder)
+    except (OSError, IndexError):
+        return False  # ended meanwhile, or somebody else's
+
+
+def group_alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def end_group(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # nobody of it is left
+        os.killpg(group, signal.SIGKILL)
+
+
+def end_sandbox(mark: str, folder: Path, groups: Iterable[int] = ()) -> None:
+    """Kills all of them, again until none is left (they may fork meanwhile). SandboxError when some survive."""
+    for group in groups:
+        end_group(group)
+    for round_ in range(40):
+        found = marked_processes(mark, folder)
+        if not found:
+            return
+        for pid in found:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        time.sleep(0.005 * (round_ + 1))
+    raise SandboxError(f"{len(found)} processes of the sandbox {folder} cannot be ended: {sorted(found)[:5]}")
