@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from runner.agents import Limits
+from runner.authoring.occasion import FeedbackLevel, Profile
 from runner.errors import SetupError
 from runner.protocols.conditions import Condition, Start
 from runner.types import Environment, Family, Task
@@ -29,8 +30,8 @@ class EpisodePlan:
     author_model: str | None = None
     sandbox: str = "local"
     protocol: str = "skillevolbench"
-    feedback: str = "process"  # none | binary | rich | process
-    profile: str = "paper"  # how the author's contract is enforced
+    feedback: FeedbackLevel = "process"
+    profile: Profile = "paper"  # how the author's contract is enforced
     answers: int = 1
     samples: int = 1
     placebo_replay: bool = False

@@ -1,0 +1,143 @@
+"""One attempt at a trial: from an empty sandbox to everything it leaves behind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from runner.agents import AgentJob, AgentRun
+from runner.digests import manifest
+from runner.errors import LeaseLost
+from runner.history import slugs
+from runner.protocols.instruction import Trace, build_instruction
+from runner.protocols.plan import EpisodePlan
+from runner.protocols.steps import RunTrial
+from runner.recorder import Recorder
+from runner.sandboxes import SKILLS, WORKSPACE, Sandbox
+from runner.suites.folder import workspace_files
+from runner.toolbox import Toolbox
+from runner.trajectories.compaction import compact
+from runner.trajectories.skill_use import skill_uses
+from runner.types import (
+    AttemptResult,
+    Compaction,
+    CompactionKind,
+    Files,
+    Phase,
+    SkillUse,
+    Step,
+    Task,
+    Trajectory,
+    TrajectoryKind,
+    Verdict,
+)
+from runner.verifying.verifier import run_verifier
+
+
+def run_trial(step: RunTrial, library: Files, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> None:
+    """Runs and records one attempt with a private copy of `library`. Whatever interrupts it leaves it abandoned and unscored, and is raised again."""
+    attempt = recorder.start_attempt(step.slot, snapshot=step.snapshot, retrieved=step.retrieved)
+    try:
+        job = _job(step, plan, recorder, library)
+        result = _attempt(attempt, job, library, plan, recorder, toolbox)
+    except LeaseLost:
+        raise
+    except BaseException as error:
+        recorder.abandon_attempt(attempt, error)
+        raise
+    recorder.finish_attempt(attempt, result)
+
+
+def _job(step: RunTrial, plan: EpisodePlan, recorder: Recorder, library: Files) -> AgentJob:
+    task = plan.task(step.slot.task)
+    instruction = build_instruction(
+        task,
+        library=plan.condition.has_library,
+        frozen=step.slot.phase is not Phase.ACQUISITION,
+        traces=_traces(step, recorder),
+    )
+    return AgentJob(task, instruction, slugs(library), step.slot.seed(plan.run_seed), plan.limits)
+
+
+def _traces(step: RunTrial, recorder: Recorder) -> list[Trace]:
+    traces = []
+    for slot in step.retrieved:
+        verdict = recorder.verdict(slot)
+        text = recorder.compaction(slot, CompactionKind.ROUGH).text
+        traces.append(Trace(slot, verdict and verdict.success, verdict and verdict.reward, text))
+    return traces
+
+
+def _attempt(
+    attempt: str, job: AgentJob, library: Files, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox
+) -> AttemptResult:
+    started_at = toolbox.clock()
+    sandbox = toolbox.sandboxes.open_sandbox(job.task, name=attempt)
+    try:
+        recorder.sandbox_opened(attempt, sandbox.handle)
+        sandbox.put(WORKSPACE, workspace_files(job.task))
+        sandbox.put(SKILLS, library)
+        began = time.monotonic()
+        run = toolbox.agent.run(job, sandbox, toolbox.agent_model, lambda step: recorder.live_step(attempt, step))
+        ended = time.monotonic()
+        writes = _library_writes(sandbox, library)
+        verdict = run_verifier(job.task, sandbox)
+        verified = time.monotonic()
+    finally:
+        sandbox.close()
+    return AttemptResult(
+        trajectories=run.trajectories,
+        verdict=verdict,
+        compactions=_compactions(run, job.task, verdict, plan.feedback),
+        skill_uses=_skill_uses(run.trajectories, job.skills),
+        usage=run.usage,
+        turns=run.turns,
+        started_at=started_at,
+        finished_at=toolbox.clock(),
+        agent_seconds=ended - began,
+        verifier_seconds=verified - ended,
+        failure=run.failure,
+        library_writes=writes,
+    )
+
+
+def _library_writes(sandbox: Sandbox, library: Files) -> tuple[str, ...]:
+    """Paths the agent added, changed or removed in its private copy. Nothing may still be writing when we look."""
+    sandbox.end_processes()
+    before, after = manifest(library), manifest(sandbox.files(SKILLS))
+    return tuple(sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path)))
+
+
+def _compactions(run: AgentRun, task: Task, verdict: Verdict, feedback: str) -> tuple[Compaction, ...]:
+    """Rich for the author, with as much of the verdict as the feedback level allows; rough for raw-trajectory."""
+    steps = _main_steps(run.trajectories)
+    with_checks = feedback in ("rich", "process")
+    rich = compact(
+        steps, CompactionKind.RICH, verdict=shown_verdict(verdict, feedback), title=task.key, with_checks=with_checks
+    )
+    rough = compact(steps, CompactionKind.ROUGH, verdict=verdict, title=task.key, with_checks=False)
+    return rich, rough
+
+
+def shown_verdict(verdict: Verdict, feedback: str) -> Verdict | None:
+    """The part of a verdict that a feedback level lets the author's evidence tell."""
+    if feedback == "none":
+        return None
+    if feedback == "binary":
+        return Verdict(source=verdict.source, success=verdict.success)
+    return replace(verdict, output="")
+
+
+def _main_steps(trajectories: Sequence[Trajectory]) -> tuple[Step, ...]:
+    """The agent's own line of work: the main trajectory and its continuations, without subagents."""
+    own = (TrajectoryKind.MAIN, TrajectoryKind.CONTINUATION, TrajectoryKind.STAGE)
+    return tuple(step for trajectory in trajectories if trajectory.head.kind in own for step in trajectory.steps)
+
+
+def _skill_uses(trajectories: Iterable[Trajectory], mounted: tuple[str, ...]) -> tuple[SkillUse, ...]:
+    uses: list[SkillUse] = []
+    for number, trajectory in enumerate(trajectories):
+        found = skill_uses(trajectory.steps, mounted=mounted, trajectory=trajectory.head.name)
+        uses.extend(use for use in found if number == 0 or use.step is not None)  # mounted once per attempt
+    return tuple(uses)

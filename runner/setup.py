@@ -1,0 +1,57 @@
+"""What a launch fixes. Its digest is the setup digest: equal digests mean that two runs may be compared.
+
+The memory condition, the seed and the replicate are what an experiment varies on purpose; they are recorded beside
+the setup and are no part of it. The names of agent, agent model and author model are part of it, so a comparison across them
+names them as what differs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runner.agents import Limits, make_agent
+from runner.authoring.occasion import FeedbackLevel, Profile
+from runner.authoring.prompts import PROMPT_VERSION
+from runner.digests import digest_json
+from runner.encoding import encode
+from runner.protocols.instruction import INSTRUCTION_VERSION
+from runner.trajectories.compaction import COMPACTION_VERSION
+from runner.types import Suite
+
+SETUP_FORMAT = "setup/1"
+
+
+def describe_setup(
+    suite: Suite,
+    *,
+    protocol: str,
+    agent: str,
+    agent_model: str | None,
+    author_model: str | None,
+    sandbox: str,
+    feedback: FeedbackLevel,
+    profile: Profile,
+    answers: int,
+    samples: int,
+    limits: Limits,
+) -> dict[str, Any]:
+    """The setup as JSON values, for people and for `setup_digest`. The suite's digest covers tasks and verifiers."""
+    return {
+        "format": SETUP_FORMAT,
+        "suite": {"key": suite.key, "version": suite.version, "digest": suite.digest},
+        "protocol": protocol,
+        "agent": {"name": agent, "version": make_agent(agent).version, "model": agent_model},
+        "author": {"model": author_model, "feedback": feedback, "profile": profile, "answers": answers},
+        "sandbox": sandbox,
+        "samples": samples,
+        "limits": {name: value for name, value in encode(limits).items() if name != "type"},
+        "versions": {
+            "compaction": COMPACTION_VERSION,
+            "instruction": INSTRUCTION_VERSION,
+            "prompts": PROMPT_VERSION,
+        },
+    }
+
+
+def setup_digest(setup: dict[str, Any]) -> str:
+    return digest_json(setup)

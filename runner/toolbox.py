@@ -1,0 +1,41 @@
+"""What an episode works with: the agent, the models, the sandboxes and a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from runner.agents import Agent, make_agent
+from runner.errors import SetupError
+from runner.models import Model, make_model
+from runner.protocols.plan import EpisodePlan
+from runner.sandboxes import SandboxKind, sandbox_kind
+from runner.types import Suite
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    agent: Agent
+    sandboxes: SandboxKind
+    agent_model: Model | None = None
+    author_model: Model | None = None
+    clock: Callable[[], datetime] = utc_now
+
+
+def toolbox_for(plan: EpisodePlan, suite: Suite) -> Toolbox:
+    """The tools the plan names. SetupError when one is unknown, missing, or not allowed for this suite."""
+    if plan.sandbox == "local" and not suite.trusted:
+        raise SetupError(f"suite {suite.key} is not trusted: its tasks need a sandbox that confines them, not 'local'")
+    if plan.condition.has_author and plan.author_model is None:
+        raise SetupError(f"{plan.condition.name} needs an author model")
+    return Toolbox(
+        agent=make_agent(plan.agent),
+        sandboxes=sandbox_kind(plan.sandbox),
+        agent_model=None if plan.agent_model is None else make_model(plan.agent_model),
+        author_model=None if plan.author_model is None else make_model(plan.author_model),
+    )

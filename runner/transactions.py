@@ -1,0 +1,90 @@
+"""What a recorder commits: one value per transaction, in the order of `runner.recorder.Recorder`'s methods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from runner.recorder import Decided, Frozen, Refused, Seeded, Skipped, TrialDone
+from runner.types import AttemptResult, Decision, File, ModelReply, ModelRequest, Slot
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptStarted:
+    attempt: str
+    slot: Slot
+    snapshot: str
+    retrieved: tuple[Slot, ...]
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxOpened:
+    attempt: str
+    handle: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFinished:
+    attempt: str
+    result: AttemptResult
+    events: tuple[TrialDone | Refused, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptAbandoned:
+    attempt: str
+    error_type: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallStarted:
+    key: str
+    purpose: str
+    model: str
+    request: ModelRequest
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CallFinished:
+    key: str
+    reply: ModelReply | None
+    error: str | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LibrarySeeded:
+    event: Seeded
+    files: Mapping[str, File]
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionMade:
+    event: Decided
+    decision: Decision
+    files: Mapping[str, File] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """An entry that stands for itself."""
+
+    event: Frozen | Refused | Skipped
+
+
+Transaction = (
+    AttemptStarted
+    | SandboxOpened
+    | AttemptFinished
+    | AttemptAbandoned
+    | CallStarted
+    | CallFinished
+    | LibrarySeeded
+    | DecisionMade
+    | Noted
+)
