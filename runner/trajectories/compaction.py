@@ -1,0 +1,339 @@
+"""A bounded, deterministic rendering of a trajectory: rich for the skill author, rough for the raw-trajectory condition.
+
+Parameters are table 8 of the SkillEvolBench paper (appendix C.2). What the paper leaves open is decided here:
+
+- Selected are the first `head` steps, the last `tail` steps, and every step between them with a signal in its text.
+- A field over its limit keeps its beginning and its end, half each. A step over `event_chars` cuts its longest fields
+  first, all to the same length. Of more than MAX_OBSERVATIONS results the first and last half stay.
+- tokens = ceil(characters / 4), of the whole text with header and marks. Over budget the oldest signal steps go first,
+  then head steps from the last back to the first, then tail steps from the oldest on; the last step always stays.
+- Everything left out leaves a mark with its size, in the text and in the spans: `render` rebuilds the text from both.
+
+The trajectory is read once; what is held never exceeds the head, the tail and the budget.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from runner.trajectories.fields import fields
+from runner.trajectories.text import cut, left_out
+from runner.types import CheckStatus, Compaction, CompactionKind, Span, Step, Verdict
+
+COMPACTION_VERSION = "compaction/1"
+CHARS_PER_TOKEN = 4
+MAX_TOOL_CALLS = 3
+MAX_OBSERVATIONS = 8
+MAX_TITLE_CHARS = 300
+MAX_CHECK_CHARS = 500
+MAX_CHECKS_CHARS = 6_000
+_MARK_ROOM = len(left_out(10**12))
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Table 8. Characters everywhere but `total_tokens`; None: no limit of its own."""
+
+    head: int
+    tail: int
+    reasoning_chars: int | None
+    tool_args_chars: int
+    event_chars: int = 8_000
+    total_tokens: int = 8_000
+    message_chars: int | None = None
+    observation_chars: int = 3_000
+
+
+SETTINGS = {
+    CompactionKind.RICH: Settings(head=8, tail=12, reasoning_chars=None, tool_args_chars=200),
+    CompactionKind.ROUGH: Settings(head=4, tail=8, reasoning_chars=0, tool_args_chars=100),
+}
+
+# "Traceback, error/exception/failure markers, /skills/, reward.txt, or verifier output" in the paper's words.
+SIGNALS = (
+    r"(?i:traceback \(most recent call last\))",
+    r"(?:Error|Exception|error|exception):",
+    r"\b(?:ERROR|FAILED|FAILURE|FATAL)\b",
+    r"/skills/",
+    r"reward\.txt",
+    r"(?i:\bverifier\b)",
+)
+_SIGNAL = re.compile("|".join(SIGNALS))
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """One kept step: its text and the spans the text is made of."""
+
+    number: int
+    text: str
+    spans: tuple[Span, ...]
+
+
+def compact(
+    steps: Iterable[Step],
+    kind: CompactionKind,
+    *,
+    verdict: Verdict | None,
+    title: str,
+    with_checks: bool,
+) -> Compaction:
+    """The compaction of `steps`, under a header with the verdict and its reward.
+
+    with_checks: whether the header lists failed checks with their messages. The raw-trajectory condition must not:
+    an agent that reads hidden-check messages has seen the answer.
+    """
+    settings = SETTINGS[kind]
+    head, signals, tail, total = _select(steps, settings)
+    header = _header(verdict, title, with_checks)
+    events = _within_budget(head, signals, tail, header, total, settings)
+    text = _join(header, events, total)
+    return Compaction(
+        kind=kind,
+        version=COMPACTION_VERSION,
+        text=text,
+        tokens=tokens(text),
+        spans=tuple(span for event in events for span in event.spans),
+        steps_total=total,
+        steps_kept=len(events),
+    )
+
+
+def render(
+    spans: Sequence[Span], steps: Iterable[Step], *, verdict: Verdict | None, title: str, with_checks: bool
+) -> str:
+    """The text of a compaction, rebuilt from its spans and the trajectory it was made of."""
+    by_step = {number: tuple(group) for number, group in groupby(spans, key=lambda span: span.step)}
+    events, total = [], 0
+    for step in steps:
+        total += 1
+        if step.number in by_step:
+            kept = by_step[step.number]
+            events.append(_Event(step.number, _event_text(step, kept), kept))
+    return _join(_header(verdict, title, with_checks), events, total)
+
+
+def tokens(text: str) -> int:
+    """Approximate tokens: ceil(characters / 4)."""
+    return -(-len(text) // CHARS_PER_TOKEN)
+
+
+def has_signal(step: Step) -> bool:
+    """Does a text of the step match a signal, or did one of its tool calls fail?"""
+    if any(observation.is_error for observation in step.observations):
+        return True
+    return any(_SIGNAL.search(text) for _, text in fields(step))
+
+
+# --- which steps ------------------------------------------------------------------------------------------------
+
+
+def _select(steps: Iterable[Step], settings: Settings) -> tuple[list[_Event], deque[_Event], list[_Event], int]:
+    """(head, signals between head and tail, tail, steps in all). Signals beyond the budget are dropped at once."""
+    head: list[_Event] = []
+    signals: deque[_Event] = deque()
+    tail: deque[Step] = deque()
+    budget, held, total = settings.total_tokens * CHARS_PER_TOKEN, 0, 0
+    for step in steps:
+        total += 1
+        if len(head) < settings.head:
+            head.append(_event(step, "head", settings))
+            continue
+        tail.append(step)
+        if len(tail) <= settings.tail:
+            continue
+        passed = tail.popleft()
+        if has_signal(passed):
+            event = _event(passed, "signal", settings)
+            signals.append(event)
+            held += len(event.text)
+            while held > budget:
+                held -= len(signals.popleft().text)
+    return head, signals, [_event(step, "tail", settings) for step in tail], total
+
+
+def _within_budget(
+    head: list[_Event],
+    signals: deque[_Event],
+    tail: list[_Event],
+    header: str,
+    total: int,
+    settings: Settings,
+) -> list[_Event]:
+    """The events that fit, in order. The last one always does: header and one event are far below the budget."""
+    while True:
+        events = [*head, *signals, *tail]
+        if len(events) < 2 or tokens(_join(header, events, total)) <= settings.total_tokens:
+            return events
+        if signals:
+            signals.popleft()
+        elif head and tail:
+            head.pop()
+        elif head:  # a trajectory no longer than its head: its last step is the one that stays
+            head.pop(-2)
+        else:
+            tail.pop(0)
+
+
+# --- one step ---------------------------------------------------------------------------------------------------
+
+
+def _event(step: Step, reason: str, settings: Settings) -> _Event:
+    spans = tuple(_spans(step, reason, settings))
+    return _Event(step.number, _event_text(step, spans), spans)
+
+
+def _spans(step: Step, reason: str, settings: Settings) -> Iterator[Span]:
+    """What is kept of each field. A step without any text has one empty span, so that it counts as kept."""
+    kept = [(name, text) for name, text in fields(step) if text and _is_kept(name, step, settings)]
+    limits = {name: min(len(text), _limit(name, text, settings)) for name, text in kept}
+    allowance = _allowance(step, limits, settings)
+    if not kept:
+        yield Span(step.number, "message", 0, 0, len(step.message), reason)
+    for name, text in kept:
+        limit, length = min(limits[name], allowance), len(text)
+        if limit >= length:
+            yield Span(step.number, name, 0, length, length, reason)
+            continue
+        yield Span(step.number, name, 0, limit - limit // 2, length, reason)
+        yield Span(step.number, name, length - limit // 2, length, length, reason)
+
+
+def _is_kept(name: str, step: Step, settings: Settings) -> bool:
+    if name == "reasoning":
+        return settings.reasoning_chars != 0
+    group, _, index = name.partition("/")
+    if group == "tool_calls":
+        return int(index) < MAX_TOOL_CALLS
+    if group == "observations":
+        half, count = MAX_OBSERVATIONS // 2, len(step.observations)
+        return count <= MAX_OBSERVATIONS or not half <= int(index) < count - half
+    return True
+
+
+def _limit(name: str, text: str, settings: Settings) -> int:
+    if name == "message":
+        limit = settings.message_chars
+    elif name == "reasoning":
+        limit = settings.reasoning_chars
+    elif name.startswith("tool_calls/"):
+        limit = text.find("\n") + 1 + settings.tool_args_chars  # the limit is for the arguments, not for the name
+    else:
+        limit = settings.observation_chars
+    return len(text) if limit is None else limit
+
+
+def _allowance(step: Step, limits: dict[str, int], settings: Settings) -> int:
+    """The one length to cut the longest fields to, so that the event with labels and marks fits `event_chars`."""
+    labels = sum(len(_label(name)) + 2 for name, _ in fields(step) if _is_kept(name, step, settings))
+    room = settings.event_chars - len(_heading(step)) - labels - _MARK_ROOM * (len(limits) + 4)
+    lengths = sorted(limits.values())
+    for index, length in enumerate(lengths):
+        share = room // (len(lengths) - index)
+        if length > share:
+            return max(share, 2)
+        room -= length
+    return max(lengths, default=0)
+
+
+def _event_text(step: Step, spans: Sequence[Span]) -> str:
+    """The step as text: a heading, then each field below its label, with a mark for whatever has no span."""
+    kept = {name: tuple(group) for name, group in groupby(spans, key=lambda span: span.field)}
+    lines = [_heading(step)]
+    for group, members in groupby(fields(step), key=lambda field: (field[0].partition("/")[0], field[0] in kept)):
+        (name, is_kept), items = group, list(members)
+        if is_kept:
+            lines += [f"{_label(field)}{_kept_text(text, kept[field])}" for field, text in items]
+        elif name in ("message", "reasoning"):
+            lines.append(f"{_label(name)}{left_out(len(items[0][1]))}")
+        else:
+            lines += _left_out_items(name, items)
+    return "\n".join(lines)
+
+
+def _left_out_items(group: str, items: list[tuple[str, str]]) -> list[str]:
+    """One mark for a series of tool calls or results without spans. Empty results have nothing to leave out."""
+    texts = [text for _, text in items if text]
+    noun = "tool calls" if group == "tool_calls" else "results"
+    marks = [f"[... {len(texts):,} {noun} left out, {sum(map(len, texts)):,} characters ...]"] if texts else []
+    empty = len(items) - len(texts)
+    return marks + ([f"[{noun} without text: {empty:,}]"] if empty else [])
+
+
+def _kept_text(text: str, spans: Sequence[Span]) -> str:
+    pieces, at = [], 0
+    for span in spans:
+        if span.start > at:
+            pieces.append(left_out(span.start - at))
+        pieces.append(text[span.start : span.end])
+        at = span.end
+    if at < len(text):
+        pieces.append(left_out(len(text) - at))
+    return "".join(pieces)
+
+
+def _heading(step: Step) -> str:
+    return f"## Step {step.number}, {step.source}"
+
+
+def _label(name: str) -> str:
+    group, _, index = name.partition("/")
+    number = int(index) + 1 if index else 0
+    return {
+        "message": "",
+        "reasoning": "Reasoning: ",
+        "tool_calls": f"Tool call {number}: ",
+        "observations": f"Result {number}: ",
+    }[group]
+
+
+# --- the whole text ---------------------------------------------------------------------------------------------
+
+
+def _join(header: str, events: Sequence[_Event], total: int) -> str:
+    parts, after = [header], 0
+    for event in events:
+        if event.number > after + 1:
+            parts.append(_gap(event.number - after - 1))
+        parts.append(event.text)
+        after = event.number
+    if total == 0:
+        parts.append("[no steps recorded]")
+    elif after < total:
+        parts.append(_gap(total - after))
+    return "\n\n".join(parts)
+
+
+def _gap(count: int) -> str:
+    return f"[... {count:,} step{'' if count == 1 else 's'} left out ...]"
+
+
+def _header(verdict: Verdict | None, title: str, with_checks: bool) -> str:
+    lines = [f"# Trajectory of {cut(' '.join(title.split()), MAX_TITLE_CHARS)}: {_verdict_text(verdict)}"]
+    failed = (
+        [check for check in verdict.checks if check.status in (CheckStatus.FAILED, CheckStatus.ERROR)]
+        if (verdict and with_checks)
+        else []
+    )
+    if failed:
+        lines += ["", "Failed checks:"]
+    size, left = 0, len(failed)
+    for check in failed:
+        line = f"- {check.group} {cut(check.name, 200)}: {cut(check.message or check.status, MAX_CHECK_CHARS)}"
+        if size + len(line) > MAX_CHECKS_CHARS:
+            lines.append(f"[... {left:,} failed checks left out ...]")
+            break
+        lines.append(line)
+        size, left = size + len(line), left - 1
+    return "\n".join(lines)
+
+
+def _verdict_text(verdict: Verdict | None) -> str:
+    if verdict is None:
+        return "no verdict"
+    word = {True: "PASSED", False: "FAILED", None: "verdict unknown"}[verdict.success]
+    return word if verdict.reward is None else f"{word}, reward {verdict.reward:g}"

@@ -1,0 +1,60 @@
+"""The canonical text of each field of a step.
+
+Compactions, anchors of reviews and the inspector all count characters in these texts, so a change here is a change
+of format: raise FIELDS_VERSION and keep the old rendering readable.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from runner.types import Step, ToolCall
+
+FIELDS_VERSION = "fields/1"
+
+
+def fields(step: Step) -> Iterator[tuple[str, str]]:
+    """(name, text) of every field in reading order: message, reasoning, tool_calls/<i>, observations/<i>.
+
+    A missing message or reasoning gives no field; an observation with empty content gives an empty text.
+    """
+    if step.message:
+        yield "message", step.message
+    if step.reasoning:
+        yield "reasoning", step.reasoning
+    for index, call in enumerate(step.tool_calls):
+        yield f"tool_calls/{index}", tool_call_text(call)
+    for index, observation in enumerate(step.observations):
+        yield f"observations/{index}", observation.content
+
+
+def field_text(step: Step, name: str) -> str:
+    """The text of one field; KeyError where the step has no such field."""
+    for found, text in fields(step):
+        if found == name:
+            return text
+    raise KeyError(f"step {step.number} has no field {name!r}")
+
+
+def tool_call_text(call: ToolCall) -> str:
+    """The tool's name on its own line, then its arguments: short ones first, each group sorted by name.
+
+    Texts stand as they are, so that a command reads as a command; everything else is compact JSON with sorted keys.
+    Sorting makes the text independent of the order in which a store gives the keys back.
+    """
+    short, long = [], []
+    for key in sorted(call.arguments):
+        value = _value_text(call.arguments[key])
+        if "\n" in value:
+            long.append(f"{key}:\n{value}")
+        else:
+            short.append(f"{key}: {value}")
+    return "\n".join([call.name, *short, *long])
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)

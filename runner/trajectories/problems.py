@@ -1,0 +1,39 @@
+"""What was wrong with a trajectory's source. Collected while reading; reading goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+MAX_PER_EXPECTATION = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """`place` is a step, line or byte offset of the file; `expected` what the format asks for; `message` what was found."""
+
+    place: str
+    expected: str
+    message: str
+
+
+class Problems:
+    """A list of problems that a broken file of any size cannot blow up: repeats of one kind are counted, not kept."""
+
+    def __init__(self) -> None:
+        self._kept: list[Problem] = []
+        self._seen: dict[str, int] = {}
+
+    def add(self, place: str, expected: str, message: str) -> None:
+        count = self._seen[expected] = self._seen.get(expected, 0) + 1
+        if count <= MAX_PER_EXPECTATION:
+            self._kept.append(Problem(place, expected, message[:500]))
+
+    def __iter__(self) -> Iterator[Problem]:
+        yield from self._kept
+        for expected, count in self._seen.items():
+            if count > MAX_PER_EXPECTATION:
+                yield Problem("whole file", expected, f"{count - MAX_PER_EXPECTATION:,} more of the same kind")
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

@@ -1,0 +1,81 @@
+"""Making hostile text fit for storing and showing. What is changed here stays readable in the kept source file.
+
+- NUL becomes U+2400 (PostgreSQL cannot store NUL), lone surrogates become U+FFFD (UTF-8 cannot hold them).
+- Terminal escapes go; of a line redrawn with carriage returns (progress bars) the last drawing stays.
+- A text over MAX_FIELD_CHARS keeps its beginning and end around a visible mark.
+- Values nested deeper than MAX_DEPTH are replaced by a visible mark.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+MAX_FIELD_CHARS = 8 * 1024 * 1024
+MAX_DEPTH = 64
+TOO_DEEP = f"[... nested deeper than {MAX_DEPTH} levels, left out ...]"
+
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"  # OSC: titles, links
+    r"|\x1b[PX^_][^\x1b]*\x1b\\"  # DCS and the like
+    r"|\x1b[ -/]*[0-~]"  # two-character escapes
+    r"|\x9b[0-?]*[ -/]*[@-~]"
+)
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def left_out(characters: int) -> str:
+    """The mark that stands for characters left out of a text."""
+    return f"[... {characters:,} characters left out ...]"
+
+
+def cut(text: str, limit: int = MAX_FIELD_CHARS) -> str:
+    """`text`, or its first and last limit/2 characters around a mark."""
+    if len(text) <= limit:
+        return text
+    end = limit // 2
+    start = limit - end
+    return text[:start] + left_out(len(text) - limit) + text[len(text) - end :]
+
+
+def storable(text: str) -> str:
+    """`text` with every character any database and UTF-8 can hold; nothing else is touched but the length."""
+    if "\0" in text:
+        text = text.replace("\0", "\u2400")
+    if not text.isascii():
+        text = _SURROGATES.sub("\ufffd", text)
+    return cut(text)
+
+
+def clean(text: str) -> str:
+    """`text` as a person would have seen it on a terminal: storable, no escapes, redrawn lines in their last state."""
+    text = storable(text)
+    if "\x1b" in text or "\x9b" in text:
+        text = _ESCAPES.sub("", text)
+    if "\r" in text:
+        text = "\n".join(_last_drawing(line) for line in text.split("\n"))
+    return text
+
+
+def _last_drawing(line: str) -> str:
+    return line.rstrip("\r").rpartition("\r")[2] if "\r" in line else line
+
+
+def storable_value(value: Any, depth: int = 0) -> Any:
+    """A JSON value with storable texts, bounded depth and finite numbers (NaN and infinities become their names)."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, Mapping):
+        if depth >= MAX_DEPTH:
+            return TOO_DEEP
+        return {storable(str(key)): storable_value(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return TOO_DEEP if depth >= MAX_DEPTH else [storable_value(item, depth + 1) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return storable(str(value))
