@@ -6,7 +6,6 @@ the next is looked for. A process may die anywhere; the next one continues where
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable
 
@@ -165,7 +164,7 @@ def _complete(step: Ask, occasion: Occasion, plan: EpisodePlan, recorder: Record
     model = toolbox.author_model
     if model is None:
         raise SetupError(f"{plan.condition.name} needs an author model")
-    request = request_for(occasion, seed=author_seed(plan.run_seed, step.key))
+    request = request_for(occasion, seed=step.seed(plan.run_seed))
     recorder.start_call(step.key, purpose="author", model=model.name, request=request)
     try:
         reply = model.complete(request)
@@ -174,11 +173,6 @@ def _complete(step: Ask, occasion: Occasion, plan: EpisodePlan, recorder: Record
         raise
     recorder.finish_call(step.key, reply)
     return reply
-
-
-def author_seed(run_seed: int, key: str) -> int:
-    """63 bits from the run's seed and the call's key: a call made again after a crash sees the same dice."""
-    return int.from_bytes(hashlib.sha256(f"{run_seed}:{key}:author".encode()).digest()[:8], "big") >> 1
 
 
 def _decision(step: Ask, occasion: Occasion, judgement: Judgement, state: State) -> Decision:

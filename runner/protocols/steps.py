@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 from runner.types import AuthorMode, Role, Slot
@@ -38,6 +39,10 @@ class Ask:
     def key(self) -> str:
         """Names the model call of this answer, so that a committed reply is found again after a crash."""
         return f"{self.mode}/{self.family}/{self.after_trial or 'start'}/{self.answer}"
+
+    def seed(self, run_seed: int) -> int:
+        """63 bits from the run's seed and the call's key: a call made again after a crash sees the same dice."""
+        return int.from_bytes(hashlib.sha256(f"{run_seed}:{self.key}:author".encode()).digest()[:8], "big") >> 1
 
 
 @dataclass(frozen=True, slots=True)

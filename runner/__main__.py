@@ -1,0 +1,142 @@
+"""`python -m runner`: run one episode of a suite into a folder, or print what a folder holds. Needs no web, no database.
+
+Exit status: 0 done, 1 the episode stopped before its end, 2 the arguments or the setup are wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from runner.agents import Limits
+from runner.chronicle import chronicle
+from runner.engine import run_episode
+from runner.errors import RunnerError, SetupError
+from runner.jsonl_recorder import JsonLinesRecorder
+from runner.protocols.conditions import CONDITIONS, condition_named
+from runner.protocols.plan import EpisodePlan
+from runner.sandboxes import sandbox_kind
+from runner.setup import describe_setup, setup_digest
+from runner.suites.starter_suite import load_starter
+from runner.toolbox import toolbox_for
+from runner.types import Environment, Suite
+
+RECORD = "episode.jsonl"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    try:
+        suite = load_starter()
+        plan = _plan(options, suite)
+        return _run(options.out, plan, suite) if options.verb == "run" else _print(options.out, plan)
+    except SetupError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except RunnerError as error:
+        print(f"stopped: {type(error).__name__}: {error}; the same command goes on from here", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m runner", description="Run an episode of the starter suite.")
+    parser.add_argument("verb", choices=["run", "history"], help="run (or go on), or print what was recorded")
+    parser.add_argument(
+        "--condition", required=True, choices=list(CONDITIONS), metavar="NAME", help=", ".join(CONDITIONS)
+    )
+    parser.add_argument("--environment", required=True, metavar="KEY", help="for example E1")
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help=f"holds {RECORD}")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--agent", default="shell")
+    parser.add_argument("--agent-model", default="scripted/apprentice", metavar="NAME")
+    parser.add_argument("--author-model", default="scripted/apprentice", metavar="NAME")
+    parser.add_argument("--sandbox", default="local")
+    parser.add_argument("--feedback", default="process", choices=["none", "binary", "rich", "process"])
+    parser.add_argument("--profile", default="paper", choices=["paper", "as-released", "strict"])
+    parser.add_argument("--answers", type=int, default=1, help="how often the author may answer one occasion")
+    parser.add_argument("--samples", type=int, default=1, help="repetitions of deployment and replay trials")
+    parser.add_argument("--placebo-replay", action="store_true", help="replay also where nothing was learned")
+    parser.add_argument("--max-turns", type=int, default=Limits().max_turns)
+    return parser
+
+
+def _plan(options: argparse.Namespace, suite: Suite) -> EpisodePlan:
+    limits = Limits(max_turns=options.max_turns)
+    setup = describe_setup(
+        suite,
+        protocol="skillevolbench",
+        agent=options.agent,
+        agent_model=options.agent_model,
+        author_model=options.author_model,
+        sandbox=options.sandbox,
+        feedback=options.feedback,
+        profile=options.profile,
+        answers=options.answers,
+        samples=options.samples,
+        limits=limits,
+    )
+    return EpisodePlan(
+        episode=f"{options.environment}/{options.condition}/seed-{options.seed}",
+        environment=_environment(suite, options.environment),
+        condition=condition_named(options.condition),
+        run_seed=options.seed,
+        setup_digest=setup_digest(setup),
+        agent=options.agent,
+        agent_model=options.agent_model,
+        author_model=options.author_model,
+        sandbox=options.sandbox,
+        feedback=options.feedback,
+        profile=options.profile,
+        answers=options.answers,
+        samples=options.samples,
+        placebo_replay=options.placebo_replay,
+        limits=limits,
+    )
+
+
+def _environment(suite: Suite, key: str) -> Environment:
+    for environment in suite.environments:
+        if environment.key == key:
+            return environment
+    known = ", ".join(environment.key for environment in suite.environments)
+    raise SetupError(f"suite {suite.key} has no environment {key!r}; known: {known}")
+
+
+def _run(out: Path, plan: EpisodePlan, suite: Suite) -> int:
+    toolbox = toolbox_for(plan, suite)
+    out.mkdir(parents=True, exist_ok=True)
+    recorder = JsonLinesRecorder(out / RECORD, plan)
+    try:
+        _end_interrupted(recorder, plan)
+        run_episode(plan, recorder, toolbox)
+        print(_text(recorder, plan), end="")
+    finally:
+        recorder.close()
+    return 0
+
+
+def _end_interrupted(recorder: JsonLinesRecorder, plan: EpisodePlan) -> None:
+    """Ends what attempts of a killed process left running. They stay in the record as interrupted."""
+    for attempt in recorder.interrupted():
+        if attempt in recorder.handles:
+            sandbox_kind(plan.sandbox).end_processes(recorder.handles[attempt])
+
+
+def _print(out: Path, plan: EpisodePlan) -> int:
+    if not (out / RECORD).is_file():
+        raise SetupError(f"{out / RECORD}: no such file (expected the record of an episode)")
+    recorder = JsonLinesRecorder(out / RECORD, plan)
+    try:
+        print(_text(recorder, plan), end="")
+    finally:
+        recorder.close()
+    return 0
+
+
+def _text(recorder: JsonLinesRecorder, plan: EpisodePlan) -> str:
+    return chronicle(plan, recorder.history(), recorder.library, tuple(recorder.decisions))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
