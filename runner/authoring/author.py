@@ -27,7 +27,7 @@ def request_for(
 def judge_reply(occasion: Occasion, reply: ModelReply) -> Judgement:
     """Reads the reply, holds it against the contract and applies it to a copy. Never raises for what a model wrote."""
     try:
-        patch = read_patch(reply, occasion.mode)
+        patch = read_patch(reply, occasion.mode, occasion.family.slug)
     except UnreadableReply as error:
         return Judgement(DecisionStatus.FAILED, "", "", None, (), None, str(error))
     findings = check_patch(patch, occasion)
@@ -36,12 +36,8 @@ def judge_reply(occasion: Occasion, reply: ModelReply) -> Judgement:
     files = apply_patch(occasion.library, patch)
     if library_digest(files) == library_digest(occasion.library):
         return _judgement(DecisionStatus.NO_OP, patch, findings, occasion)
-    return Judgement(
-        DecisionStatus.APPLIED, operation_of(patch, occasion), patch.summary, patch, findings, files
-    )
+    return Judgement(DecisionStatus.APPLIED, operation_of(patch, occasion), patch.summary, patch, findings, files)
 
 
-def _judgement(
-    status: DecisionStatus, patch: Patch, findings: tuple[Finding, ...], occasion: Occasion
-) -> Judgement:
+def _judgement(status: DecisionStatus, patch: Patch, findings: tuple[Finding, ...], occasion: Occasion) -> Judgement:
     return Judgement(status, operation_of(patch, occasion), patch.summary, patch, findings, None)

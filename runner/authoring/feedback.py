@@ -1,0 +1,98 @@
+"""How much of a verdict the author is told.
+
+none     nothing at all
+binary   passed or not
+rich     with reward, the shares of outcome and process checks, and every failed check with its message
+process  with the rubric's dimensions and a reading of outcome against process as well
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runner.authoring.occasion import FeedbackLevel
+from runner.types import Check, CheckGroup, CheckStatus, Verdict
+
+FEEDBACK_LEVELS: tuple[FeedbackLevel, ...] = ("none", "binary", "rich", "process")
+MAX_CHECKS = 60
+MAX_MESSAGE_CHARS = 600
+
+_OUTCOME = (CheckGroup.PUBLIC, CheckGroup.HIDDEN, CheckGroup.TEST)
+_READINGS = {
+    (True, True): "The result is right and was reached the right way. Keep what led there; look for detours.",
+    (
+        True,
+        False,
+    ): "The result is right, but not the way to it: a shortcut that other tasks will punish. Look for the step "
+    "that was skipped, and make the skill insist on it.",
+    (
+        False,
+        True,
+    ): "The way was right, but not the result: a detail of the procedure is missing or wrong. Look for the value "
+    "or rule behind the failed checks, and state it as a rule.",
+    (
+        False,
+        False,
+    ): "Neither the result nor the way is right. Look for the first wrong turn; what follows comes from it.",
+}
+
+
+def verdict_word(verdict: Verdict | None, feedback: FeedbackLevel) -> str:
+    """For headings: passed, failed, no verdict, or that it is not shown."""
+    if feedback == "none":
+        return "verdict not shown"
+    if verdict is None or verdict.success is None:
+        return "no verdict"
+    return "passed" if verdict.success else "failed"
+
+
+def verdict_section(verdict: Verdict | None, feedback: FeedbackLevel) -> str:
+    """The text below the heading. At level none it is the same for every verdict."""
+    if feedback == "none":
+        return "Verdicts are not shown."
+    lines = [f"result: {verdict_word(verdict, feedback)}"]
+    if verdict is not None and feedback in ("rich", "process"):
+        lines += _figures(verdict)
+        lines += _failed_checks(verdict)
+        lines += _dimensions(verdict) if feedback == "process" or not verdict.checks else ()
+        lines += _reading(verdict) if feedback == "process" else ()
+    return "\n".join(lines)
+
+
+def _figures(verdict: Verdict) -> Iterator[str]:
+    for name, value in (("reward", verdict.reward), ("outcome", verdict.outcome), ("process", verdict.process)):
+        if value is not None:
+            yield f"{name}: {value:.3f}"
+
+
+def _failed_checks(verdict: Verdict) -> Iterator[str]:
+    failed = [check for check in verdict.checks if check.status in (CheckStatus.FAILED, CheckStatus.ERROR)]
+    if failed:
+        yield "failed checks:"
+    for check in failed[:MAX_CHECKS]:
+        yield f"- [{check.group}] {_line(check)}"
+    if len(failed) > MAX_CHECKS:
+        yield f"[... {len(failed) - MAX_CHECKS:,} failed checks left out ...]"
+
+
+def _line(check: Check) -> str:
+    message = " ".join(check.message.split())
+    if len(message) > MAX_MESSAGE_CHARS:
+        left_out = len(message) - MAX_MESSAGE_CHARS
+        message = f"{message[:MAX_MESSAGE_CHARS]} [... {left_out:,} characters left out ...]"
+    name = " ".join(check.name.split())[:200]
+    return f"{name}: {message}" if message else name
+
+
+def _dimensions(verdict: Verdict) -> Iterator[str]:
+    if verdict.dimensions:
+        yield "dimensions:"
+    for dimension in verdict.dimensions:
+        yield f"- {' '.join(dimension.name.split())[:200]}: {dimension.score:g} of {dimension.max_score:g}"
+
+
+def _reading(verdict: Verdict) -> Iterator[str]:
+    outcome = [check.status is CheckStatus.PASSED for check in verdict.checks if check.group in _OUTCOME]
+    process = [check.status is CheckStatus.PASSED for check in verdict.checks if check.group is CheckGroup.PROCESS]
+    if outcome and process:
+        yield f"reading: {_READINGS[all(outcome), all(process)]}"

@@ -1,0 +1,149 @@
+"""From an author's reply to a patch, or to an error that names the place where it stopped being one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from runner.types import AuthorMode, ModelReply, Patch
+
+MAX_REPLY_CHARS = 4 * 1024 * 1024
+MAX_UPSERTS = 200
+MAX_DELETES = 200
+MAX_SUMMARY_CHARS = 1_000
+KEYS = ("summary", "operation_type", "upsert_files", "delete_paths")
+
+_FENCE = re.compile(r"^```[A-Za-z]*[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+
+
+class UnreadableReply(ValueError):
+    """The reply holds no patch: the message names the place, what was found and what was expected."""
+
+
+def read_patch(reply: ModelReply, mode: AuthorMode, slug: str) -> Patch:
+    """The one JSON object in the reply, as a patch. Prose and a code fence around it are tolerated.
+
+    Missing summary and delete_paths count as empty. Modes that only create (zero-shot, induce) need no
+    operation_type, and may give the text of `slug`'s SKILL.md as "skill_md" instead of upsert_files.
+    """
+    if len(reply.text) > MAX_REPLY_CHARS:
+        raise UnreadableReply(f"reply: {len(reply.text):,} characters, expected at most {MAX_REPLY_CHARS:,}")
+    try:
+        value = _json_object(reply.text)
+    except UnreadableReply as error:
+        if reply.finish_reason == "length":
+            raise UnreadableReply(f"{error} (the reply was cut off at the limit on output tokens)") from error
+        raise
+    creates = mode is not AuthorMode.REVISE
+    if creates and "upsert_files" not in value and isinstance(value.get("skill_md"), str):
+        value = {**value, "upsert_files": {f"{slug}/SKILL.md": value["skill_md"]}}
+    operation = _text(value, "operation_type").strip() or ("create" if creates else "")
+    return Patch(
+        summary=_shown(_text(value, "summary")),
+        operation_type=_shown(operation)[:40],
+        upsert_files=_upserts(value),
+        delete_paths=_deletes(value),
+    )
+
+
+def _json_object(text: str) -> Mapping[str, Any]:
+    """The first object that parses: the whole text, else a fence's content, else from the first to the last brace."""
+    if not text.strip():
+        raise UnreadableReply("reply: empty, expected a JSON object")
+    first_error: str | None = None
+    for candidate in _candidates(text):
+        try:
+            value = json.loads(candidate, strict=False, parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
+        except UnreadableReply:
+            raise
+        except json.JSONDecodeError as error:
+            found = f"reply: not JSON at line {error.lineno}, column {error.colno}: {error.msg}"
+            first_error = first_error if first_error and not candidate.startswith("{") else found
+            continue
+        except (ValueError, RecursionError) as error:
+            raise UnreadableReply(f"reply: not usable JSON: {_reason(error)}") from error
+        if isinstance(value, dict):
+            return value
+        raise UnreadableReply(f"reply: a JSON {_kind(value)}, expected an object with {', '.join(KEYS)}")
+    raise UnreadableReply(first_error or "reply: no JSON object found")
+
+
+def _candidates(text: str) -> Iterator[str]:
+    stripped = text.strip().removeprefix("\ufeff")
+    yield stripped
+    for match in _FENCE.finditer(text):
+        yield match.group(1).strip()
+    start, end = stripped.find("{"), stripped.rfind("}")
+    if 0 <= start < end and (start, end) != (0, len(stripped) - 1):
+        yield stripped[start : end + 1]
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A key given twice has no one meaning: which text would be the skill's?"""
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise UnreadableReply(f"reply: the key {twice[:80]!r} appears twice in one object")
+    return value
+
+
+def _text(value: Mapping[str, Any], key: str) -> str:
+    found = value.get(key)
+    if found is None:
+        return ""
+    if not isinstance(found, str):
+        raise UnreadableReply(f"{key}: a JSON {_kind(found)}, expected text")
+    return found
+
+
+def _upserts(value: Mapping[str, Any]) -> Mapping[str, str]:
+    found = value.get("upsert_files")
+    if not isinstance(found, dict):
+        raise UnreadableReply(f"upsert_files: {_described(found)}, expected an object of path -> full text")
+    if len(found) > MAX_UPSERTS:
+        raise UnreadableReply(f"upsert_files: {len(found):,} files, expected at most {MAX_UPSERTS}")
+    for path, text in found.items():
+        if not isinstance(text, str):
+            raise UnreadableReply(f"upsert_files[{path[:80]!r}]: {_described(text)}, expected the file's full text")
+    return found
+
+
+def _deletes(value: Mapping[str, Any]) -> tuple[str, ...]:
+    found = value.get("delete_paths", [])
+    if found is None:
+        return ()
+    if not isinstance(found, list):
+        raise UnreadableReply(f"delete_paths: {_described(found)}, expected a list of paths")
+    if len(found) > MAX_DELETES:
+        raise UnreadableReply(f"delete_paths: {len(found):,} entries, expected at most {MAX_DELETES}")
+    for index, path in enumerate(found):
+        if not isinstance(path, str):
+            raise UnreadableReply(f"delete_paths[{index}]: {_described(path)}, expected a path")
+    return tuple(dict.fromkeys(found))
+
+
+def _described(value: object) -> str:
+    return "missing" if value is None else f"a JSON {_kind(value)}"
+
+
+def _kind(value: object) -> str:
+    kinds = {dict: "object", list: "array", str: "string", bool: "boolean", int: "number", float: "number"}
+    return kinds.get(type(value), "null")
+
+
+def _reason(error: BaseException) -> str:
+    return "nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
+
+
+def _shown(text: str) -> str:
+    """One storable line: control characters and lone surrogates are replaced visibly, the length is capped."""
+    line = " ".join(text.split())
+    clean = "".join(character if character.isprintable() else "\ufffd" for character in line)
+    return clean if len(clean) <= MAX_SUMMARY_CHARS else clean[: MAX_SUMMARY_CHARS - 3] + "..."
