@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from django.db import models
+from django.db import models, transaction
 from django.urls import reverse
 
 from benchapp.models.base import PublicModel
 from benchapp.models.blobs import Blob
 from benchapp.models.suites import Family
-from runner.digests import digest_bytes, library_digest
+from runner.digests import EMPTY_LIBRARY, digest_bytes, library_digest
 from runner.types import AuthorMode, DecisionStatus, File, Files
 
 
@@ -18,17 +18,22 @@ class SnapshotQuerySet(models.QuerySet["Snapshot"]):
             return found
         Blob.objects.put_many(file.content for file in files.values())
         skills = {path.split("/", 1)[0] for path in files if path.endswith("/SKILL.md")}
-        snapshot, created = self.get_or_create(
-            digest=digest,
-            defaults={
-                "files_total": len(files),
-                "skills_total": len(skills),
-                "bytes_total": sum(len(file.content) for file in files.values()),
-            },
-        )
-        if created:
-            SnapshotFile.objects.bulk_create(SnapshotFile.of(snapshot, path, file) for path, file in files.items())
+        with transaction.atomic():  # a snapshot is never seen without its files, even after a crash
+            snapshot, created = self.get_or_create(
+                digest=digest,
+                defaults={
+                    "files_total": len(files),
+                    "skills_total": len(skills),
+                    "bytes_total": sum(len(file.content) for file in files.values()),
+                },
+            )
+            if created:
+                SnapshotFile.objects.bulk_create(SnapshotFile.of(snapshot, path, file) for path, file in files.items())
         return snapshot
+
+    def standing_for(self, digest: str) -> Snapshot:
+        """The recorded snapshot of that digest. The empty library is recorded at its first use."""
+        return self.put({}) if digest == EMPTY_LIBRARY else self.get(digest=digest)
 
 
 class Snapshot(models.Model):

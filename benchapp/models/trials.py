@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.db import models
 from django.db.models import Q
 from django.urls import reverse
@@ -89,6 +91,13 @@ class Trial(PublicModel):
 
     def counting_attempt(self) -> Attempt | None:
         return self.attempts.filter(counts=True).first()
+
+    def remember_retrieved(self, trials: Sequence[Trial]) -> None:
+        """The earlier trials whose compactions its agent is shown, in the order shown; replaces what a lost attempt left."""
+        links = Trial.retrieved.through.objects
+        links.filter(from_trial=self).delete()
+        for trial in trials:  # one by one, because the order of their ids is the order shown
+            links.create(from_trial=self, to_trial=trial)
 
     def settle(self, attempt: Attempt) -> None:
         """Lets this attempt count and copies its numbers here. Call inside the transaction that records it."""

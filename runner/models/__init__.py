@@ -20,6 +20,13 @@ class Model(Protocol):
 
 MODELS: dict[str, str] = {"scripted": "runner.models.scripted:Scripted"}
 
+SCRIPTED_PROVIDERS = frozenset({"scripted", "recorded"})
+
+
+def is_scripted(name: str) -> bool:
+    """Does this name stand for a stand-in, whose numbers mean nothing about language models?"""
+    return name.partition("/")[0] in SCRIPTED_PROVIDERS
+
 
 def make_model(name: str) -> Model:
     """A model by its full name, e.g. "scripted/careful". SetupError names the known providers."""
