@@ -1,0 +1,85 @@
+"""Syntax colours: Pygments tokens reduced to a dozen kinds of our own, line by line, as plain values.
+
+The class names are styled in static/css/diff.css for both themes. Nothing here makes HTML.
+"""
+
+from __future__ import annotations
+
+from pygments.lexer import Lexer
+from pygments.lexers import get_lexer_for_filename
+from pygments.token import Comment, Generic, Keyword, Name, Number, Operator, String, Token, _TokenType
+from pygments.util import ClassNotFound
+
+MAX_LINES = 3_000
+MAX_CHARS = 200_000
+MAX_LINE_CHARS = 5_000  # some lexers take quadratic time on one long line
+MAX_TOKENS = 40_000  # under a second; a dense file of 200,000 characters has five times as many
+
+# The first kind whose token type contains the token wins.
+_KINDS: tuple[tuple[_TokenType, str], ...] = (
+    (Comment, "c"),
+    (String, "s"),
+    (Number, "m"),
+    (Keyword, "k"),
+    (Operator.Word, "k"),
+    (Name.Function, "f"),
+    (Name.Class, "f"),
+    (Name.Decorator, "f"),
+    (Name.Builtin, "b"),
+    (Name.Tag, "t"),
+    (Name.Attribute, "b"),
+    (Generic.Heading, "h"),
+    (Generic.Subheading, "h"),
+    (Generic.Strong, "g"),
+    (Generic.Emph, "e"),
+)
+
+Line = tuple[tuple[str, str], ...]  # (kind or "", text) pairs
+
+
+def highlight(text: str, path: str) -> list[Line] | None:
+    """One line of (kind, text) pairs per line of `text`; None where the file is too big or of no known language.
+
+    The language is told by the file's name alone: guessing from the content takes half a second and is often wrong.
+    """
+    if not _is_small(text) or (lexer := _lexer(path)) is None:
+        return None
+    lines: list[list[tuple[str, str]]] = [[]]
+    for count, (token, value) in enumerate(lexer.get_tokens(text)):
+        if count > MAX_TOKENS:
+            return None
+        kind = _kind(token)
+        for index, part in enumerate(value.split("\n")):
+            if index:
+                lines.append([])
+            if part:
+                _append(lines[-1], kind, part)
+    return [tuple(line) for line in lines[: text.count("\n") + 1]]
+
+
+def _append(line: list[tuple[str, str]], kind: str, part: str) -> None:
+    """Neighbours of one kind become one piece: less HTML for the same colours."""
+    if line and line[-1][0] == kind:
+        line[-1] = (kind, line[-1][1] + part)
+    else:
+        line.append((kind, part))
+
+
+def _is_small(text: str) -> bool:
+    if len(text) > MAX_CHARS or text.count("\n") > MAX_LINES:
+        return False
+    return max(map(len, text.split("\n")), default=0) <= MAX_LINE_CHARS
+
+
+def _lexer(path: str) -> Lexer | None:
+    name = path.rsplit("/", 1)[-1]
+    try:
+        return get_lexer_for_filename(name, stripnl=False, ensurenl=False)
+    except ClassNotFound:
+        return None
+
+
+def _kind(token: _TokenType) -> str:
+    if token in (Token.Text, Token.Name, Token.Punctuation):
+        return ""
+    return next((kind for parent, kind in _KINDS if token in parent), "")
