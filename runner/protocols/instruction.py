@@ -8,10 +8,10 @@ nothing: its first trial of a family is the treatment of no-skill.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from runner.authoring.prompts import fenced
 from runner.types import Slot, Task
 
 INSTRUCTION_VERSION = "instruction/1"
@@ -57,11 +57,4 @@ def build_instruction(task: Task, *, library: bool, frozen: bool, traces: Sequen
 def _render(trace: Trace) -> str:
     outcome = {True: "passed", False: "failed", None: "no verdict"}[trace.success]
     reward = "" if trace.reward is None else f", reward {trace.reward:.2f}"
-    fence = _fence(trace.text)
-    return f"### Trial {trace.slot} ({outcome}{reward})\n\n{fence}text\n{trace.text.rstrip()}\n{fence}"
-
-
-def _fence(text: str) -> str:
-    """A code fence longer than any in the text, so that a trace cannot close it."""
-    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
-    return "`" * (longest + 1)
+    return f"### Trial {trace.slot} ({outcome}{reward})\n\n{fenced(trace.text)}"

@@ -1,0 +1,341 @@
+"""The engine: what it records, what it refuses, and that it can die anywhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from runner.digests import library_digest
+from runner.engine import advance, next_step, perform, retry_delay, run_episode, seal
+from runner.errors import FrozenLibrary, ModelRefused, ModelUnavailable, SandboxError
+from runner.history import family_skills, fold, slugs
+from runner.list_recorder import AGENT_WROTE, ListRecorder
+from runner.protocols.audit import audit
+from runner.protocols.conditions import CONDITIONS
+from runner.protocols.steps import Ask, SeedSkill
+from runner.recorder import Decided, Frozen, Refused, Seeded, Skipped, TrialDone
+from runner.transactions import AttemptAbandoned, CallFinished, DecisionMade, Transaction
+from runner.types import AuthorMode, CompactionKind, Environment, File, ModelReply, ModelRequest, Phase, Slot, UseKind
+from tests.runner.small_episode import (
+    FAMILIES,
+    RUN_SEED,
+    FixedAgent,
+    FixedAuthor,
+    events_of,
+    shown_files,
+    shown_trials,
+    small_environment,
+    small_plan,
+    small_toolbox,
+    ticking_clock,
+)
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    return small_environment(tmp_path_factory.mktemp("tasks"))
+
+
+def _run(environment: Environment, condition: str, **changes: Any) -> tuple[ListRecorder, FixedAgent, FixedAuthor]:
+    plan = small_plan(condition, environment, **changes)
+    recorder, agent, author = ListRecorder(plan, ticking_clock()), FixedAgent(), FixedAuthor()
+    run_episode(plan, recorder, small_toolbox(agent, author))
+    return recorder, agent, author
+
+
+# --- what each side is given --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_what_the_agent_found_mounted_is_what_the_record_says(environment: Environment, condition: str) -> None:
+    recorder, agent, _ = _run(environment, condition)
+    trials = events_of(recorder, TrialDone)
+    assert [library_digest(files) for files in agent.mounted] == [trial.snapshot for trial in trials]
+    assert [job.skills for job in agent.jobs] == [slugs(files) for files in agent.mounted]
+    assert [job.seed for job in agent.jobs] == [trial.slot.seed(RUN_SEED) for trial in trials]
+
+
+@pytest.mark.parametrize("condition", [name for name, condition in CONDITIONS.items() if condition.has_author])
+def test_what_the_author_was_prompted_with_is_what_the_record_says(environment: Environment, condition: str) -> None:
+    recorder, _, author = _run(environment, condition)
+    assert len(author.prompts) == len(recorder.decisions)
+    history = recorder.history()
+    places = [place for place, entry in enumerate(history) if isinstance(entry.event, Decided)]
+    for prompt, decision, place in zip(author.prompts, recorder.decisions, places, strict=True):
+        assert shown_trials(prompt) == [evidence.slot.task for evidence in decision.evidence]
+        skills = family_skills(history[:place], recorder.library).get(decision.family, ())
+        before = recorder.library(decision.before)
+        assert shown_files(prompt) == {
+            path: file.content.decode() for path, file in before.items() if path.partition("/")[0] in skills
+        }
+
+
+@pytest.mark.parametrize("condition", [name for name, condition in CONDITIONS.items() if condition.has_author])
+def test_the_author_is_told_nothing_of_another_family_but_what_a_trace_itself_holds(
+    environment: Environment, condition: str
+) -> None:
+    _, _, author = _run(environment, condition)
+    for prompt in author.prompts:
+        before, _, rest = prompt.partition("## Evidence")
+        told = before + rest.partition("## Skills of this family")[2]
+        (own,) = {key for key in FAMILIES if key in before}
+        (other,) = FAMILIES.keys() - {own}
+        assert other not in told
+        assert FAMILIES[other] not in told
+
+
+def test_no_skill_leaves_the_task_s_text_as_it_is(environment: Environment) -> None:
+    _, agent, _ = _run(environment, "no-skill")
+    assert all(job.instruction == job.task.instruction for job in agent.jobs)
+
+
+def test_a_library_condition_announces_the_library_and_names_no_skill(environment: Environment) -> None:
+    _, agent, _ = _run(environment, "curated-always")
+    for job in agent.jobs:
+        assert job.instruction.startswith(job.task.instruction)
+        assert "## Skill library" in job.instruction
+        assert not any(slug in job.instruction for slug in FAMILIES.values())
+    assert ["frozen" in job.instruction for job in agent.jobs] == [False] * 6 + [True] * 12
+
+
+def test_raw_trajectory_shows_rough_traces_with_verdict_and_no_checks(environment: Environment) -> None:
+    recorder, agent, _ = _run(environment, "raw-trajectory")
+    for job, trial in zip(agent.jobs, events_of(recorder, TrialDone), strict=True):
+        if not trial.retrieved:
+            assert job.instruction == job.task.instruction
+        for slot in trial.retrieved:
+            verdict = recorder.verdict(slot)
+            assert verdict is not None
+            outcome = "passed" if verdict.success else "failed"
+            assert f"### Trial {slot} ({outcome}, reward {verdict.reward:.2f})" in job.instruction
+            assert recorder.compaction(slot, CompactionKind.ROUGH).text.rstrip() in job.instruction
+
+
+@pytest.mark.parametrize("feedback", ["none", "binary"])
+def test_the_author_s_evidence_holds_no_more_of_the_verdict_than_its_level(
+    environment: Environment, feedback: str
+) -> None:
+    recorder, _, _ = _run(environment, "curated-always", feedback=feedback)
+    for trial in events_of(recorder, TrialDone):
+        text = recorder.compaction(trial.slot, CompactionKind.RICH).text.lower()
+        assert "0.25" not in text
+        assert "1.00" not in text
+        if feedback == "none":
+            assert "fail" not in text.replace("failed/", "")
+            assert "passed" not in text
+
+
+def test_skills_that_were_read_are_recorded_with_their_step(environment: Environment) -> None:
+    recorder, _, _ = _run(environment, "curated-static")
+    uses = recorder.results[Slot(Phase.DEPLOYMENT, "E1-LS1-T4")].skill_uses
+    assert {(use.skill, use.kind) for use in uses} == {
+        (slug, kind) for slug in FAMILIES.values() for kind in (UseKind.MOUNTED, UseKind.READ)
+    }
+    assert all(use.step is not None for use in uses if use.kind is UseKind.READ)
+
+
+# --- the library --------------------------------------------------------------------------------------------------
+
+
+def test_what_the_agent_writes_into_the_library_is_recorded_and_lost(environment: Environment) -> None:
+    plan = small_plan("curated-static", environment)
+    recorder = ListRecorder(plan, ticking_clock())
+    agent = FixedAgent(writes={"tidy-tables/SKILL.md": "mine now", "planted/SKILL.md": "new"})
+    run_episode(plan, recorder, small_toolbox(agent))
+    paths = ("planted/SKILL.md", "tidy-tables/SKILL.md")
+    trials = events_of(recorder, TrialDone)
+    assert events_of(recorder, Refused) == [Refused(trial.slot, paths, AGENT_WROTE) for trial in trials]
+    assert recorder.results[trials[0].slot].library_writes == paths
+    assert all("planted/SKILL.md" not in files for files in agent.mounted)
+
+
+def test_the_seal_is_made_of_the_setup_and_the_frozen_files(environment: Environment) -> None:
+    recorder, _, _ = _run(environment, "selfgen-always")
+    (frozen,) = events_of(recorder, Frozen)
+    digest = library_digest(recorder.library(frozen.snapshot))
+    assert frozen == Frozen(digest, digest, "0" * 64, seal("0" * 64, digest))
+
+
+def test_it_stops_when_the_frozen_files_are_not_what_was_sealed(environment: Environment) -> None:
+    plan = small_plan("curated-static", environment)
+    recorder, toolbox = ListRecorder(plan, ticking_clock()), small_toolbox()
+    while not events_of(recorder, Frozen):
+        perform(_due(recorder), plan, recorder, toolbox)
+    snapshot = fold(recorder.history()).snapshot
+    recorder._libraries[snapshot] = {**recorder.library(snapshot), "tidy-tables/SKILL.md": File(b"changed on disk")}
+    for _ in range(2):  # a retry changes nothing and repeats no entry
+        with pytest.raises(FrozenLibrary, match="was frozen"):
+            advance(plan, recorder, toolbox)
+    (refused,) = events_of(recorder, Refused)
+    assert refused.slot == Slot(Phase.DEPLOYMENT, "E1-LS1-T4")
+    assert not [trial for trial in events_of(recorder, TrialDone) if trial.slot.phase is Phase.DEPLOYMENT]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [SeedSkill("E1-LS1"), Ask(AuthorMode.REVISE, "E1-LS1", Slot(Phase.ACQUISITION, "E1-LS1-T3"), 2)],
+    ids=["seed", "answer"],
+)
+def test_a_write_after_the_freeze_is_refused_and_recorded(environment: Environment, write: SeedSkill | Ask) -> None:
+    recorder, _, author = _run(environment, "curated-always")
+    before, prompts = recorder.history(), len(author.prompts)
+    with pytest.raises(FrozenLibrary, match="was not taken"):
+        perform(write, recorder.plan, recorder, small_toolbox(author=author))
+    (entry,) = recorder.history()[len(before) :]
+    assert isinstance(entry.event, Refused)
+    assert fold(recorder.history()).snapshot == fold(before).snapshot
+    assert len(author.prompts) == prompts
+
+
+def test_a_seed_adds_to_what_earlier_families_left(environment: Environment) -> None:
+    recorder, _, _ = _run(environment, "curated-always-tier3")
+    second = events_of(recorder, Seeded)[1]
+    library = recorder.library(second.snapshot)
+    assert slugs(library) == ("merge-logs", "tidy-tables")
+    assert any(path.startswith("tidy-tables/references/") for path in library)
+
+
+# --- trouble ------------------------------------------------------------------------------------------------------
+
+
+def test_a_dead_sandbox_leaves_an_abandoned_attempt_and_no_score(environment: Environment) -> None:
+    plan = small_plan("no-skill", environment)
+    recorder = ListRecorder(plan, ticking_clock())
+    with pytest.raises(SandboxError):
+        advance(plan, recorder, small_toolbox(FixedAgent(dies_at=lambda job: True)))
+    assert recorder.history() == ()
+    assert [(gone.error_type, gone.message) for gone in recorder.abandoned] == [
+        ("SandboxError", "the container is gone")
+    ]
+    assert advance(plan, recorder, small_toolbox())
+    assert list(recorder.started) == ["acquisition-E1-LS1-T1-0-attempt-1", "acquisition-E1-LS1-T1-0-attempt-2"]
+
+
+def test_it_retries_infrastructure_with_growing_delays_and_then_gives_up(environment: Environment) -> None:
+    plan = small_plan("no-skill", environment)
+    recorder, waited = ListRecorder(plan, ticking_clock()), []
+    with pytest.raises(SandboxError):
+        run_episode(plan, recorder, small_toolbox(FixedAgent(dies_at=lambda job: True)), retries=3, sleep=waited.append)
+    assert waited == [2.0, 4.0, 8.0]
+    assert len(recorder.abandoned) == 4
+
+
+def test_a_provider_s_own_delay_is_kept_to() -> None:
+    assert retry_delay(1, ModelUnavailable("busy", 40.0)) == 40.0
+    assert retry_delay(30) == 300.0
+
+
+class _FailingAuthor(FixedAuthor):
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [ModelUnavailable("529"), ModelRefused("no such model")])
+def test_a_call_that_fails_is_recorded_and_decides_nothing(environment: Environment, error: Exception) -> None:
+    plan = small_plan("selfgen-always", environment)
+    recorder, agent = ListRecorder(plan, ticking_clock()), FixedAgent()
+    with pytest.raises(type(error)):
+        advance(plan, recorder, small_toolbox(agent, _FailingAuthor(error)))
+    last = recorder.transactions[-1]
+    assert isinstance(last, CallFinished)
+    assert last.reply is None
+    assert last.error == f"{type(error).__name__}: {error}"
+    assert not recorder.decisions
+    advance(plan, recorder, small_toolbox(agent))
+    assert [decision.mode for decision in recorder.decisions[:1]] == [AuthorMode.INDUCE]
+    assert len(agent.jobs) == 2  # the first trial was not run again
+
+
+def test_a_trial_that_an_operator_skips_is_passed_over(environment: Environment) -> None:
+    plan = small_plan("selfgen-always", environment)
+    recorder = ListRecorder(plan, ticking_clock())
+    recorder.skip(Skipped(Slot(Phase.ACQUISITION, "E1-LS1-T1"), "the image cannot be built"))
+    run_episode(plan, recorder, small_toolbox())
+    assert fold(recorder.history()).tainted
+    assert {decision.family for decision in recorder.decisions} == {"E1-LS2"}
+    assert audit(plan, recorder.history()) == []
+
+
+# --- one step at a time -------------------------------------------------------------------------------------------
+
+
+def test_advance_does_one_trial_with_its_authoring(environment: Environment) -> None:
+    plan = small_plan("curated-revision", environment)
+    recorder, toolbox = ListRecorder(plan, ticking_clock()), small_toolbox()
+    lengths = [[]]
+    while advance(plan, recorder, toolbox):
+        lengths.append([])
+        assert len(events_of(recorder, TrialDone)) == len(lengths) - 1
+        assert not isinstance(next_step(plan, recorder), Ask)
+    assert len(lengths) == 18
+
+
+class _Killed(BaseException):
+    pass
+
+
+class _DyingRecorder(ListRecorder):
+    """Dies before its n-th transaction, or right after committing it, as a killed process does."""
+
+    def __init__(self, plan: Any, left: int, *, after: bool) -> None:
+        super().__init__(plan, ticking_clock())
+        self.left, self.after = left, after
+
+    def commit(self, transaction: Transaction) -> None:
+        self.left -= 1
+        if self.left < 0 or isinstance(transaction, AttemptAbandoned):
+            raise _Killed
+        super().commit(transaction)
+
+
+@pytest.mark.parametrize(
+    "condition", ["raw-trajectory", "curated-always-tier3", "selfgen-zero-shot", "selfgen-revision"]
+)
+def test_an_episode_killed_at_any_transaction_goes_on_to_the_same_history(
+    environment: Environment, condition: str
+) -> None:
+    whole, _, _ = _run(environment, condition)
+    plan = whole.plan
+    for killed_after in range(0, len(whole.transactions), 3):
+        dying = _DyingRecorder(plan, killed_after, after=False)
+        author = FixedAuthor()
+        with pytest.raises(_Killed):
+            run_episode(plan, dying, small_toolbox(author=author))
+        reopened = ListRecorder(plan, ticking_clock())
+        for transaction in dying.transactions:
+            reopened.apply(transaction)
+        run_episode(plan, reopened, small_toolbox(author=author))
+        assert reopened.history() == whole.history()
+        assert reopened.decisions == whole.decisions
+        replies = [t for t in reopened.transactions if isinstance(t, CallFinished)]
+        assert len({reply.key for reply in replies}) == len(replies) == len(whole.decisions)
+
+
+def test_a_committed_reply_is_judged_without_a_second_call(environment: Environment) -> None:
+    whole, _, _ = _run(environment, "selfgen-always")
+    place = next(n for n, t in enumerate(whole.transactions) if isinstance(t, DecisionMade))
+    reopened = ListRecorder(whole.plan, ticking_clock())
+    for transaction in whole.transactions[:place]:
+        reopened.apply(transaction)
+    due = _due(reopened)
+    assert isinstance(due, Ask)
+    perform(due, whole.plan, reopened, small_toolbox(author=_FailingAuthor(AssertionError("asked twice"))))
+    assert reopened.decisions == whole.decisions[:1]
+
+
+def test_equal_seeds_give_equal_records(environment: Environment) -> None:
+    first, _, _ = _run(environment, "selfgen-always")
+    second, _, _ = _run(environment, "selfgen-always")
+    assert first.history() == second.history()
+    assert first.decisions == second.decisions
+
+
+def _due(recorder: ListRecorder) -> Any:
+    step = next_step(recorder.plan, recorder)
+    assert step is not None
+    return step
