@@ -1,0 +1,23 @@
+"""The agent that does nothing: shows what a task's verifier says of the untouched workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from runner.agents import AgentJob, AgentRun
+from runner.agents.trajectory import Notebook
+from runner.models import Model
+from runner.sandboxes import Sandbox
+from runner.types import Source, Step
+
+
+class Nop:
+    name = "nop"
+    version = "1"
+
+    def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
+        notebook = Notebook(on_step)
+        notebook.add(Source.USER, job.instruction)
+        notebook.add(Source.AGENT, "This agent does nothing.")
+        trajectory = notebook.trajectory(self.name, self.version)
+        return AgentRun((trajectory,), trajectory.usage, turns=0)

@@ -1,0 +1,46 @@
+"""The agent that runs the task's own solution: shows that the task can be solved and its verifier agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from runner.agents import AgentJob, AgentRun
+from runner.agents.trajectory import Notebook
+from runner.errors import SuiteError
+from runner.models import Model
+from runner.sandboxes import TESTS, Completed, Sandbox
+from runner.suites.folder import solution_files
+from runner.types import Failure, Observation, Source, Step, ToolCall
+
+# Beside the workspace, so that it stays as the agent's; the verifier clears this folder before its tests come in.
+_FOLDER = "solution"
+_COMMAND = f"sh ../{TESTS}/{_FOLDER}/solve.sh"
+
+
+class Oracle:
+    name = "oracle"
+    version = "1"
+
+    def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
+        """SuiteError when the task has no solution/solve.sh. A solution that fails is the run's failure."""
+        notebook = Notebook(on_step)
+        notebook.add(Source.USER, job.instruction)
+        files = solution_files(job.task)
+        if "solve.sh" not in files:
+            raise SuiteError(str(job.task.folder / "solution"), "folder", "solve.sh", "the oracle finds no solution")
+        sandbox.put(TESTS, {f"{_FOLDER}/{path}": file for path, file in files.items()})
+        seconds = job.limits.timeout_seconds or job.task.agent_timeout_seconds
+        done = sandbox.execute(_COMMAND, timeout_seconds=seconds)
+        call = ToolCall("1", "shell", {"command": _COMMAND})
+        observation = Observation(done.output, call.id, is_error=done.exit_code != 0)
+        notebook.add(Source.AGENT, "The task's own solution.", tool_calls=(call,), observations=(observation,))
+        trajectory = notebook.trajectory(self.name, self.version)
+        return AgentRun((trajectory,), trajectory.usage, turns=1, failure=_failure(done, seconds))
+
+
+def _failure(done: Completed, seconds: float) -> Failure | None:
+    if done.timed_out:
+        return Failure("AgentTimeout", f"The solution was ended after {seconds:g} seconds.")
+    if done.exit_code != 0:
+        return Failure("SolutionFailed", f"The solution ended with exit code {done.exit_code}.")
+    return None

@@ -1,0 +1,192 @@
+"""Our own agent: one completion a turn, a shell, and nothing else between the model and the task."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from runner.agents import AgentJob, AgentRun
+from runner.agents.trajectory import Notebook, timestamp
+from runner.errors import SetupError
+from runner.models import Model
+from runner.sandboxes import Completed, Sandbox
+from runner.types import Failure, ModelReply, ModelRequest, Observation, Source, Step, ToolCall
+
+SYSTEM = """\
+You solve tasks in a shell. Each turn, call a tool. `shell` runs a command with sh in the working directory, which holds the
+task's files; every command starts there anew, so variables and `cd` do not last. Nobody answers questions and no command
+can be given input. Look at what you have, do the work, check the result, then call `submit`.
+"""
+NUDGE = "No tool was called. Call `shell` to go on, or `submit` if the task is done."
+MAX_NUDGES = 2
+MAX_OBSERVATION_CHARS = 10_000
+COMMAND_SECONDS = 60.0
+
+TOOLS: tuple[Mapping[str, Any], ...] = (
+    {
+        "type": "function",
+        "function": {
+            "name": "shell",
+            "description": "Runs a command in the working directory and returns its output.",
+            "parameters": {
+                "type": "object",
+                "properties": {"command": {"type": "string", "description": "The command, for sh."}},
+                "required": ["command"],
+            },
+        },
+    },
+    {
+        "type": "function",
+        "function": {
+            "name": "submit",
+            "description": "Ends the work: the files are as they should be.",
+            "parameters": {"type": "object", "properties": {}},
+        },
+    },
+)
+
+
+class Shell:
+    """Limits: turns are completions; max_output_tokens holds for each completion; time is wall-clock time of the whole.
+
+    What ends a run early is a Failure of type AgentTimeout, TurnLimit, NoToolCall or OutputLimit.
+    """
+
+    name = "shell"
+    version = "1"
+
+    def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
+        if model is None:
+            raise SetupError("the agent 'shell' needs a model")
+        session = _Session(job, sandbox, model, Notebook(on_step))
+        failure = session.work()
+        trajectory = session.notebook.trajectory(self.name, self.version, model.name)
+        return AgentRun((trajectory,), trajectory.usage, session.turns, failure)
+
+
+class _Session:
+    """One run: the conversation so far, and the notebook that keeps it."""
+
+    def __init__(self, job: AgentJob, sandbox: Sandbox, model: Model, notebook: Notebook) -> None:
+        self.job, self.sandbox, self.model, self.notebook = job, sandbox, model, notebook
+        self.seconds = job.limits.timeout_seconds or job.task.agent_timeout_seconds
+        self.deadline = time.monotonic() + self.seconds
+        self.turns = 0
+        self.messages: list[Mapping[str, Any]] = []
+
+    def work(self) -> Failure | None:
+        self.say(Source.SYSTEM, SYSTEM)
+        self.say(Source.USER, self.job.instruction)
+        nudges = 0
+        while self.turns < self.job.limits.max_turns:
+            if self.remaining() <= 0:
+                return self.out_of_time()
+            reply = self.ask()
+            if reply.tool_calls:
+                if self.act(reply):
+                    return None
+                continue
+            self.keep(reply, ())
+            nudges += 1
+            if nudges > MAX_NUDGES:
+                return _no_tool_call(reply, nudges)
+            self.say(Source.USER, NUDGE)
+        if self.remaining() <= 0:
+            return self.out_of_time()
+        return Failure("TurnLimit", f"Not submitted after {self.turns} turns.")
+
+    def say(self, source: Source, text: str) -> None:
+        self.messages.append({"role": source.value, "content": text})
+        self.notebook.add(source, text)
+
+    def ask(self) -> ModelReply:
+        request = ModelRequest(
+            messages=tuple(self.messages),
+            tools=TOOLS,
+            max_tokens=self.job.limits.max_output_tokens,
+            seed=self.job.seed,
+        )
+        self.turns += 1
+        return self.model.complete(request)
+
+    def act(self, reply: ModelReply) -> bool:
+        """Carries out the reply's tool calls in order. True once the work is submitted; calls after that are not run."""
+        at, submitted = timestamp(), False
+        observations = []
+        for call in reply.tool_calls:
+            if submitted:
+                observations.append(Observation("[not run: already submitted]", call.id, is_error=True))
+            elif call.name == "submit":
+                submitted = True
+                observations.append(Observation("Submitted.", call.id))
+            else:
+                observations.append(self.observe(call))
+        self.keep(reply, tuple(observations), at)
+        return submitted
+
+    def observe(self, call: ToolCall) -> Observation:
+        command = call.arguments.get("command")
+        if call.name != "shell":
+            return Observation(f"[unknown tool {call.name[:80]!r}; known: shell, submit]", call.id, is_error=True)
+        if not isinstance(command, str):
+            return Observation("[shell takes one argument, the text `command`]", call.id, is_error=True)
+        remaining = self.remaining()
+        if remaining <= 0:
+            return Observation("[not run: out of time]", call.id, is_error=True)
+        done = self.sandbox.execute(command, timeout_seconds=min(COMMAND_SECONDS, remaining))
+        return Observation(observation_text(done), call.id, is_error=done.exit_code != 0)
+
+    def keep(self, reply: ModelReply, observations: tuple[Observation, ...], at: str | None = None) -> None:
+        """The reply and what its calls returned, in the conversation and in the notebook."""
+        self.messages.append(_assistant_message(reply))
+        for call, observation in zip(reply.tool_calls, observations, strict=True):
+            self.messages.append({"role": "tool", "tool_call_id": call.id, "content": observation.content})
+        self.notebook.add(
+            Source.AGENT,
+            reply.text,
+            reasoning=reply.reasoning,
+            tool_calls=reply.tool_calls,
+            observations=observations,
+            model=reply.model or self.model.name,
+            usage=reply.usage,
+            at=at,
+        )
+
+    def remaining(self) -> float:
+        return self.deadline - time.monotonic()
+
+    def out_of_time(self) -> Failure:
+        return Failure("AgentTimeout", f"Not submitted after {self.seconds:g} seconds.")
+
+
+def observation_text(done: Completed) -> str:
+    """A command's output as the model sees it: the middle cut out when it is long, an exit code other than 0 named."""
+    text = done.output
+    if len(text) > MAX_OBSERVATION_CHARS:
+        half = MAX_OBSERVATION_CHARS // 2
+        left_out = len(text) - 2 * half
+        text = f"{text[:half]}\n[... {left_out:,} characters left out ...]\n{text[-half:]}"
+    if done.exit_code not in (0, None):
+        text = f"{text.rstrip()}\n[exit code {done.exit_code}]".lstrip()
+    return text or "[no output]"
+
+
+def _no_tool_call(reply: ModelReply, times: int) -> Failure:
+    if reply.finish_reason == "length":
+        return Failure("OutputLimit", "The reply reached the limit on output tokens before it called a tool.")
+    return Failure("NoToolCall", f"{times} replies called no tool.")
+
+
+def _assistant_message(reply: ModelReply) -> Mapping[str, Any]:
+    calls = [
+        {
+            "id": call.id,
+            "type": "function",
+            "function": {"name": call.name, "arguments": json.dumps(dict(call.arguments), ensure_ascii=False)},
+        }
+        for call in reply.tool_calls
+    ]
+    message: dict[str, Any] = {"role": "assistant", "content": reply.text}
+    return {**message, "tool_calls": calls} if calls else message

@@ -1,0 +1,123 @@
+"""Running a task's own verifier in the sandbox the agent left, and making a verdict of the files it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from runner.digests import digest_json, manifest
+from runner.errors import VerifierError
+from runner.sandboxes import LOGS, TESTS, Completed, Sandbox
+from runner.suites.folder import test_files
+from runner.types import Check, CheckGroup, CheckStatus, Files, Task, Verdict
+from runner.verifying.reports import (
+    ReportProblem,
+    ScoreReport,
+    read_ctrf,
+    read_reward_json,
+    read_reward_txt,
+    read_score_report,
+    read_section_report,
+)
+
+SOURCE = "suite"
+REPORTS = "verifier"  # folder below logs
+MAX_OUTPUT_CHARS = 100_000
+
+# Whatever the agent put where tests, reports or Python's own start-up files go is taken away before tests are put in.
+_CLEAR = f"chmod -R u+rwX ../{TESTS} ../{LOGS}; rm -rf ../{TESTS} ../{LOGS}; mkdir -p ../{TESTS} ../{LOGS}/{REPORTS}"
+_COMMAND = f"sh ../{TESTS}/test.sh"
+_ENVIRONMENT = {"PYTHONNOUSERSITE": "1"}  # the agent owned HOME
+_FULL = 1.0 - 1e-9  # rewards are written with six decimals
+
+
+def run_verifier(task: Task, sandbox: Sandbox) -> Verdict:
+    """The verdict of the task's verifier on the workspace as it is.
+
+    Ends whatever still runs, puts the tests in and runs tests/test.sh. success is reward >= 1. outcome and process are
+    shares of passed checks, overall the normalised total score. VerifierError (infrastructure, never scored) when it
+    ran out of time or left no reward that can be read.
+    """
+    sandbox.end_processes()
+    tests = test_files(task)
+    cleared = sandbox.execute(_CLEAR, timeout_seconds=60)
+    if cleared.exit_code != 0:
+        raise VerifierError(f"{task.key}: tests and logs cannot be cleared: {cleared.output[-500:]}")
+    sandbox.put(TESTS, tests)
+    done = sandbox.execute(_COMMAND, timeout_seconds=task.verifier_timeout_seconds, environment=_ENVIRONMENT)
+    sandbox.end_processes()
+    if done.timed_out or done.exit_code is None:
+        raise VerifierError(f"{task.key}: the verifier was ended after {done.duration_seconds:.0f} s{_tail(done)}")
+    prefix = f"{REPORTS}/"
+    files = {path.removeprefix(prefix): file for path, file in sandbox.files(LOGS).items() if path.startswith(prefix)}
+    try:
+        return _verdict(files, done, digest_json(manifest(tests)))
+    except ReportProblem as error:
+        raise VerifierError(f"{task.key}: {error}{_tail(done)}") from error
+
+
+def _verdict(files: Files, done: Completed, verifier_digest: str) -> Verdict:
+    reward, rewards = _rewards(files)
+    checks = _checks(files)
+    score = _score(files)
+    return Verdict(
+        source=SOURCE,
+        success=reward >= _FULL,
+        reward=reward,
+        outcome=_share(checks, (CheckGroup.PUBLIC, CheckGroup.HIDDEN, CheckGroup.TEST)),
+        process=_share(checks, (CheckGroup.PROCESS,)),
+        overall=score.overall if score else None,
+        checks=checks,
+        dimensions=score.dimensions if score else (),
+        rewards=rewards,
+        output=_capped(done.output),
+        verifier_digest=verifier_digest,
+        duration_seconds=done.duration_seconds,
+    )
+
+
+def _rewards(files: Files) -> tuple[float, dict[str, float]]:
+    """The reward that counts (reward.txt, else "reward" of reward.json) and all that are named."""
+    rewards = read_reward_json(files["reward.json"].content) if "reward.json" in files else {}
+    if "reward.txt" in files:
+        return read_reward_txt(files["reward.txt"].content), rewards
+    if "reward" in rewards:
+        return rewards["reward"], rewards
+    found = ", ".join(sorted(files)) or "nothing"
+    raise ReportProblem(f"{LOGS}/{REPORTS}", "folder", "reward.txt, or reward.json with 'reward'", f"found {found}")
+
+
+def _checks(files: Files) -> tuple[Check, ...]:
+    """Of the two section reports; of the CTRF report only where there are none, since it counts the same checks."""
+    groups = {
+        "outcome_report.json": (CheckGroup.PUBLIC, CheckGroup.HIDDEN),
+        "process_report.json": (CheckGroup.PROCESS, CheckGroup.PROCESS),
+    }
+    checks: list[Check] = []
+    for name, (public, hidden) in groups.items():
+        if name in files:
+            report = read_section_report(files[name].content, name, public=public, hidden=hidden)
+            checks += [*report.public, *report.hidden]
+    if not checks and "ctrf.json" in files:
+        checks += read_ctrf(files["ctrf.json"].content)
+    return tuple(checks)
+
+
+def _score(files: Files) -> ScoreReport | None:
+    return read_score_report(files["score_report.json"].content) if "score_report.json" in files else None
+
+
+def _share(checks: Sequence[Check], groups: tuple[CheckGroup, ...]) -> float | None:
+    """Passed checks of these groups over those that ran; None where none ran."""
+    ran = [check for check in checks if check.group in groups and check.status is not CheckStatus.SKIPPED]
+    return sum(check.status is CheckStatus.PASSED for check in ran) / len(ran) if ran else None
+
+
+def _capped(output: str) -> str:
+    if len(output) <= MAX_OUTPUT_CHARS:
+        return output
+    half = MAX_OUTPUT_CHARS // 2
+    return f"{output[:half]}\n[... {len(output) - 2 * half:,} characters left out ...]\n{output[-half:]}"
+
+
+def _tail(done: Completed) -> str:
+    return f"; it said: {done.output[-1000:].strip()}" if done.output.strip() else ""
