@@ -1,0 +1,172 @@
+"""What a format's reader hands over, before anything is stored: plain values, already cleaned, not yet redacted.
+
+A format gives `Found` experiments; each has trials that can say cheaply whether they changed (`digest`) and be read in
+full (`read`), and libraries. None means that the files do not tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, BinaryIO, Protocol
+
+from runner.types import Files, TrajectoryKind, Usage, Verdict
+
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentSource:
+    key: str  # its identity at the source; equal keys are one experiment
+    name: str
+    path: str  # as the person named it
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    suite: str = ""  # key, where all its tasks come from one
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    was_cut_short: bool = False  # the source says that it never finished
+
+
+@dataclass(frozen=True, slots=True)
+class RunSource:
+    """What tells one run of an experiment from another. `skills`: digest of the skills given, where it is known."""
+
+    harness: str = UNKNOWN
+    harness_version: str = ""
+    agent_model: str = UNKNOWN
+    author_model: str = UNKNOWN
+    condition: str = UNKNOWN
+    replicate: int | None = None
+    skills: str = ""
+    setup: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        replicate = "" if self.replicate is None else str(self.replicate)
+        return (self.harness, self.agent_model, self.author_model, self.condition, replicate, self.skills)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSource:
+    suite: str  # key
+    key: str
+    title: str
+    revision: str = UNKNOWN  # digest of the task's content
+    family: str | None = None
+    role: str | None = None
+    ordinal: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeSource:
+    """The episode a trial or library belongs to. The default is a run's single, unordered one."""
+
+    key: str = "all"
+    title: str = "all trials"
+    family: str | None = None  # key
+    ordinal: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectorySource:
+    """One trajectory's file. `open` gives its bytes from the beginning, as often as it is called."""
+
+    path: str  # relative to the trial's folder
+    open: Callable[[], BinaryIO]
+    size: int
+    name: str = "main"
+    kind: TrajectoryKind = TrajectoryKind.MAIN
+    parent: str | None = None  # name of another one of the same attempt
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Aware times are UTC. Where the source tells no zone its own text stays, and only the length is known."""
+
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    started_text: str = ""
+    finished_text: str = ""
+    duration_seconds: float | None = None
+    agent_seconds: float | None = None
+    verifier_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExceptionSource:
+    type: str
+    message: str
+    traceback: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSource:
+    """One finished (or cut off) execution of a task."""
+
+    run: RunSource
+    task: TaskSource
+    timing: Timing
+    verdict: Verdict | None
+    config: Mapping[str, Any]
+    stage_verdicts: tuple[Verdict, ...] = ()
+    trajectories: tuple[TrajectorySource, ...] = ()
+    episode: EpisodeSource = EpisodeSource()
+    phase: str = "evaluation"
+    exception: ExceptionSource | None = None
+    usage: Usage = Usage()  # the source's own totals
+    skills_mounted: tuple[str, ...] | None = None  # slugs; None: not known
+    is_finished: bool = True
+    agent: str = ""  # as a --map rule names it
+
+
+class FoundTrial(Protocol):
+    """A trial on disk. `ids` identify it, the strongest first; `order` sorts the samples of one task."""
+
+    path: str
+    ids: tuple[str, ...]
+    order: tuple[str, ...]
+
+    def digest(self) -> str:
+        """Over the bytes of everything that `read` reads."""
+        ...
+
+    def read(self) -> TrialSource: ...
+
+
+@dataclass(frozen=True, slots=True)
+class LibrarySource:
+    """The final library of one episode, from a source that keeps no decisions."""
+
+    run: RunSource
+    episode: EpisodeSource
+    suite: str
+    path: str
+    files: Files
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPointSource:
+    kind: str
+    ordinal: int
+    text: str
+    reason: str = ""
+    reference: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFacts:
+    """What a source tells of a task besides trials."""
+
+    task: TaskSource
+    key_points: tuple[KeyPointSource, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FoundExperiment:
+    source: ExperimentSource
+    trials: tuple[FoundTrial, ...] = ()  # in the order in which they take their sample numbers
+    libraries: Iterable[LibrarySource] = ()  # read one at a time
+    libraries_total: int = 0
+    tasks: tuple[TaskFacts, ...] = ()

@@ -1,0 +1,152 @@
+"""Reading a folder that somebody else filled: nothing outside it is opened, nothing in it is followed for ever.
+
+Symbolic links are never followed. Devices, sockets and pipes are never opened. Depth, number of entries and size of
+every read are bounded; what goes over a bound is reported.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from benchapp.importers.problems import ProblemList
+
+MAX_DEPTH = 16
+MAX_ENTRIES = 2_000_000  # of the whole folder given
+MAX_TREE_FILES = 20_000  # of one trial, or one skill library
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A regular file below a folder, with its POSIX path relative to it and its size in bytes."""
+
+    path: Path
+    name: str
+    size: int
+
+
+class Root:
+    """One folder given to the importer, and the only way its files are opened."""
+
+    def __init__(self, given: Path, problems: ProblemList) -> None:
+        self.given = given
+        self.base = given.resolve()
+        self.problems = problems
+        self._entries = 0
+        self._links: set[Path] = set()
+
+    def label(self, path: Path) -> str:
+        """The path as the person who started the import would write it."""
+        relative = os.path.relpath(path, self.base)
+        return str(self.given) if relative == "." else str(self.given / relative)
+
+    def report(self, path: Path, place: str, expected: str, message: str) -> None:
+        self.problems.add(self.label(path), place, expected, message)
+
+    # --- listing ------------------------------------------------------------------------------------------------
+
+    def listing(self, folder: Path) -> tuple[list[Path], list[Entry]]:
+        """(sub-folders, regular files) of one folder, sorted by name. Links and odd entries are left out."""
+        folders: list[Path] = []
+        files: list[Entry] = []
+        try:
+            with os.scandir(folder) as entries:
+                for entry in sorted(entries, key=lambda entry: entry.name):
+                    self._entries += 1
+                    if self._entries > MAX_ENTRIES:
+                        self.report(folder, "", f"at most {MAX_ENTRIES:,} files and folders", "the rest is left out")
+                        break
+                    self._sort(entry, folders, files)
+        except OSError as error:
+            self.report(folder, "", "a folder that can be read", error.strerror or type(error).__name__)
+        return folders, files
+
+    def _sort(self, entry: os.DirEntry[str], folders: list[Path], files: list[Entry]) -> None:
+        path = Path(entry.path)
+        if entry.is_symlink():
+            self._judge_link(path)
+        elif entry.is_dir(follow_symlinks=False):
+            folders.append(path)
+        elif entry.is_file(follow_symlinks=False):
+            files.append(Entry(path, entry.name, entry.stat(follow_symlinks=False).st_size))
+        else:
+            self.report(path, "", "a regular file", "a device, socket or pipe; it was not opened")
+
+    def _judge_link(self, path: Path) -> None:
+        """A link that stays inside names something that is read anyway; one that leads out is reported, once."""
+        if path in self._links:
+            return
+        self._links.add(path)
+        try:
+            target = path.resolve()
+        except (OSError, RuntimeError):
+            self.report(path, "", "a link that leads somewhere", "a loop of symbolic links; it was not followed")
+            return
+        if not target.is_relative_to(self.base):
+            self.report(path, "", "a file inside the folder given", "a symbolic link that leads out; not followed")
+
+    def tree(self, folder: Path, *, skip: frozenset[str] = frozenset()) -> list[Entry]:
+        """Every regular file below a folder, sorted by path; `skip` names folders that are not entered."""
+        found: list[Entry] = []
+        for entry in self._walk(folder, folder, skip, 0):
+            found.append(entry)
+            if len(found) >= MAX_TREE_FILES:
+                self.report(folder, "", f"at most {MAX_TREE_FILES:,} files", "the rest is left out")
+                break
+        return sorted(found, key=lambda entry: entry.name)
+
+    def _walk(self, folder: Path, top: Path, skip: frozenset[str], depth: int) -> Iterator[Entry]:
+        if depth > MAX_DEPTH:
+            self.report(folder, "", f"folders nested at most {MAX_DEPTH} deep", "what lies below is left out")
+            return
+        folders, files = self.listing(folder)
+        for file in files:
+            yield Entry(file.path, file.path.relative_to(top).as_posix(), file.size)
+        for sub in folders:
+            if sub.name not in skip:
+                yield from self._walk(sub, top, skip, depth + 1)
+
+    # --- opening ------------------------------------------------------------------------------------------------
+
+    def inside(self, folder: Path, reference: str) -> Path | None:
+        """The file a reference in somebody's file names, if it is a regular one below `folder`; else None."""
+        if not reference or "\0" in reference or len(reference) > 1_000:
+            return None
+        try:
+            path = folder / reference
+            if path.is_symlink() or not path.is_file():
+                return None
+            resolved = path.resolve()
+        except (OSError, ValueError, RuntimeError):
+            return None
+        return resolved if resolved.is_relative_to(folder.resolve()) else None
+
+    def open(self, path: Path) -> BinaryIO:
+        """Opens a regular file for reading. OSError where it is none, or lies outside."""
+        if not path.resolve().is_relative_to(self.base):
+            raise OSError("lies outside the folder given")
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError("not a regular file")
+            return os.fdopen(descriptor, "rb")
+        except BaseException:
+            os.close(descriptor)
+            raise
+
+    def read(self, path: Path, limit: int) -> bytes | None:
+        """The file's bytes; None, reported, where it cannot be read or is over `limit`."""
+        try:
+            with self.open(path) as stream:
+                content = stream.read(limit + 1)
+        except OSError as error:
+            self.report(path, "", "a file that can be read", error.strerror or str(error))
+            return None
+        if len(content) > limit:
+            self.report(path, "", f"a file of at most {limit:,} bytes", "a larger one; it was not read")
+            return None
+        return content
