@@ -105,6 +105,10 @@ RQ_QUEUES = {"default": {"URL": REDIS_URL, "DEFAULT_TIMEOUT": 3600}}
 
 # An episode whose owner has not renewed its lease for this long may be taken over.
 LEASE_SECONDS = environ.number("LEASE_SECONDS", 60)
+# So many failures of the machine in a row are retried with growing pauses before an episode waits for an operator.
+INFRASTRUCTURE_RETRIES = environ.number("INFRASTRUCTURE_RETRIES", 5)
+# Nothing an episode does between two recordings may take longer. Agents and verifiers have much lower limits.
+JOB_SECONDS = environ.number("JOB_SECONDS", 4 * 3600)
 
 STATIC_URL = "static/"
 STATIC_ROOT = VAR_DIR / "static"

@@ -143,7 +143,7 @@ class _Draft:
 
     def add(self, step: Step) -> None:
         self.first_step = self.first_step or step.number
-        line = orjson.dumps(self._shortened(step_to_json(step)))
+        line = self._line(step_to_json(step))
         self.lines.append(line)
         self.size += len(line)
         row = storable_value(outline_row(step))
@@ -155,6 +155,15 @@ class _Draft:
             self.skills.append(step.number)
         self.output_tokens += (step.usage.output_tokens or 0) if step.usage else 0
 
+    def _line(self, raw: dict[str, Any]) -> bytes:
+        """The step's line. Most steps are small and plain, and need no second look at their every value."""
+        try:
+            line = orjson.dumps(raw)
+        except TypeError:  # a lone surrogate, or a number of more than 64 bits
+            return orjson.dumps(self._shortened(raw))
+        plain = len(line) <= LONG_TEXT_BYTES and b'"$' not in line and b"\\u0000" not in line
+        return line if plain else orjson.dumps(self._shortened(raw))
+
     def _shortened(self, value: Any) -> Any:
         """The value with its long texts replaced by references to pieces."""
         if isinstance(value, str):
@@ -164,7 +173,7 @@ class _Draft:
             return {_escaped(storable(key)): self._shortened(item) for key, item in value.items()}
         if isinstance(value, list):
             return [self._shortened(item) for item in value]
-        return value
+        return str(value) if isinstance(value, int) and value.bit_length() > 63 else value
 
     def _reference(self, text: str) -> dict[str, Any]:
         pieces = [text[at : at + PIECE_CHARACTERS].encode() for at in range(0, len(text), PIECE_CHARACTERS)]

@@ -6,9 +6,10 @@ from django.db import models
 from django.db.models import F, Max, Q
 
 from benchapp.models.base import PublicModel
-from benchapp.models.experiments import Run
+from benchapp.models.experiments import Experiment, Progress, Run
 from benchapp.models.libraries import Decision, Snapshot
 from benchapp.models.suites import Environment, Family
+from benchapp.processes import ProcessName
 
 
 class EpisodeQuerySet(models.QuerySet["Episode"]):
@@ -43,18 +44,58 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         return bool(self.filter(pk=pk, lease_epoch=epoch).update(lease_until=now + timedelta(seconds=seconds)))
 
     def release(self, pk: int, *, epoch: int) -> bool:
-        return bool(self.filter(pk=pk, lease_epoch=epoch).update(lease_owner="", lease_until=None))
+        """Gives the lease back after progress. Like everything a holder writes, False when it was lost."""
+        return self._held(pk, epoch).update(lease_owner="", lease_until=None, failures=0) == 1
+
+    def postpone(self, pk: int, *, epoch: int, until: datetime) -> bool:
+        """The machine failed: nobody holds the episode, and nobody takes it before `until`."""
+        return self._held(pk, epoch).update(lease_owner="", lease_until=until, failures=F("failures") + 1) == 1
+
+    def finish(self, pk: int, *, epoch: int) -> bool:
+        return (
+            self._held(pk, epoch).update(
+                lease_owner="", lease_until=None, failures=0, status=Episode.Status.DONE, blocked_reason=""
+            )
+            == 1
+        )
+
+    def block(self, pk: int, *, epoch: int, reason: str) -> bool:
+        """Nothing goes on here until an operator acts."""
+        return (
+            self._held(pk, epoch).update(
+                lease_owner="", lease_until=None, status=Episode.Status.BLOCKED, blocked_reason=reason
+            )
+            == 1
+        )
+
+    def _held(self, pk: int, epoch: int) -> EpisodeQuerySet:
+        return self.filter(pk=pk, lease_epoch=epoch)
+
+    def own(self) -> EpisodeQuerySet:
+        """Episodes that our workers advance: launched here, not deleted."""
+        return self.filter(run__experiment__origin=Experiment.Origin.RUN, run__experiment__deleted_at=None)
+
+    def held_by_the_dead(self) -> list[Episode]:
+        """Open episodes whose holder certainly ended: a process of this machine that is no more."""
+        held = self.open().exclude(lease_owner="")
+        return [episode for episode in held if (name := ProcessName.parse(episode.lease_owner)) and name.is_gone]
+
+    def retry(self, pk: int) -> bool:
+        """An operator lets a blocked episode go on where it stands. Nothing scored is run again."""
+        blocked = self.filter(pk=pk, status=Episode.Status.BLOCKED)
+        return blocked.update(status=Episode.Status.WAITING, blocked_reason="", failures=0) == 1
+
+    def cancel(self) -> int:
+        """Stops open episodes for good. The new epoch fences off whoever is working on one."""
+        return self.open().update(
+            status=Episode.Status.CANCELLED, lease_owner="", lease_until=None, lease_epoch=F("lease_epoch") + 1
+        )
 
 
 class Episode(PublicModel):
     """The sequential unit inside a run that owns one library. Unordered ones come from imports without a protocol."""
 
-    class Status(models.TextChoices):
-        WAITING = "waiting"
-        RUNNING = "running"
-        DONE = "done"
-        BLOCKED = "blocked"
-        CANCELLED = "cancelled"
+    Status = Progress
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="episodes")
     environment = models.ForeignKey(Environment, null=True, on_delete=models.PROTECT, related_name="episodes")
@@ -128,6 +169,7 @@ class EntryQuerySet(models.QuerySet["Entry"]):
             "attempt__trial__task__family",
             "attempt__trial__snapshot",
             "decision__family",
+            "decision__before",
             "decision__after",
             "decision__after_trial__task",
             "seeding__family",

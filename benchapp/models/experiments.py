@@ -1,11 +1,38 @@
 from __future__ import annotations
 
-from django.db import models
-from django.db.models import Count, Q
+from collections.abc import Iterable
+
+from django.db import models, transaction
 from django.urls import reverse
+from django.utils import timezone
 
 from benchapp.models.base import PublicModel
 from benchapp.models.suites import Suite
+
+
+class Progress(models.TextChoices):
+    """Where an experiment, a run or an episode stands."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    BLOCKED = "blocked"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_open(self) -> bool:
+        """There is work left that nobody stopped."""
+        return self in (Progress.WAITING, Progress.RUNNING)
+
+    @classmethod
+    def of_parts(cls, parts: Iterable[str]) -> Progress:
+        """Of a whole, given its parts: open while any part is open, then as bad as its worst part."""
+        found = set(parts)
+        if found == {cls.WAITING}:
+            return cls.WAITING
+        if found & {cls.WAITING, cls.RUNNING}:
+            return cls.RUNNING
+        return next((status for status in (cls.BLOCKED, cls.CANCELLED) if status in found), cls.DONE)
 
 
 class ExperimentQuerySet(models.QuerySet["Experiment"]):
@@ -14,31 +41,14 @@ class ExperimentQuerySet(models.QuerySet["Experiment"]):
         return self.filter(deleted_at=None)
 
     def for_list(self) -> ExperimentQuerySet:
-        """Newest first, with counts of runs and of trials (total, done, passed, scored) by SQL."""
-        trials = "runs__episodes__trials"
-        return (
-            self.standing()
-            .select_related("suite")
-            .annotate(
-                runs_total=Count("runs", distinct=True),
-                trials_total=Count(trials, distinct=True),
-                trials_done=Count(trials, filter=Q(**{f"{trials}__is_done": True}), distinct=True),
-                trials_scored=Count(trials, filter=Q(**{f"{trials}__success__isnull": False}), distinct=True),
-                trials_passed=Count(trials, filter=Q(**{f"{trials}__success": True}), distinct=True),
-            )
-            .order_by("-created_at", "-id")
-        )
+        """Newest first. Counts of trials come from `metrics.tally`: a count per join here would multiply rows."""
+        return self.standing().select_related("suite").order_by("-created_at", "-id")
 
 
 class Experiment(PublicModel):
     """What a person launches or imports together and compares."""
 
-    class Status(models.TextChoices):
-        WAITING = "waiting"
-        RUNNING = "running"
-        DONE = "done"
-        BLOCKED = "blocked"
-        CANCELLED = "cancelled"
+    Status = Progress
 
     class Origin(models.TextChoices):
         RUN = "run"
@@ -62,6 +72,21 @@ class Experiment(PublicModel):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def is_open(self) -> bool:
+        return Progress(self.status).is_open
+
+    def follow(self) -> None:
+        """Takes status and times from the runs. Call inside a transaction."""
+        experiment = Experiment.objects.select_for_update().get(pk=self.pk)
+        status = Progress.of_parts(experiment.runs.values_list("status", flat=True))
+        if status is not Progress.WAITING and experiment.started_at is None:
+            experiment.started_at = timezone.now()
+        ended = status not in (Progress.WAITING, Progress.RUNNING)
+        experiment.finished_at = (experiment.finished_at or timezone.now()) if ended else None
+        experiment.status = status
+        experiment.save(update_fields=["status", "started_at", "finished_at"])
+
     def get_absolute_url(self) -> str:
         return reverse("experiment", args=[self.public_id])
 
@@ -70,15 +95,6 @@ class RunQuerySet(models.QuerySet["Run"]):
     def standing(self) -> RunQuerySet:
         return self.filter(experiment__deleted_at=None)
 
-    def with_counts(self) -> RunQuerySet:
-        trials = "episodes__trials"
-        return self.annotate(
-            trials_total=Count(trials, distinct=True),
-            trials_done=Count(trials, filter=Q(**{f"{trials}__is_done": True}), distinct=True),
-            trials_scored=Count(trials, filter=Q(**{f"{trials}__success__isnull": False}), distinct=True),
-            trials_passed=Count(trials, filter=Q(**{f"{trials}__success": True}), distinct=True),
-        )
-
     def for_detail(self) -> RunQuerySet:
         return self.standing().select_related("experiment", "experiment__suite")
 
@@ -86,12 +102,7 @@ class RunQuerySet(models.QuerySet["Run"]):
 class Run(PublicModel):
     """One cell of an experiment: one agent model, author model, harness, condition and replicate."""
 
-    class Status(models.TextChoices):
-        WAITING = "waiting"
-        RUNNING = "running"
-        DONE = "done"
-        BLOCKED = "blocked"
-        CANCELLED = "cancelled"
+    Status = Progress
 
     UNKNOWN = "unknown"
 
@@ -118,6 +129,21 @@ class Run(PublicModel):
 
     def __str__(self) -> str:
         return self.label
+
+    @property
+    def is_open(self) -> bool:
+        return Progress(self.status).is_open
+
+    def follow(self) -> None:
+        """Takes the status from the episodes and lets the experiment follow. Workers may end episodes at once, so
+        each locks the row before it looks."""
+        with transaction.atomic():
+            run = Run.objects.select_for_update().select_related("experiment").get(pk=self.pk)
+            status = Progress.of_parts(run.episodes.values_list("status", flat=True))
+            if status != run.status:
+                run.status = status
+                run.save(update_fields=["status"])
+                run.experiment.follow()
 
     @property
     def label(self) -> str:
