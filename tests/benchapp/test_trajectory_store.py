@@ -103,3 +103,8 @@ def test_an_empty_trajectory_has_no_chunks(attempt):
     trajectory = save(attempt, [])
     assert trajectory.steps_total == 0
     assert store.read_steps(trajectory, 1, 25) == []
+
+
+def test_it_keeps_numbers_no_json_reader_agrees_on_as_text(attempt):
+    trajectory = save(attempt, [step(1, arguments={"n": 10**40, "small": -5})])
+    assert store.read_steps(trajectory, 1, 1)[0].step.tool_calls[0].arguments == {"n": str(10**40), "small": -5}

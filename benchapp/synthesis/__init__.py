@@ -1,0 +1,1 @@
+"""Synthetic records and runs of any size, seeded: what later work measures on. Their numbers mean nothing."""

@@ -1,0 +1,135 @@
+"""A whole campaign as rows: runs over models and conditions, with libraries that evolve and trials that use them.
+
+Every row is one that a recorder could have left (`manage.py check_record` holds it to that); only the texts and the
+outcomes are drawn by lot.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import count, product
+
+from django.db import transaction
+
+from benchapp.models import Episode, Experiment, Run, Suite
+from benchapp.models.base import derived_id
+from benchapp.synthesis.episode import EpisodeWriter, Quota
+from benchapp.synthesis.suite import synthetic_suite
+from runner.digests import digest_json
+
+MODELS = ("aster-1", "birch-2", "cedar-3", "dune-4", "elm-5", "fjord-6", "grove-7", "heath-8", "iris-9", "juniper-10")
+CONDITIONS = (  # a learner first, so that the smallest campaign has everything
+    "selfgen-always",
+    "no-skill",
+    "raw-trajectory",
+    "curated-static",
+    "curated-revision",
+    "curated-always",
+    "selfgen-zero-shot",
+    "selfgen-revision",
+    "selfgen-always-tier3",
+)
+LEARNERS = frozenset(CONDITIONS) - {"no-skill", "raw-trajectory", "curated-static", "selfgen-zero-shot"}
+START = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    trials: int = 50_000
+    steps: int = 3_000_000
+    decisions: int = 27_000
+
+
+def write_campaign(size: Size, *, seed: int = 1, progress: Callable[[int], None] = lambda done: None) -> Experiment:
+    """Writes exactly `size` and returns the experiment. One transaction per run; `progress` gets trials done so far."""
+    suite = synthetic_suite()
+    name = f"Synthetic campaign, seed {seed}, {size.trials:,} trials"
+    experiment = Experiment.objects.create(
+        public_id=derived_id("synthetic", str(seed), repr(size)),
+        name=name,
+        origin=Experiment.Origin.SYNTHETIC,
+        suite=suite,
+        status=Experiment.Status.DONE,
+        started_at=START,
+        finished_at=START + timedelta(days=9),
+    )
+    done = 0
+    for place, (plan, quota) in enumerate(_plans(size)):
+        with transaction.atomic():
+            run = _run(experiment, plan, seed, place)
+            _episodes(run, suite, quota, random.Random(f"{seed}:{place}"))
+        done += quota.trials
+        progress(done)
+    return experiment
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    model: str
+    condition: str
+    replicate: int
+
+
+def _plans(size: Size) -> Iterator[tuple[_Plan, Quota]]:
+    """Cells of the campaign with what each must hold, so that the totals come out exactly."""
+    cells = _cells(size.trials)
+    learners = [plan for plan, _ in cells if plan.condition in LEARNERS]
+    total = sum(trials for _, trials in cells)
+    steps_left, trials_left, decisions_left, learners_left = size.steps, total, size.decisions, len(learners)
+    for plan, trials in cells:
+        steps = round(steps_left * trials / trials_left)
+        decisions = round(decisions_left / learners_left) if plan.condition in LEARNERS else 0
+        yield plan, Quota(trials, steps, decisions)
+        steps_left, trials_left, decisions_left = steps_left - steps, trials_left - trials, decisions_left - decisions
+        learners_left -= plan.condition in LEARNERS
+
+
+def _cells(trials: int) -> list[tuple[_Plan, int]]:
+    """(cell, trials): 180 each without learning, 270 with replay; the last one takes what is left."""
+    cells: list[tuple[_Plan, int]] = []
+    for replicate in count(1):
+        for model, condition in product(MODELS, CONDITIONS):
+            full = 270 if condition in LEARNERS or condition == "raw-trajectory" else 180
+            cells.append((_Plan(model, condition, replicate), min(full, trials)))
+            trials -= min(full, trials)
+            if not trials:
+                return cells
+    raise AssertionError("count() does not end")
+
+
+def _run(experiment: Experiment, plan: _Plan, seed: int, place: int) -> Run:
+    setup = {"synthetic": True, "model": plan.model, "condition": plan.condition, "seed": seed}
+    return Run.objects.create(
+        public_id=derived_id(str(experiment.public_id), str(place)),
+        experiment=experiment,
+        condition=plan.condition,
+        replicate=plan.replicate,
+        harness="synthetic",
+        agent_model=f"synthetic/{plan.model}",
+        author_model=f"synthetic/{plan.model}" if plan.condition in LEARNERS else "",
+        scripted=True,
+        status=Run.Status.DONE,
+        seed=seed,
+        setup=setup,
+        setup_digest=digest_json(setup),
+    )
+
+
+def _episodes(run: Run, suite: Suite, quota: Quota, dice: random.Random) -> None:
+    environments = list(suite.environments.all())
+    shares = list(quota.shares(len(environments)))
+    for environment, share in zip(environments, shares, strict=True):
+        episode = Episode.objects.create(
+            run=run,
+            environment=environment,
+            key=environment.key,
+            title=environment.name,
+            ordinal=environment.ordinal,
+            protocol="skillevolbench",
+            status=Episode.Status.DONE,
+        )
+        writer = EpisodeWriter(episode, environment, replace(share), dice, learns=run.condition in LEARNERS)
+        writer.write(START + timedelta(hours=run.pk % 200))
