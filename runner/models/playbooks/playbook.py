@@ -1,0 +1,78 @@
+"""What the scripted model knows about one family: how to do the base procedure, and the lessons it has to be taught."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+# A file name in prose or in backquotes. A lesson that names a file speaks of that file only.
+FILE_NAME = re.compile(r"\b[\w-]+\.(?:csv|jsonl|json|log|md|txt)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """One thing the base procedure leaves open. A reader knows it once a text it read says so in its own words."""
+
+    key: str
+    patterns: tuple[str, ...]  # regular expressions, case ignored; one line that matches any of them teaches the lesson
+    symptom: str  # regular expression: how a failed check or an agent's own remark sounds where this lesson matters
+    rule: str  # the lesson as a step of a workflow
+    gotcha: str  # the lesson as a warning
+    narrow: str  # the same seen too closely; "{file}" is the file of the trial it was seen in
+    thought: str  # what an agent says when it acts on the lesson
+    surprise: str  # what it says when it finds out by itself
+
+    def taught_by(self, line: str) -> bool:
+        return any(re.search(pattern, line, re.IGNORECASE) for pattern in self.patterns)
+
+    def shows_in(self, text: str) -> bool:
+        return re.search(self.symptom, text, re.IGNORECASE) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One kind of task it can recognise, and a program for it that handles exactly the lessons it is given."""
+
+    main_file: str  # an instruction that names this file is about this case
+    files: tuple[str, ...]  # the files worth a look, the main one first
+    output: str
+    needs: tuple[str, ...]  # keys of the lessons without which the result is wrong
+    program: Callable[[frozenset[str]], str]
+    closer: Mapping[str, str] = field(default_factory=dict)  # lesson -> command that would show it in the data
+
+    def recognises(self, instruction: str) -> bool:
+        return re.search(rf"(?<![\w-]){re.escape(self.main_file)}(?!\w)", instruction) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Playbook:
+    slug: str
+    title: str
+    words: tuple[str, ...]  # stems by which a matching skill is picked from a listing
+    when: str  # the situations a skill of this family is for
+    steps: tuple[str, ...]  # the base procedure as a skill would put it
+    lessons: tuple[Lesson, ...]  # gap 1, gap 2, trap
+    cases: tuple[Case, ...]
+
+    def case_of(self, instruction: str) -> Case | None:
+        return next((case for case in self.cases if case.recognises(instruction)), None)
+
+    def fits(self, text: str) -> int:
+        """How many of the family's words a slug, name or description holds."""
+        lowered = text.lower()
+        return sum(word in lowered for word in self.words)
+
+
+def narrowed_to(line: str) -> frozenset[str]:
+    """The files a line of advice restricts itself to; empty for general advice."""
+    return frozenset(FILE_NAME.findall(line)) - {"SKILL.md", "notes.md", "codebook.md", "sources.json"}
+
+
+def without_unused_imports(program: str) -> str:
+    """Drops `import x` lines of a program that never uses x, so that programs put together from pieces read naturally."""
+    lines = program.splitlines(keepends=True)
+    body = "".join(line for line in lines if not line.startswith("import "))
+    return "".join(
+        line for line in lines if not line.startswith("import ") or re.search(rf"\b{line.split()[1]}\.", body)
+    )

@@ -1,0 +1,241 @@
+"""The folder format of suites: near to SkillEvolBench's (which builds on Harbor's), one folder per task.
+
+suite.yaml                    key, name, version, trusted, shared_tests, environments in order
+skills/<slug>/meta.yaml       family: key, name, description, tasks in order
+skills/<slug>/SKILL.md ...    its curated skill; meta.yaml is not part of it
+tasks/<slug>/task.toml        time limits
+tasks/<slug>/task-spec.yaml   id, family, role, what a composition draws on
+tasks/<slug>/{instruction.md, environment/, tests/, solution/}
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import yaml
+
+from runner.digests import digest_json, manifest
+from runner.errors import SuiteError
+from runner.types import Environment, Family, File, Files, Role, Suite, Task
+
+FORMAT = "skillglass-suite/1"
+ROLES = tuple(Role)
+# The C loader where PyYAML has it: the same result, several times faster.
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+IGNORED = {"__pycache__", ".DS_Store"}
+MAX_FILE_BYTES = 16 * 1024 * 1024
+
+
+def read_suite(path: Path) -> Suite:
+    """The suite in the folder `path`. SuiteError names the file, the place in it and what was expected."""
+    source = path / "suite.yaml"
+    head = _read_yaml(source)
+    if head.get("format") != FORMAT:
+        raise SuiteError(str(source), "format", repr(FORMAT), f"found {head.get('format')!r}")
+    shared = _shared_tests(path, head, source)
+    environments = tuple(
+        _environment(path, shared, _mapping(entry, source, f"environments[{place}]"), source, place)
+        for place, entry in enumerate(_list(head, "environments", source))
+    )
+    _refuse_repeats(environments, source)
+    tasks = {task.key: task.digest for each in environments for family in each.families for task in family.tasks}
+    curated = {family.key: manifest(family.curated) for each in environments for family in each.families}
+    return Suite(
+        key=_text(head, "key", source),
+        name=_text(head, "name", source),
+        version=_text(head, "version", source),
+        digest=digest_json([FORMAT, tasks, curated]),
+        environments=environments,
+        trusted=_flag(head, "trusted", source),
+    )
+
+
+def workspace_files(task: Task) -> Files:
+    """What the agent finds in its working directory."""
+    return read_tree(task.folder / "environment")
+
+
+def test_files(task: Task) -> Files:
+    """The task's own tests with the suite's shared ones beside them."""
+    source = task.folder.parent.parent
+    return {**_shared_tests(source, _read_yaml(source / "suite.yaml"), source), **read_tree(task.folder / "tests")}
+
+
+# pytest collects by name; this is not a test.
+test_files.__test__ = False  # type: ignore[attr-defined]
+
+
+def solution_files(task: Task) -> Files:
+    return read_tree(task.folder / "solution")
+
+
+def rubric(task: Task) -> tuple[Mapping[str, Any], ...]:
+    """The rubric's dimensions as they stand in tests/rubric.yaml: name, weight, scored_by, question."""
+    source = task.folder / "tests" / "rubric.yaml"
+    dimensions = _list(_read_yaml(source), "dimensions", source)
+    return tuple(_mapping(entry, source, f"dimensions[{place}]") for place, entry in enumerate(dimensions))
+
+
+def read_tree(folder: Path) -> Files:
+    """Every file below `folder`. Links and oversized files are refused: a suite says all it says in plain files."""
+    if not folder.is_dir():
+        raise SuiteError(str(folder), "folder", "a folder", "there is none")
+    found: dict[str, File] = {}
+    for path in sorted(folder.rglob("*")):
+        relative = PurePosixPath(path.relative_to(folder))
+        if IGNORED & set(relative.parts) or (path.is_dir() and not path.is_symlink()):
+            continue
+        if path.is_symlink() or not path.is_file():
+            raise SuiteError(str(path), "file", "a plain file", "it is a link or a special file")
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise SuiteError(str(path), "size", f"at most {MAX_FILE_BYTES} bytes", f"{path.stat().st_size} bytes")
+        found[str(relative)] = File(path.read_bytes(), 0o755 if path.stat().st_mode & 0o100 else 0o644)
+    return found
+
+
+def _shared_tests(path: Path, head: Mapping[str, Any], source: Path) -> Files:
+    names = head.get("shared_tests") or []
+    if not isinstance(names, list) or not all(isinstance(name, str) and "/" not in name for name in names):
+        raise SuiteError(str(source), "shared_tests", "a list of file names", f"found {names!r}")
+    missing = [name for name in names if not (path / name).is_file()]
+    if missing:
+        raise SuiteError(str(source), "shared_tests", "files beside suite.yaml", f"{missing[0]} is not there")
+    return {name: File((path / name).read_bytes()) for name in names}
+
+
+def _environment(path: Path, shared: Files, entry: Mapping[str, Any], source: Path, place: int) -> Environment:
+    key = _text(entry, "key", source, f"environments[{place}].key")
+    slugs = _list(entry, "families", source, f"environments[{place}].families")
+    families = tuple(_family(path, shared, key, str(slug)) for slug in slugs)
+    return Environment(key, _text(entry, "name", source, f"environments[{place}].name"), families)
+
+
+def _family(path: Path, shared: Files, environment: str, slug: str) -> Family:
+    folder = path / "skills" / slug
+    source = folder / "meta.yaml"
+    meta = _read_yaml(source)
+    if meta.get("slug") != slug:
+        raise SuiteError(str(source), "slug", f"the folder's name {slug!r}", f"found {meta.get('slug')!r}")
+    curated = {f"{slug}/{name}": file for name, file in read_tree(folder).items() if name != "meta.yaml"}
+    if f"{slug}/SKILL.md" not in curated:
+        raise SuiteError(str(folder), "SKILL.md", "a curated skill", "there is none")
+    names = _list(meta, "tasks", source)
+    if len(names) != len(ROLES):
+        raise SuiteError(str(source), "tasks", f"{len(ROLES)} tasks, one per role", f"found {len(names)}")
+    key = _text(meta, "key", source)
+    tasks = tuple(
+        _task(path / "tasks" / str(name), shared, environment, key, ordinal) for ordinal, name in enumerate(names, 1)
+    )
+    name, description = _text(meta, "name", source), _text(meta, "description", source)
+    return Family(key, slug, name, description, environment, tasks, curated)
+
+
+def _task(folder: Path, shared: Files, environment: str, family: str, ordinal: int) -> Task:
+    source = folder / "task-spec.yaml"
+    spec, limits = _read_yaml(source), _read_toml(folder / "task.toml")
+    for place, expected in (("family_id", family), ("environment_id", environment), ("task_index", ordinal)):
+        if spec.get(place) != expected:
+            raise SuiteError(str(source), place, repr(expected), f"found {spec.get(place)!r}")
+    role = ROLES[ordinal - 1]
+    if spec.get("role") != role:
+        raise SuiteError(
+            str(source), "role", f"{role.value!r} for the family's task {ordinal}", f"found {spec.get('role')!r}"
+        )
+    files = read_tree(folder)
+    for needed in ("instruction.md", "tests/test.sh", "tests/rubric.yaml", "solution/solve.sh"):
+        if needed not in files:
+            raise SuiteError(str(folder), needed, "the file", "there is none")
+    requires = tuple(str(each) for each in spec.get("requires") or ())
+    if (role is Role.COMPOSITION) != bool(requires):
+        raise SuiteError(
+            str(source), "requires", "the families a composition draws on, nowhere else", f"found {requires}"
+        )
+    return Task(
+        key=_text(spec, "task_id", source),
+        title=_text(spec, "title", source),
+        environment=environment,
+        family=family,
+        role=role,
+        ordinal=ordinal,
+        instruction=_instruction(files["instruction.md"], folder),
+        digest=digest_json([FORMAT, manifest(files), manifest(shared)]),
+        folder=folder,
+        agent_timeout_seconds=_seconds(limits, "agent", folder / "task.toml"),
+        verifier_timeout_seconds=_seconds(limits, "verifier", folder / "task.toml"),
+        requires=requires,
+    )
+
+
+def _instruction(file: File, folder: Path) -> str:
+    try:
+        return file.content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise SuiteError(str(folder), "instruction.md", "a text in UTF-8", str(error)) from error
+
+
+def _refuse_repeats(environments: tuple[Environment, ...], source: Path) -> None:
+    seen: set[str] = set()
+    for environment in environments:
+        families = environment.families
+        keys = [
+            environment.key,
+            *(each.key for each in families),
+            *(task.key for each in families for task in each.tasks),
+        ]
+        for key in keys:
+            if key in seen:
+                raise SuiteError(str(source), "environments", "every key once", f"{key!r} is there twice")
+            seen.add(key)
+
+
+def _read_yaml(source: Path) -> dict[str, Any]:
+    try:
+        value = yaml.load(source.read_text("utf-8"), Loader=LOADER)  # a safe loader
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise SuiteError(str(source), "file", "readable YAML", str(error).replace("\n", " ")) from error
+    return dict(_mapping(value, source, "file"))
+
+
+def _read_toml(source: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(source.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SuiteError(str(source), "file", "readable TOML", str(error)) from error
+
+
+def _mapping(value: object, source: Path, place: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        raise SuiteError(str(source), place, "a mapping", f"found {type(value).__name__}")
+    return value
+
+
+def _list(value: Mapping[str, Any], name: str, source: Path, place: str = "") -> list[Any]:
+    found = value.get(name)
+    if not isinstance(found, list) or not found:
+        raise SuiteError(str(source), place or name, "a list with at least one entry", f"found {found!r}")
+    return found
+
+
+def _text(value: Mapping[str, Any], name: str, source: Path, place: str = "") -> str:
+    found = value.get(name)
+    if not isinstance(found, str) or not found.strip():
+        raise SuiteError(str(source), place or name, "a text", f"found {found!r}")
+    return found.strip()
+
+
+def _flag(value: Mapping[str, Any], name: str, source: Path) -> bool:
+    found = value.get(name, False)
+    if not isinstance(found, bool):
+        raise SuiteError(str(source), name, "true or false", f"found {found!r}")
+    return found
+
+
+def _seconds(value: Mapping[str, Any], table: str, source: Path) -> float:
+    found = value.get(table, {})
+    seconds = found.get("timeout_sec") if isinstance(found, dict) else None
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= 86_400:
+        raise SuiteError(str(source), f"{table}.timeout_sec", "seconds between 0 and 86400", f"found {seconds!r}")
+    return float(seconds)

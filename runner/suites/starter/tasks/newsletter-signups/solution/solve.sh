@@ -1,0 +1,27 @@
+#!/bin/sh
+# Run in the workspace: writes the program, then runs it.
+set -eu
+cat > solve.py <<'PROGRAM'
+import csv
+
+FIELDS = ['name', 'city']
+records = list(csv.DictReader(open('signups.csv', newline='')))
+
+
+def identity(text):
+    return text.strip().lower()
+
+
+merged = {}
+for record in records:
+    merged.setdefault(identity(record['email']), []).append(record)
+with open('people.csv', 'w', newline='') as out:
+    writer = csv.writer(out)
+    writer.writerow(['email', *FIELDS, 'records'])
+    for group in merged.values():
+        values = [group[0][field] for field in FIELDS]
+        writer.writerow([group[0]['email'].strip(), *values, len(group)])
+with open('notes.md', 'w') as notes:
+    notes.write(f'records read: {len(records)}\nrecords kept: {len(merged)}\n')
+PROGRAM
+python3 solve.py
