@@ -27,6 +27,9 @@ RECORD = "episode.jsonl"
 
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
+    options.agent_model, options.author_model = (
+        None if name == "none" else name for name in (options.agent_model, options.author_model)
+    )
     try:
         suite = load_starter()
         plan = _plan(options, suite)
@@ -49,8 +52,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help=f"holds {RECORD}")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--agent", default="shell")
-    parser.add_argument("--agent-model", default="scripted/apprentice", metavar="NAME")
-    parser.add_argument("--author-model", default="scripted/apprentice", metavar="NAME")
+    parser.add_argument("--agent-model", default="scripted/apprentice", metavar="NAME", help="or none")
+    parser.add_argument("--author-model", default="scripted/apprentice", metavar="NAME", help="or none")
     parser.add_argument("--sandbox", default="local")
     parser.add_argument("--feedback", default="process", choices=["none", "binary", "rich", "process"])
     parser.add_argument("--profile", default="paper", choices=["paper", "as-released", "strict"])

@@ -64,8 +64,8 @@ def _traces(step: RunTrial, recorder: Recorder) -> list[Trace]:
     traces = []
     for slot in step.retrieved:
         verdict = recorder.verdict(slot)
-        text = recorder.compaction(slot, CompactionKind.ROUGH).text
-        traces.append(Trace(slot, verdict and verdict.success, verdict and verdict.reward, text))
+        success, reward = (None, None) if verdict is None else (verdict.success, verdict.reward)
+        traces.append(Trace(slot, success, reward, recorder.compaction(slot, CompactionKind.ROUGH).text))
     return traces
 
 

@@ -69,7 +69,7 @@ def run_episode(
 
 def retry_delay(failures: int, error: BaseException | None = None) -> float:
     """Seconds to wait after the n-th failure in a row: doubling from 2 to 300, or longer where the provider says so."""
-    delay = min(FIRST_DELAY_SECONDS * 2 ** min(failures - 1, 16), LONGEST_DELAY_SECONDS)
+    delay = min(FIRST_DELAY_SECONDS * 2.0 ** min(failures - 1, 16), LONGEST_DELAY_SECONDS)
     told = error.retry_after_seconds if isinstance(error, ModelUnavailable) else None
     return max(delay, told or 0.0)
 

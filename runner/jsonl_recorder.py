@@ -56,21 +56,27 @@ class JsonLinesRecorder(ListRecorder):
     def _read(self) -> None:
         content = self.path.read_bytes()
         whole = content.rfind(b"\n") + 1
-        os.ftruncate(self._file, whole)
         lines = content[:whole].splitlines()
         if not lines:
-            self._write(self._head())
+            self._begin(content)
             return
         if _json(self.path, 1, lines[0]) != self._head():
             raise SetupError(
                 f"{self.path}: line 1: this episode was started with another plan (expected {self._head()})"
             )
         for number, line in enumerate(lines[1:], start=2):
-            value = _json(self.path, number, line)
             try:
-                self.apply(decode(cast("type[Transaction]", Transaction), value))
+                self.apply(decode(cast("type[Transaction]", Transaction), _json(self.path, number, line)))
             except Undecodable as error:
                 raise SetupError(f"{self.path}: line {number}: {error}") from error
+        os.ftruncate(self._file, whole)
+
+    def _begin(self, torn: bytes) -> None:
+        """Starts the file; what stands there may only be the beginning of its first line."""
+        if not _line(self._head()).startswith(torn):
+            raise SetupError(f"{self.path}: line 1: not the record of an episode (expected {self._head()})")
+        os.ftruncate(self._file, 0)
+        self._write(self._head())
 
     def _head(self) -> dict[str, Any]:
         return {
@@ -82,11 +88,15 @@ class JsonLinesRecorder(ListRecorder):
         }
 
     def _write(self, value: Any) -> None:
-        line = json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"
-        data = memoryview(line.encode("utf-8", "backslashreplace"))
+        data = memoryview(_line(value))
         while data:
             data = data[os.write(self._file, data) :]
         os.fsync(self._file)
+
+
+def _line(value: Any) -> bytes:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace") + b"\n"  # a lone surrogate becomes its JSON escape
 
 
 def _json(path: Path, number: int, line: bytes) -> Any:

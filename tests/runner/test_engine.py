@@ -13,6 +13,7 @@ from runner.history import family_skills, fold, slugs
 from runner.list_recorder import AGENT_WROTE, ListRecorder
 from runner.protocols.audit import audit
 from runner.protocols.conditions import CONDITIONS
+from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask, SeedSkill
 from runner.recorder import Decided, Frozen, Refused, Seeded, Skipped, TrialDone
 from runner.transactions import AttemptAbandoned, CallFinished, DecisionMade, Transaction
@@ -280,11 +281,11 @@ class _Killed(BaseException):
 
 
 class _DyingRecorder(ListRecorder):
-    """Dies before its n-th transaction, or right after committing it, as a killed process does."""
+    """Dies instead of committing its n-th transaction, and leaves no word about it, as a killed process does."""
 
-    def __init__(self, plan: Any, left: int, *, after: bool) -> None:
+    def __init__(self, plan: EpisodePlan, left: int) -> None:
         super().__init__(plan, ticking_clock())
-        self.left, self.after = left, after
+        self.left = left
 
     def commit(self, transaction: Transaction) -> None:
         self.left -= 1
@@ -302,7 +303,7 @@ def test_an_episode_killed_at_any_transaction_goes_on_to_the_same_history(
     whole, _, _ = _run(environment, condition)
     plan = whole.plan
     for killed_after in range(0, len(whole.transactions), 3):
-        dying = _DyingRecorder(plan, killed_after, after=False)
+        dying = _DyingRecorder(plan, killed_after)
         author = FixedAuthor()
         with pytest.raises(_Killed):
             run_episode(plan, dying, small_toolbox(author=author))
