@@ -18,8 +18,9 @@ MAX_NESTING = 4
 SHELLS = frozenset({"sh", "bash", "zsh", "dash"})
 _PREFIXES = frozenset({"sudo", "env", "time", "nice", "nohup", "exec", "command", "stdbuf", "xvfb-run", "timeout"})
 _KEYWORDS = frozenset({"do", "then", "else", "if", "while", "until", "!", "{", "("})
-_HEREDOC = re.compile(r"<<-?\s*(['\"]?)([A-Za-z_]\w*)\1[^\n]*\n.*?(?:\n\s*\2(?=\s|$)|\Z)", re.DOTALL)
+_HEREDOC = re.compile(r"<<-?\s*(['\"]?)([A-Za-z_]\w*)\1(?P<rest>[^\n]*)\n.*?(?:\n\s*\2(?=\s|$)|\Z)", re.DOTALL)
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_REDIRECTION = re.compile(r"[<>&|]*[<>][<>&|]*")
 _SEPARATOR = re.compile(r"[;&|\n()]+")
 
 
@@ -62,21 +63,25 @@ def invocations(command: str, folder: str = "", depth: int = 0) -> Iterator[Invo
 
 def _drop_heredoc(match: re.Match[str]) -> str:
     """Keeps the rest of the opening line, which may hold a redirection or a pipe."""
-    return match.group(0).partition("\n")[0].replace("<<", " ", 1) + "\n"
+    return " " + match["rest"] + "\n"
 
 
 def _simple_commands(command: str) -> Iterator[list[str]]:
+    """Words between separators. What a command writes to is left out: it is neither read nor run."""
     lexer = shlex.shlex(command, posix=True, punctuation_chars=";&|()\n<>")
     lexer.whitespace = " \t\r"
     lexer.commenters = ""
     lexer.whitespace_split = True
     words: list[str] = []
+    is_target = False
     try:
         for word in lexer:
             if _SEPARATOR.fullmatch(word):
                 if words:
                     yield words
                 words = []
+            elif is_target or _REDIRECTION.fullmatch(word):
+                is_target = not is_target and ">" in word
             else:
                 words.append(word)
     except ValueError:  # an open quote: what came before it still counts

@@ -1,0 +1,105 @@
+"""One file per source format. READERS finds them by the name that `runner.trajectories.reading.sniff` gives."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, BinaryIO
+
+from runner.trajectories.problems import Problems
+from runner.types import Step, Trajectory, TrajectoryHead, TrajectoryKind, Usage
+
+Opener = Callable[[], BinaryIO]
+Reader = Callable[["ReadTrajectory"], Iterator[Step]]
+
+READERS: dict[str, str] = {
+    "atif": "runner.trajectories.readers.atif",
+    "terminus-episodes": "runner.trajectories.readers.terminus",
+    "claude-stream-json": "runner.trajectories.readers.claude_stream",
+    "claude-session": "runner.trajectories.readers.claude_session",
+    "codex-jsonl": "runner.trajectories.readers.codex",
+    "gemini-native": "runner.trajectories.readers.gemini",
+    "acp-jsonl": "runner.trajectories.readers.acp",
+    "plain-text": "runner.trajectories.readers.plain_text",
+    "git-lfs-pointer": "runner.trajectories.readers.absent",
+    "empty": "runner.trajectories.readers.absent",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """Which part of a file to read: a sub-agent's events, or a trajectory inside another one."""
+
+    key: str = ""
+    inside: tuple[tuple[str, int], ...] = ()
+
+
+class ReadTrajectory:
+    """A trajectory being read. Iterate `steps` once; everything else is complete only after the last step.
+
+    steps     numbered 1..n without holes, whatever the source says
+    head      as far as known before the first step; complete after the last
+    problems  what was wrong with the source
+    usage     recomputed: every model call once. Unknown for a sub-agent whose tokens its parent's total holds
+    reported  the source's own totals, for showing beside `usage`
+    turns     model turns, where the source counts them
+    facts     JSON values worth keeping: what the format tells beyond ATIF, and what was left out of the steps
+    subagents further trajectories of the same file; each reads the file again when iterated
+    """
+
+    def __init__(
+        self, open_binary: Opener, *, name: str, source_format: str, reader: Reader, thread: Thread | None = None
+    ) -> None:
+        self.open_binary, self.reader, self.thread = open_binary, reader, thread or Thread()
+        kind = TrajectoryKind.SUBAGENT if thread else TrajectoryKind.MAIN
+        self.head = TrajectoryHead(kind=kind, name=name, source_format=source_format)
+        self.problems = Problems()
+        self.usage = Usage()
+        self.reported: Usage | None = None
+        self.turns: int | None = None
+        self.facts: dict[str, Any] = {}
+        self.subagents: list[ReadTrajectory] = []
+        self.steps: Iterator[Step] = self._numbered()
+        if thread is None:  # so that the head is filled before anyone asks; sub-agents would hold their file open
+            first = next(self.steps, None)
+            self.steps = iter(()) if first is None else chain((first,), self.steps)
+
+    def _numbered(self) -> Iterator[Step]:
+        for number, step in enumerate(self.reader(self), start=1):
+            yield step if step.number == number else replace(step, number=number)
+
+    def set_head(self, **values: Any) -> None:
+        self.head = replace(self.head, **values)
+
+    def add_extra(self, **values: Any) -> None:
+        self.set_head(extra={**(self.head.extra or {}), **values})
+
+    def count(self, fact: str, key: str) -> None:
+        """One more of something that gives no step of its own."""
+        counts = self.facts.setdefault(fact, {})
+        if key in counts or len(counts) < 100:
+            counts[key] = counts.get(key, 0) + 1
+
+    def subagent(self, name: str, parent: str, thread: Thread, **values: Any) -> ReadTrajectory:
+        """Another trajectory in the same file, read by the same reader."""
+        found = ReadTrajectory(
+            self.open_binary, name=name, source_format=self.head.source_format, reader=self.reader, thread=thread
+        )
+        found.set_head(parent=parent, agent_name=self.head.agent_name, agent_version=self.head.agent_version)
+        if values:
+            found.add_extra(**values)
+        self.subagents.append(found)
+        return found
+
+    def load(self) -> Trajectory:
+        """All of it in memory: for tests and short trajectories."""
+        steps = tuple(self.steps)
+        return Trajectory(self.head, steps, self.usage)
+
+
+def reader(source_format: str) -> Reader:
+    """The `read` function for that format."""
+    found: Reader = importlib.import_module(READERS[source_format]).read
+    return found

@@ -1,0 +1,25 @@
+"""Files that hold no trajectory: empty ones, and git-lfs pointers whose content was never fetched."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from runner.trajectories.readers import ReadTrajectory
+from runner.types import Step
+
+
+def read(result: ReadTrajectory) -> Iterator[Step]:
+    """No steps; a pointer is reported with the size of what it stands for, an empty file is a fact and no problem."""
+    with result.open_binary() as stream:
+        start = stream.read(1024)
+    if start.startswith(b"version https://git-lfs"):
+        size = re.search(rb"^size (\d{1,18})$", start, re.MULTILINE)
+        result.facts["git_lfs_size"] = int(size[1]) if size else None
+        length = f"{int(size[1]):,} bytes" if size else "a file"
+        result.problems.add(
+            "whole file", "the trajectory itself", f"a git-lfs pointer to {length} that was not fetched"
+        )
+    else:
+        result.facts["empty"] = True
+    yield from ()

@@ -1,0 +1,116 @@
+"""BenchFlow's log of the Agent Client Protocol: messages, thoughts and tool calls, one a line.
+
+It holds no times, no tokens and no tool input. Where a result tells what the call was about (the skill that was loaded,
+the file that was read or changed), the arguments are taken from it and the call's extra says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from runner.trajectories.atif import content_text
+from runner.trajectories.readers import ReadTrajectory
+from runner.trajectories.streams import json_lines
+from runner.trajectories.text import clean, storable, storable_value
+from runner.types import Observation, Source, Step, ToolCall
+
+_SKILL = re.compile(r"<skill_content name=\"([^\"\n]{1,200})\">")
+_PATH = re.compile(r"<path>([^<\n]{1,4000})</path>")
+_IDENTIFIER = re.compile(r"[A-Za-z_][\w.\-]{0,63}")
+
+
+def read(result: ReadTrajectory) -> Iterator[Step]:
+    """One agent step from thoughts, message and the tool calls that follow them."""
+    turn = _Turn()
+    with result.open_binary() as stream:
+        for line, event in json_lines(stream, result.problems):
+            kind = event.get("type")
+            if kind == "user_message":
+                yield from turn.flush()
+                yield Step(0, Source.USER, clean(content_text(event.get("text"))[0]))
+            elif kind in ("agent_thought", "agent_message"):
+                if turn.calls:
+                    yield from turn.flush()
+                texts = turn.thoughts if kind == "agent_thought" else turn.messages
+                texts.append(clean(content_text(event.get("text"))[0]))
+            elif kind in ("tool_call", "tool_call_update"):
+                turn.add_call(event)
+            else:
+                result.problems.add(f"line {line}", "a message, a thought or a tool call", f"found type {kind!r:.60}")
+                result.count("events_without_step", str(kind)[:100])
+    yield from turn.flush()
+    result.facts["usage_from"] = "nothing"
+
+
+class _Turn:
+    def __init__(self) -> None:
+        self.thoughts: list[str] = []
+        self.messages: list[str] = []
+        self.calls: dict[str, dict[str, Any]] = {}
+
+    def add_call(self, event: Mapping[str, Any]) -> None:
+        """A later event with the same id brings the call up to date."""
+        identifier = storable(str(event.get("tool_call_id") or f"call-{len(self.calls) + 1}"))
+        known = self.calls.setdefault(identifier, {})
+        known.update({key: value for key, value in event.items() if value is not None})
+
+    def flush(self) -> Iterator[Step]:
+        if self.thoughts or self.messages or self.calls:
+            pairs = [_call(identifier, event) for identifier, event in self.calls.items()]
+            yield Step(
+                0,
+                Source.AGENT,
+                "".join(self.messages).strip("\n"),
+                reasoning="".join(self.thoughts).strip("\n") or None,
+                tool_calls=tuple(call for call, _ in pairs),
+                observations=tuple(observation for _, observation in pairs if observation is not None),
+            )
+        self.thoughts, self.messages, self.calls = [], [], {}
+
+
+def _call(identifier: str, event: Mapping[str, Any]) -> tuple[ToolCall, Observation | None]:
+    content = event.get("content")
+    blocks = content if isinstance(content, list) else [] if content is None else [content]
+    text, diffs = (
+        _texts(blocks),
+        [block for block in blocks if isinstance(block, Mapping) and block.get("type") == "diff"],
+    )
+    title, kind = str(event.get("title") or ""), str(event.get("kind") or "")
+    name = title if _IDENTIFIER.fullmatch(title) else kind or "tool"
+    given = event.get("input") or event.get("rawInput")
+    extra = {key: storable_value(event[key]) for key in ("kind", "title", "status") if event.get(key)}
+    if isinstance(given, Mapping):
+        arguments = storable_value(given)
+    else:
+        arguments = _told_arguments(text, diffs)
+        if arguments:
+            extra["arguments_from"] = "result"
+    status = event.get("status")
+    is_over = blocks or status in ("completed", "failed")
+    observation = Observation(text, identifier, status == "failed") if is_over else None
+    return ToolCall(identifier, storable(name), arguments, extra or None), observation
+
+
+def _told_arguments(text: str, diffs: list[Mapping[str, Any]]) -> dict[str, Any]:
+    if diffs:
+        first = storable_value({key: diffs[0].get(key) for key in ("path", "oldText", "newText")})
+        return {key: value for key, value in first.items() if value not in (None, "")}
+    skill, path = _SKILL.search(text[:2_000]), _PATH.match(text)
+    if skill:
+        return {"name": skill[1]}
+    return {"path": path[1]} if path else {}
+
+
+def _texts(blocks: list[Any]) -> str:
+    """The text blocks, without repeats that follow each other: the log writes most of them twice."""
+    texts: list[str] = []
+    for block in blocks:
+        if isinstance(block, Mapping) and block.get("type") == "diff":
+            continue
+        inner = block.get("content") if isinstance(block, Mapping) and block.get("type") == "content" else block
+        text = clean(content_text(inner)[0])
+        if not texts or texts[-1] != text:
+            texts.append(text)
+    return "\n".join(texts)

@@ -1,0 +1,132 @@
+"""ATIF files (Harbor's trajectory.json), versions 1.0 to 1.8, of any size.
+
+Top-level keys may come in any order, so the head is complete only after the last step. Names of files that belong to
+the trajectory stand in head.extra: `continued_trajectory_ref`, and `subagent_trajectory_refs` with their steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from runner.trajectories.atif import step_from_json
+from runner.trajectories.readers import ReadTrajectory, Thread
+from runner.trajectories.readers.claude_atif import CallMetrics, without_copies
+from runner.trajectories.readers.terminus import listed_skills
+from runner.trajectories.streams import walk
+from runner.trajectories.text import storable, storable_value
+from runner.types import Source, Step, Usage
+
+_TOTALS = {
+    "total_prompt_tokens": "input_tokens",
+    "total_cached_tokens": "cached_tokens",
+    "total_completion_tokens": "output_tokens",
+    "total_cost_usd": "cost_usd",
+}
+MAX_REFERENCES = 1_000
+MAX_SUBAGENTS = 1_000
+
+
+def read(result: ReadTrajectory) -> Iterator[Step]:
+    """Steps one by one. Where no step tells its tokens, usage is what the file's final metrics say."""
+    counted, number, has_steps = CallMetrics(), 0, False
+    total = Usage()
+    with result.open_binary() as stream:
+        parts = walk(
+            stream,
+            result.problems,
+            streamed=frozenset({"steps"}),
+            nested=frozenset({"subagent_trajectories"}),
+            inside=result.thread.inside,
+        )
+        for key, value in parts:
+            if key == "subagent_trajectories" and isinstance(value, int):
+                _add_subagent(result, value)
+            elif key != "steps":
+                _take(result, key, value)
+            else:
+                has_steps, number = True, number + 1
+                step = step_from_json(value, number, result.problems)
+                if result.head.agent_name == "claude-code":
+                    step = counted.once(without_copies(step))
+                if step.usage is not None and not step.is_copied_context:
+                    total += step.usage
+                _note(result, step)
+                yield step
+    if not has_steps:
+        result.problems.add("steps", "a list with at least one step", "found none")
+    if counted.repeats:
+        result.facts["steps_with_repeated_metrics"] = counted.repeats
+    is_told = total != Usage()
+    result.usage = total if is_told else result.reported or Usage()
+    result.facts["usage_from"] = "steps" if is_told else "final metrics" if result.reported else "nothing"
+
+
+def _take(result: ReadTrajectory, key: str, value: Any) -> None:
+    """One top-level key into the head."""
+    if value is None:
+        return
+    if key == "schema_version":
+        result.set_head(source_format=storable(str(value))[:100])
+    elif key == "session_id":
+        result.set_head(session_id=storable(str(value)))
+    elif key == "agent" and isinstance(value, Mapping):
+        _take_agent(result, value)
+    elif key == "final_metrics" and isinstance(value, Mapping):
+        result.reported = _totals(result, value)
+        result.facts["final_metrics"] = storable_value(value)
+    else:
+        result.add_extra(**{storable(key): storable_value(value)})
+
+
+def _take_agent(result: ReadTrajectory, agent: Mapping[str, Any]) -> None:
+    names = {"name": "agent_name", "version": "agent_version", "model_name": "model"}
+    found = {names[key]: storable(str(agent[key])) for key in names if agent.get(key) is not None}
+    result.set_head(**found)
+    rest = {key: storable_value(value) for key, value in agent.items() if key not in names and value is not None}
+    if rest:
+        result.add_extra(agent=rest)
+
+
+def _totals(result: ReadTrajectory, metrics: Mapping[str, Any]) -> Usage | None:
+    found: dict[str, Any] = {}
+    for key, name in _TOTALS.items():
+        value = metrics.get(key)
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+            result.problems.add("final_metrics", f"{key}: a number of 0 or more", f"found {value!r:.60}")
+        else:
+            found[name] = float(value) if key == "total_cost_usd" else int(value)
+    return Usage(**found) if found else None
+
+
+def _note(result: ReadTrajectory, step: Step) -> None:
+    """What a step tells about the whole trajectory."""
+    if step.number == 1 and step.source is Source.USER:
+        listed = listed_skills(step.message)
+        if listed:
+            result.set_head(skills_listed=listed)
+    for observation in step.observations:
+        references = (observation.extra or {}).get("subagent_trajectory_ref")
+        if isinstance(references, Mapping):
+            references = [references]
+        if not isinstance(references, list):
+            continue
+        known = (result.head.extra or {}).get("subagent_trajectory_refs", [])
+        new = [{**item, "step": step.number} for item in references if isinstance(item, Mapping)]
+        if len(known) + len(new) > MAX_REFERENCES:
+            result.problems.add(f"step {step.number}", f"at most {MAX_REFERENCES:,} sub-agents", "the rest is left out")
+        else:
+            result.add_extra(subagent_trajectory_refs=[*known, *new])
+
+
+def _add_subagent(result: ReadTrajectory, index: int) -> None:
+    if index >= MAX_SUBAGENTS or len(result.thread.inside) >= 8:
+        result.problems.add(
+            "subagent_trajectories", f"at most {MAX_SUBAGENTS:,}, nested 8 deep", "the rest is left out"
+        )
+        return
+    prefix = "subagent" if result.head.name == "main" else result.head.name
+    inside = (*result.thread.inside, ("subagent_trajectories", index))
+    result.subagent(f"{prefix}-{index + 1}", result.head.name, Thread(inside=inside))

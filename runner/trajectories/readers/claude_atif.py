@@ -1,0 +1,116 @@
+"""What Harbor's early Claude Code converter (ATIF-v1.2) did to trajectories, undone.
+
+It wrote one step per content block, with three kinds of repetition. Taken away here, and nothing else:
+
+- the metrics of one model call, repeated on each of its steps: only the first keeps them;
+- a copy of the output behind "[stdout]", and of the structured result behind "[metadata]", at the end of the content;
+  "[error] tool reported failure" becomes is_error;
+- in the step's extra: `metadata` (equal to tool_result_metadata), `raw_arguments` (equal to the arguments),
+  `tool_use_name` (equal to the tool's name), and the text of results that the content already holds.
+
+What is structured and stands nowhere else (a patch, an original file) is kept.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from runner.trajectories.atif import ATIF_KEY
+from runner.types import Observation, Source, Step
+
+_STDOUT = "\n\n[stdout]\n"
+_METADATA = "\n\n[metadata] "
+_ERROR = "[error] tool reported failure"
+
+
+class CallMetrics:
+    """Takes the metrics from steps that repeat those of the step before."""
+
+    def __init__(self) -> None:
+        self.repeats = 0
+        self._last: tuple[object, ...] | None = None
+
+    def once(self, step: Step) -> Step:
+        if step.source is not Source.AGENT or step.usage is None:
+            if step.source is not Source.AGENT:
+                self._last = None
+            return step
+        extra = dict(step.extra or {})
+        rest = dict(extra.get(ATIF_KEY) or {})
+        metrics = (step.usage, json.dumps(rest.get("metrics"), sort_keys=True, default=str), step.model)
+        if metrics != self._last:
+            self._last = metrics
+            return step
+        self.repeats += 1
+        rest.pop("metrics", None)
+        rest["metrics_repeated"] = True
+        return replace(step, usage=None, extra={**extra, ATIF_KEY: rest})
+
+
+def without_copies(step: Step) -> Step:
+    """The step without the converter's copies of what it holds elsewhere."""
+    if not step.observations:
+        return step
+    extra = dict(step.extra or {})
+    metadata = extra.get("tool_result_metadata")
+    observations = tuple(_tidy(observation, metadata) for observation in step.observations)
+    if extra.get("metadata") == metadata:
+        extra.pop("metadata", None)
+    if len(step.tool_calls) == 1:
+        call = step.tool_calls[0]
+        if extra.get("raw_arguments") == dict(call.arguments):
+            extra.pop("raw_arguments", None)
+        if extra.get("tool_use_name") == call.name:
+            extra.pop("tool_use_name", None)
+    if isinstance(metadata, dict):
+        extra["tool_result_metadata"] = _without_text(metadata, {item.content.strip() for item in observations})
+    if extra.get("tool_result_is_error") is True or _raw_failed(metadata):
+        observations = tuple(replace(observation, is_error=True) for observation in observations)
+    return replace(step, observations=observations, extra=extra or None)
+
+
+def _raw_failed(metadata: Any) -> bool:
+    raw = metadata.get("raw_tool_result") if isinstance(metadata, dict) else None
+    return isinstance(raw, dict) and raw.get("is_error") is True
+
+
+def _tidy(observation: Observation, metadata: Any) -> Observation:
+    content, is_error = observation.content, observation.is_error
+    if content.rstrip().endswith(_ERROR):
+        content, is_error = content.rstrip().removesuffix(_ERROR).rstrip("\n"), True
+    head, mark, tail = content.rpartition(_METADATA)
+    if mark and isinstance(metadata, dict) and _is_copy(tail, metadata.get("tool_use_result")):
+        content = head
+    head, mark, tail = content.partition(_STDOUT)
+    while mark:  # the output itself may hold the mark: the copy is where both sides are equal
+        if head.strip() == tail.strip():
+            content = head
+            break
+        more, mark, tail = tail.partition(_STDOUT)
+        head = head + _STDOUT + more
+    return replace(observation, content=content, is_error=is_error)
+
+
+def _is_copy(text: str, result: Any) -> bool:
+    try:
+        return bool(json.loads(text) == result)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _without_text(metadata: dict[str, Any], shown: set[str]) -> dict[str, Any]:
+    """Without texts that the content shows, two levels down: tool_use_result.stdout, raw_tool_result.content."""
+    kept: dict[str, Any] = {}
+    for key, value in metadata.items():
+        if isinstance(value, dict):
+            value = {name: item for name, item in value.items() if not _is_shown(item, shown)}
+        elif _is_shown(value, shown):
+            continue
+        kept[key] = value
+    return kept
+
+
+def _is_shown(value: Any, shown: set[str]) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and value.strip() in shown

@@ -1,0 +1,188 @@
+"""Claude Code's `--output-format stream-json`: one event a line; no prompt, hardly any times.
+
+Cost and tokens come from the `result` events. With several of them, modelUsage and total_cost_usd are running totals
+of one process (the last counts; a total that fell began a new process and is added), num_turns and usage are not
+(they are summed). Sub-agents share the file; their events carry parent_tool_use_id, and the totals include them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from runner.trajectories.problems import Problems
+from runner.trajectories.readers import ReadTrajectory, Thread
+from runner.trajectories.readers.claude_messages import MessageSteps, number
+from runner.trajectories.streams import json_lines
+from runner.trajectories.text import clean, storable, storable_value
+from runner.types import Source, Step, Usage
+
+MAX_SUBAGENTS = 1_000
+
+
+def read(result: ReadTrajectory) -> Iterator[Step]:
+    """The steps of one thread: the main one, or the sub-agent that the call `thread.key` started."""
+    messages, totals, subagents = MessageSteps(), _Totals(), _Subagents()
+    is_main = result.thread.key == ""
+    result.set_head(agent_name="claude-code")
+    with result.open_binary() as stream:
+        for _, event in json_lines(stream, result.problems if is_main else Problems()):
+            thread = str(event.get("parent_tool_use_id") or "")
+            if is_main:
+                subagents.see(event, thread)
+            if thread != result.thread.key:
+                continue
+            message = event.get("message")
+            kind, timestamp = event.get("type"), _text(event.get("timestamp"))
+            if kind == "assistant" and isinstance(message, Mapping):
+                if result.head.model is None and isinstance(message.get("model"), str):
+                    result.set_head(model=storable(message["model"]))
+                yield from messages.assistant(message, timestamp, {})
+            elif kind == "user" and isinstance(message, Mapping):
+                extra = {"synthetic": True} if event.get("isSynthetic") is True else {}
+                yield from messages.user(message, timestamp, extra, event.get("tool_use_result"))
+            elif kind == "result":
+                yield from messages.flush()
+                yield from totals.add(event)
+            elif kind == "system" and event.get("subtype") == "init":
+                _take_init(result, event)
+            else:
+                result.count("events_without_step", f"{kind}/{event.get('subtype', '')}"[:100].rstrip("/"))
+    yield from messages.flush()
+    if is_main:
+        _finish(result, messages, totals)
+        subagents.add_to(result)
+
+
+def _finish(result: ReadTrajectory, messages: MessageSteps, totals: _Totals) -> None:
+    """Without a result event the stream was cut off: input as the messages tell it, output and cost unknown."""
+    if totals.results:
+        result.usage, result.turns = totals.usage(), totals.turns
+        result.facts["results"] = totals.results
+        result.reported = totals.usage()
+    else:
+        result.usage = messages.usage
+        result.facts["cut_off"] = True
+    result.facts["usage_from"] = "result events" if totals.results else "messages"
+    result.facts["messages"] = messages.messages
+
+
+def _take_init(result: ReadTrajectory, event: Mapping[str, Any]) -> None:
+    session = _text(event.get("session_id"))
+    sessions = result.facts.setdefault("session_ids", [])
+    if session and session not in sessions:
+        sessions.append(session)
+    if result.head.session_id is not None:
+        return
+    skills = event.get("skills")
+    result.set_head(
+        session_id=session,
+        model=_text(event.get("model")),
+        agent_version=_text(event.get("claude_code_version")),
+        skills_listed=tuple(storable(name) for name in skills if isinstance(name, str))
+        if isinstance(skills, list)
+        else (),
+    )
+    result.add_extra(**{key: storable_value(event[key]) for key in ("cwd", "permissionMode", "tools") if key in event})
+
+
+class _Totals:
+    """The result events of a stream."""
+
+    def __init__(self) -> None:
+        self.results: list[dict[str, Any]] = []
+        self.turns: int | None = None
+        self._models: list[Usage] = []  # per process, running
+        self._usage = Usage()
+
+    def add(self, event: Mapping[str, Any]) -> Iterator[Step]:
+        keys = ("subtype", "is_error", "duration_ms", "duration_api_ms", "num_turns", "stop_reason", "total_cost_usd")
+        self.results.append({key: storable_value(event[key]) for key in keys if event.get(key) is not None})
+        turns = number(event.get("num_turns"))
+        if turns is not None:
+            self.turns = (self.turns or 0) + turns
+        self._usage += _plain_usage(event.get("usage"))
+        running = _model_usage(event)
+        if self._models and not _fell(self._models[-1], running):
+            self._models[-1] = running
+        else:
+            self._models.append(running)
+        if event.get("is_error") is True or event.get("subtype") not in (None, "success"):
+            text = _text(event.get("result")) or "no text"
+            yield Step(0, Source.SYSTEM, clean(f"Ended with {event.get('subtype')}: {text}"), extra={"result": True})
+
+    def usage(self) -> Usage:
+        """From modelUsage, which counts helper models and sub-agents; from the plain usage where that is missing."""
+        total = Usage()
+        for running in self._models:
+            total += running
+        if total.input_tokens is None:
+            plain = self._usage
+            return Usage(plain.input_tokens, plain.cached_tokens, plain.output_tokens, total.cost_usd)
+        return total
+
+
+def _fell(before: Usage, after: Usage) -> bool:
+    pairs = ((before.cost_usd, after.cost_usd), (before.input_tokens, after.input_tokens))
+    return any(old is not None and new is not None and new < old for old, new in pairs)
+
+
+def _model_usage(event: Mapping[str, Any]) -> Usage:
+    models = event.get("modelUsage")
+    total = Usage()
+    for model in models.values() if isinstance(models, Mapping) else ():
+        if isinstance(model, Mapping):
+            total += _counts(model, "inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens", "outputTokens")
+    cost = event.get("total_cost_usd")
+    is_cost = isinstance(cost, int | float) and not isinstance(cost, bool) and cost >= 0
+    return Usage(total.input_tokens, total.cached_tokens, total.output_tokens, float(cost) if is_cost else None)  # type: ignore[arg-type]
+
+
+def _plain_usage(raw: Any) -> Usage:
+    if not isinstance(raw, Mapping):
+        return Usage()
+    return _counts(raw, "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+
+
+def _counts(raw: Mapping[str, Any], fresh: str, read_: str, written: str, output: str) -> Usage:
+    parts = [number(raw.get(key)) for key in (fresh, read_, written)]
+    known = [part for part in parts if part is not None]
+    return Usage(sum(known) if known else None, parts[1], number(raw.get(output)))
+
+
+class _Subagents:
+    """Which calls started sub-agents, and in which thread they were made."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, tuple[str, dict[str, Any]]] = {}
+        self._seen: dict[str, None] = {}
+
+    def see(self, event: Mapping[str, Any], thread: str) -> None:
+        if thread and len(self._seen) < MAX_SUBAGENTS:
+            self._seen.setdefault(thread)
+        message = event.get("message")
+        content = message.get("content") if isinstance(message, Mapping) else None
+        for block in content if isinstance(content, list) else ():
+            if (
+                isinstance(block, Mapping)
+                and block.get("type") == "tool_use"
+                and block.get("name") in ("Task", "Agent")
+            ):
+                given = block.get("input")
+                about = given if isinstance(given, Mapping) else {}
+                keys = ("subagent_type", "description")
+                self._calls[str(block.get("id"))] = (
+                    thread,
+                    {key: storable(str(about[key])) for key in keys if key in about},
+                )
+
+    def add_to(self, result: ReadTrajectory) -> None:
+        names = {key: f"subagent-{index}" for index, key in enumerate(self._seen, start=1)}
+        for key, name in names.items():
+            thread, about = self._calls.get(key, ("", {}))
+            parent = names.get(thread, result.head.name)
+            result.subagent(name, parent, Thread(key=key), tool_call_id=storable(key), **about)
+
+
+def _text(value: Any) -> str | None:
+    return storable(value) if isinstance(value, str) and value else None

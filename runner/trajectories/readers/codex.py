@@ -1,0 +1,194 @@
+"""Codex' JSON events (`codex exec --json`): threads, turns and items; no prompt and no times.
+
+Items start and complete out of order or never: steps stand in the order in which their items started, and an item that
+never completed is a call without result, marked `unfinished`. Tokens are the sum over completed turns.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from runner.trajectories.readers import ReadTrajectory
+from runner.trajectories.readers.claude_messages import number
+from runner.trajectories.streams import json_lines
+from runner.trajectories.text import clean, storable, storable_value
+from runner.types import Observation, Source, Step, ToolCall, Usage
+
+MAX_WAITING = 1_000  # items under way at once; beyond it the oldest is given as it is
+
+
+@dataclass
+class _Item:
+    """One item on its way to a step; `reasoning` is what was thought before it."""
+
+    id: str
+    item: Mapping[str, Any]
+    is_complete: bool
+    reasoning: str | None = None
+
+
+def read(result: ReadTrajectory) -> Iterator[Step]:
+    """Steps in order of the items' start. The reasoning before an item becomes that step's reasoning."""
+    items, usage, turns = _Items(), Usage(), 0
+    result.set_head(agent_name="codex")
+    with result.open_binary() as stream:
+        for line, event in json_lines(stream, result.problems):
+            kind, item = str(event.get("type")), event.get("item")
+            if kind.startswith("item.") and isinstance(item, Mapping):
+                yield from items.add(item, is_complete=kind == "item.completed")
+            elif kind == "turn.completed":
+                usage, turns = usage + _usage(event.get("usage")), turns + 1
+            elif kind in ("turn.failed", "error"):
+                yield from items.flush()
+                error = event.get("error")
+                text = error.get("message") if isinstance(error, Mapping) else event.get("message")
+                yield Step(0, Source.SYSTEM, clean(str(text or kind)), extra={"event": kind})
+            elif kind == "thread.started":
+                result.set_head(session_id=storable(str(event.get("thread_id") or "")) or None)
+            elif kind != "turn.started":
+                result.problems.add(f"line {line}", "a thread, turn or item event", f"found type {kind[:60]!r}")
+                result.count("events_without_step", kind[:100])
+    yield from items.flush()
+    result.usage = usage
+    result.turns = None  # one turn is a whole task: it is no model turn
+    result.facts.update(completed_turns=turns, usage_from="completed turns" if turns else "nothing")
+    if not turns:
+        result.facts["cut_off"] = True
+
+
+def _usage(raw: Any) -> Usage:
+    if not isinstance(raw, Mapping):
+        return Usage()
+    return Usage(*(number(raw.get(key)) for key in ("input_tokens", "cached_input_tokens", "output_tokens")))
+
+
+class _Items:
+    def __init__(self) -> None:
+        self._waiting: deque[_Item] = deque()
+        self._by_id: dict[str, _Item] = {}
+        self._given: dict[str, None] = {}  # ids given before they completed
+        self._thoughts: list[str] = []
+
+    def add(self, item: Mapping[str, Any], is_complete: bool) -> Iterator[Step]:
+        identifier = storable(str(item.get("id")))
+        if item.get("type") == "reasoning":
+            if is_complete:
+                self._thoughts.append(clean(str(item.get("text") or "")))
+            return
+        known = self._by_id.get(identifier)
+        if known is not None:
+            known.item, known.is_complete = item, is_complete
+            if is_complete:
+                del self._by_id[identifier]
+        elif is_complete and identifier in self._given:
+            del self._given[identifier]
+            late = _step(_Item(identifier, item, True))
+            yield Step(0, Source.SYSTEM, observations=late.observations, extra={"late_result": True})
+        else:
+            self._start(_Item(identifier, item, is_complete))
+        yield from self._ready()
+
+    def _start(self, item: _Item) -> None:
+        item.reasoning = self._take_thoughts()
+        self._waiting.append(item)
+        if not item.is_complete:
+            self._by_id[item.id] = item
+
+    def _ready(self) -> Iterator[Step]:
+        while self._waiting and (self._waiting[0].is_complete or len(self._waiting) > MAX_WAITING):
+            item = self._waiting.popleft()
+            if not item.is_complete:
+                self._by_id.pop(item.id, None)
+                self._given[item.id] = None
+            yield _step(item)
+
+    def flush(self) -> Iterator[Step]:
+        """Everything under way, finished or not, and thoughts that led to nothing more."""
+        while self._waiting:
+            yield _step(self._waiting.popleft())
+        self._by_id.clear()
+        left = self._take_thoughts()
+        if left is not None:
+            yield Step(0, Source.AGENT, reasoning=left)
+
+    def _take_thoughts(self) -> str | None:
+        thoughts = "\n\n".join(self._thoughts)
+        self._thoughts = []
+        return thoughts or None
+
+
+def _step(item: _Item) -> Step:
+    step = _CONVERTERS.get(str(item.item.get("type")), _other)(item)
+    extra = dict(step.extra or {}) | ({} if item.is_complete else {"unfinished": True})
+    return replace(step, reasoning=item.reasoning, extra=extra or None)
+
+
+def _message(item: _Item) -> Step:
+    return Step(0, Source.AGENT, clean(str(item.item.get("text") or "")))
+
+
+def _error(item: _Item) -> Step:
+    return Step(0, Source.SYSTEM, clean(str(item.item.get("message") or "")), extra={"event": "error"})
+
+
+def _command(item: _Item) -> Step:
+    raw = item.item
+    call = ToolCall(item.id, "shell", {"command": storable_value(raw.get("command"))})
+    output, code = clean(str(raw.get("aggregated_output") or "")), raw.get("exit_code")
+    facts = {key: storable_value(raw[key]) for key in ("exit_code", "status") if raw.get(key) is not None}
+    if not item.is_complete and not output:
+        return Step(0, Source.AGENT, tool_calls=(call,))
+    failed = code not in (0, None) or raw.get("status") == "failed"
+    return Step(
+        0, Source.AGENT, tool_calls=(call,), observations=(Observation(output, item.id, failed, facts or None),)
+    )
+
+
+def _file_change(item: _Item) -> Step:
+    call = ToolCall(item.id, "apply_patch", {"changes": storable_value(item.item.get("changes"))})
+    return Step(0, Source.AGENT, tool_calls=(call,), observations=_outcome(item))
+
+
+def _tool(item: _Item) -> Step:
+    """mcp_tool_call: server, tool, arguments, result or error."""
+    raw = item.item
+    name = ".".join(storable(str(raw[key])) for key in ("server", "tool") if raw.get(key)) or "mcp_tool_call"
+    arguments = raw.get("arguments")
+    arguments = arguments if isinstance(arguments, Mapping) else {} if arguments is None else {"raw": arguments}
+    call = ToolCall(item.id, name, storable_value(arguments))
+    return Step(0, Source.AGENT, tool_calls=(call,), observations=_outcome(item))
+
+
+def _other(item: _Item) -> Step:
+    """web_search, todo_list and whatever comes later: a call named by its type."""
+    known = ("id", "type", "status", "result", "error")
+    arguments = {storable(str(key)): storable_value(value) for key, value in item.item.items() if key not in known}
+    call = ToolCall(item.id, storable(str(item.item.get("type") or "unknown")), arguments)
+    return Step(0, Source.AGENT, tool_calls=(call,), observations=_outcome(item))
+
+
+def _outcome(item: _Item) -> tuple[Observation, ...]:
+    raw = item.item
+    if not item.is_complete:
+        return ()
+    told = raw.get("error") or raw.get("result") or raw.get("status")
+    if told is None:
+        return ()
+    text = (
+        told
+        if isinstance(told, str)
+        else str(told.get("message") if isinstance(told, Mapping) and "message" in told else told)
+    )
+    return (Observation(clean(text), item.id, bool(raw.get("error")) or raw.get("status") == "failed"),)
+
+
+_CONVERTERS = {
+    "agent_message": _message,
+    "error": _error,
+    "command_execution": _command,
+    "file_change": _file_change,
+    "mcp_tool_call": _tool,
+}

@@ -1,0 +1,36 @@
+"""The last resort: text of unknown format. One step per block, a block being what stands between blank lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runner.trajectories.readers import ReadTrajectory
+from runner.trajectories.streams import Utf8
+from runner.trajectories.text import clean
+from runner.types import Source, Step
+
+MAX_BLOCK_CHARS = 64 * 1024
+PIECE = 64 * 1024
+
+
+def read(result: ReadTrajectory) -> Iterator[Step]:
+    """Agent steps: nobody says who wrote the text. A block over MAX_BLOCK_CHARS goes on in the next step."""
+    utf8 = Utf8(result.problems)
+    block: list[str] = []
+    size = 0
+    with result.open_binary() as stream:
+        while raw := stream.readline(PIECE):
+            line = utf8.feed(raw).decode()
+            if line.strip():
+                block.append(line)
+                size += len(line)
+            if block and (not line.strip() or size > MAX_BLOCK_CHARS):
+                yield from _step(block)
+                block, size = [], 0
+    yield from _step(block)
+
+
+def _step(block: list[str]) -> Iterator[Step]:
+    text = clean("".join(block)).strip("\n")
+    if text:
+        yield Step(0, Source.AGENT, text)

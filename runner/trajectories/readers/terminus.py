@@ -1,0 +1,117 @@
+"""Terminus-2's early trajectory.json: a list of {episode, prompt, response}, without times and tokens.
+
+The first prompt is the user's; each later prompt is what the terminal answered to the response before it. A response is
+a JSON object, alone or in a fenced block among prose.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from runner.trajectories.readers import ReadTrajectory
+from runner.trajectories.streams import walk
+from runner.trajectories.text import clean, storable, storable_value
+from runner.types import Observation, Source, Step, ToolCall
+
+_AVAILABLE = re.compile(r"available_skills:\s*(\[.{2,200000}?\n\])", re.DOTALL)
+_FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n[ \t]*```", re.DOTALL)
+_ACTED_ON = ("load_skill", "load_reference", "commands", "task_complete")
+_SPOKEN = ("analysis", "explanation", "plan")
+
+
+def read(result: ReadTrajectory) -> Iterator[Step]:
+    """A user step for the first prompt, then one agent step per response with the next prompt as its result."""
+    result.set_head(agent_name="terminus-2")
+    pending: Step | None = None
+    with result.open_binary() as stream:
+        for index, (_, item) in enumerate(walk(stream, result.problems), start=1):
+            if not isinstance(item, dict):
+                result.problems.add(f"episode {index}", "an object with prompt and response", f"found {item!r:.60}")
+                continue
+            prompt, response = clean(_text(item.get("prompt"))), clean(_text(item.get("response")))
+            if pending is not None and pending.tool_calls:
+                yield _with_result(pending, prompt)
+            else:
+                if pending is not None:
+                    yield pending
+                listed = listed_skills(prompt)
+                if listed:
+                    result.set_head(skills_listed=listed)
+                yield Step(0, Source.USER, prompt)
+            pending = _agent_step(item, index, response)
+    if pending is not None:
+        yield pending
+
+
+def listed_skills(prompt: str) -> tuple[str, ...]:
+    """Names of the skills a terminus prompt announces below "available_skills:"."""
+    match = _AVAILABLE.search(prompt)
+    try:
+        found = json.loads(match[1]) if match else []
+    except (ValueError, RecursionError):
+        return ()
+    return tuple(item["name"] for item in found if isinstance(item, dict) and isinstance(item.get("name"), str))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _with_result(step: Step, prompt: str) -> Step:
+    """One result for all calls of the step: the terminal does not tell them apart."""
+    call = step.tool_calls[0].id if len(step.tool_calls) == 1 else None
+    failed = prompt.startswith("Skill not found")
+    return Step(
+        0, step.source, step.message, None, step.tool_calls, (Observation(prompt, call, failed),), extra=step.extra
+    )
+
+
+def _agent_step(item: dict[str, Any], index: int, response: str) -> Step:
+    block, spoken = _acted_on(response)
+    extra: dict[str, Any] = {"episode": storable_value(item.get("episode"))}
+    rest = {key: value for key, value in item.items() if key not in ("episode", "prompt", "response")}
+    unknown = {key: value for key, value in block.items() if key not in (*_ACTED_ON, *_SPOKEN)}
+    if rest or unknown:
+        extra["other"] = storable_value({**rest, **unknown})
+    said = [f"{key.capitalize()}: {block[key]}" for key in _SPOKEN if isinstance(block.get(key), str) and block[key]]
+    message = "\n\n".join(part for part in (spoken, *said) if part)
+    return Step(0, Source.AGENT, message, tool_calls=tuple(_tool_calls(block, index)), extra=extra)
+
+
+def _acted_on(response: str) -> tuple[dict[str, Any], str]:
+    """(the JSON object the harness acted on, the prose around it). Loading a skill comes before everything else."""
+    whole = _object(response)
+    if whole is not None:
+        return whole, ""
+    blocks = [(match, _object(match[1])) for match in _FENCED.finditer(response)]
+    known = [(match, block) for match, block in blocks if block is not None]
+    loading = [pair for pair in known if "load_skill" in pair[1]]
+    if not known:
+        return {}, response
+    match, block = (loading or known)[0]
+    return block, (response[: match.start()] + response[match.end() :]).strip()
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _tool_calls(block: dict[str, Any], index: int) -> Iterator[ToolCall]:
+    """Named as Harbor's own converter names them: bash_command and mark_task_complete."""
+    for key in ("load_skill", "load_reference"):
+        if key in block:
+            yield ToolCall(f"episode-{index}-{key}", key, {"name": storable_value(block[key])})
+    commands = block.get("commands")
+    for number, command in enumerate(commands if isinstance(commands, list) else (), start=1):
+        arguments = command if isinstance(command, dict) else {"keystrokes": command}
+        arguments = {storable(str(key)): storable_value(value) for key, value in arguments.items()}
+        yield ToolCall(f"episode-{index}-command-{number}", "bash_command", arguments)
+    if block.get("task_complete") is True:
+        yield ToolCall(f"episode-{index}-complete", "mark_task_complete", {})

@@ -1,0 +1,105 @@
+"""Finding out what a trajectory file is, by its content and never by its name, and opening it for reading."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import ijson
+
+from runner.trajectories.readers import Opener, ReadTrajectory, reader
+
+__all__ = ["ReadTrajectory", "open_file", "read_trajectory", "sniff"]
+
+SNIFFED_BYTES = 256 * 1024
+SNIFFED_LINES = 50
+_SESSION_KEYS = {"parentUuid", "uuid", "sessionId", "isSidechain"}
+_CODEX_TYPES = ("thread.", "turn.", "item.")
+_ACP_TYPES = frozenset({"user_message", "agent_thought", "agent_message", "tool_call", "tool_call_update", "plan"})
+
+
+def read_trajectory(open_binary: Opener, *, name: str = "main") -> ReadTrajectory:
+    """Opens a trajectory of any known format. `open_binary` is called once for sniffing, once for reading, and once
+    more for each sub-agent that is read. Never fails for bad content: see `problems`."""
+    with open_binary() as stream:
+        source_format = sniff(stream)
+    return ReadTrajectory(open_binary, name=name, source_format=source_format, reader=reader(source_format))
+
+
+def open_file(path: Path, *, name: str = "main") -> ReadTrajectory:
+    return read_trajectory(lambda: path.open("rb"), name=name)
+
+
+def sniff(source: Path | BinaryIO) -> str:
+    """The name of the format, a key of `runner.trajectories.readers.READERS`; "plain-text" when nothing else fits."""
+    if isinstance(source, Path):
+        with source.open("rb") as stream:
+            return sniff(stream)
+    start = source.read(SNIFFED_BYTES).removeprefix(b"\xef\xbb\xbf")
+    if not start.strip():
+        return "empty"
+    if start.startswith(b"version https://git-lfs"):
+        return "git-lfs-pointer"
+    stripped = start.lstrip()
+    if stripped.startswith(b"["):
+        keys = _top_keys(stripped[1:].lstrip())
+        return "terminus-episodes" if {"prompt", "response"} <= keys.keys() else "plain-text"
+    for line in (stripped, *start.split(b"\n", SNIFFED_LINES)[1:SNIFFED_LINES]):
+        if line.lstrip().startswith(b"{"):
+            found = _object_format(_top_keys(line))
+            if found is not None:
+                return found
+    return "plain-text"
+
+
+def _object_format(keys: dict[str, Any]) -> str | None:
+    kind = keys.get("type")
+    if str(keys.get("schema_version", "")).startswith("ATIF") or {"steps", "agent"} <= keys.keys():
+        return "atif"
+    if "messages" in keys and {"sessionId", "projectHash"} & keys.keys():
+        return "gemini-native"
+    if not isinstance(kind, str):
+        return None
+    if kind.startswith(_CODEX_TYPES):
+        return "codex-jsonl"
+    if kind in _ACP_TYPES:
+        return "acp-jsonl"
+    if len(_SESSION_KEYS & keys.keys()) >= 2 or (kind == "queue-operation" and "sessionId" in keys):
+        return "claude-session"
+    if kind in ("system", "assistant", "user", "result") and ("session_id" in keys or "message" in keys):
+        return "claude-stream-json"
+    return None
+
+
+def _top_keys(start: bytes) -> dict[str, Any]:
+    """Keys of the JSON object that begins here, with their values where these are scalars; as far as it goes."""
+    found: dict[str, Any] = {}
+    depth, key = 0, ""
+    try:
+        for event, value in ijson.basic_parse(_Once(start), use_float=True):
+            if event in ("end_map", "end_array"):
+                depth -= 1
+                if depth == 0:
+                    break
+            elif event == "map_key" and depth == 1:
+                key = value
+                found[key] = None
+            elif event in ("start_map", "start_array"):
+                depth += 1
+            elif depth == 1:
+                found[key] = value
+    except (ijson.JSONError, ValueError, OverflowError, StopIteration):
+        pass
+    return found
+
+
+class _Once:
+    """Bytes as a file that gives them in small pieces, so that a broken end does not hide a good beginning."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content, self._at = content, 0
+
+    def read(self, size: int = 1024) -> bytes:
+        piece = self._content[self._at : self._at + 1024] if size else b""
+        self._at += len(piece)
+        return piece

@@ -1,0 +1,350 @@
+"""Reading JSON of any size from hostile files in bounded memory.
+
+Two shapes: one big value (`walk`: top-level keys, and the items of named lists, one at a time) and one value a line
+(`json_lines`). In both, invalid UTF-8 is replaced and reported once with its offset, a string literal over
+MAX_STRING_BYTES loses its rest behind a visible mark, and nesting and size of one value are bounded.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import ijson
+import orjson
+
+from runner.trajectories.problems import Problems
+from runner.trajectories.text import MAX_DEPTH, TOO_DEEP, left_out
+
+MAX_STRING_BYTES = 8 * 1024 * 1024
+MAX_LINE_BYTES = 32 * 1024 * 1024
+MAX_VALUE_NODES = 1_000_000
+MAX_VALUE_CHARS = 64 * 1024 * 1024
+CHUNK = 64 * 1024
+
+_Events = Iterator[tuple[str, Any]]
+_HALF_ESCAPE = re.compile(rb"\\(?:u[0-9a-fA-F]{0,3})?$")
+
+
+class StringCap:
+    """Passes JSON bytes through, cutting string literals that run over `limit` bytes. Costs two searches a chunk."""
+
+    def __init__(self, problems: Problems, place: str, limit: int = MAX_STRING_BYTES) -> None:
+        self._problems, self._place, self._limit = problems, place, limit
+        self._in_string = False
+        self._run = 0  # bytes since the last quote that opened or closed a string
+        self._dropped = 0
+        self._pending = b""  # a backslash at a chunk's end, whose partner is still to come
+
+    def feed(self, chunk: bytes) -> bytes:
+        chunk = self._pending + chunk
+        self._pending = b""
+        backslashes = len(chunk) - len(chunk.rstrip(b"\\"))
+        if backslashes % 2:
+            chunk, self._pending = chunk[:-1], b"\\"
+        if self._dropped:
+            return self._drop(chunk)
+        quotes = chunk.count(b'"')
+        if b"\\" in chunk:
+            quotes = chunk.replace(b"\\\\", b"").replace(b'\\"', b"").count(b'"')
+        if not quotes:
+            self._run += len(chunk)
+        else:
+            self._run = len(chunk) - _last_quote(chunk)
+            self._in_string ^= quotes % 2 == 1
+        if self._in_string and self._run > self._limit:
+            kept = _HALF_ESCAPE.sub(b"", chunk)
+            kept = kept[: len(kept) - _half_character(kept)]
+            self._dropped = 1
+            return kept
+        return chunk
+
+    def _drop(self, chunk: bytes) -> bytes:
+        end = _first_quote(chunk)
+        if end is None:
+            self._dropped += len(chunk)
+            return b""
+        mark = left_out(self._dropped + end).replace("characters", "bytes")
+        self._problems.add(self._place, f"a text of at most {self._limit:,} bytes", f"cut: {mark}")
+        self._dropped = self._run = 0
+        self._in_string = False
+        return mark.encode() + b'"' + self.feed(chunk[end + 1 :])
+
+
+def _first_quote(chunk: bytes) -> int | None:
+    at = chunk.find(b'"')
+    while at > 0 and (at - len(chunk[:at].rstrip(b"\\"))) % 2:
+        at = chunk.find(b'"', at + 1)
+    return None if at < 0 else at
+
+
+def _last_quote(chunk: bytes) -> int:
+    at = chunk.rfind(b'"')
+    while at > 0 and (at - len(chunk[:at].rstrip(b"\\"))) % 2:
+        at = chunk.rfind(b'"', 0, at)
+    return at
+
+
+def _half_character(chunk: bytes) -> int:
+    """Bytes of an unfinished UTF-8 character at the end."""
+    for back in range(1, min(4, len(chunk)) + 1):
+        byte = chunk[-back]
+        if byte >= 0xC0:
+            width = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return back if width > back else 0
+        if byte < 0x80:
+            return 0
+    return 0
+
+
+class Utf8:
+    """Passes bytes through, replacing what is not UTF-8 and reporting the first such offset once."""
+
+    def __init__(self, problems: Problems) -> None:
+        self._problems, self._reported, self._offset, self._rest = problems, False, 0, b""
+
+    def feed(self, chunk: bytes, final: bool = False) -> bytes:
+        data = self._rest + chunk
+        try:
+            _, used = codecs.utf_8_decode(data, "strict", final)
+            clean = data[:used]
+        except UnicodeDecodeError as error:
+            if not self._reported:
+                self._reported = True
+                self._problems.add(
+                    f"byte {self._offset + error.start:,}", "valid UTF-8", "invalid bytes, shown as \ufffd"
+                )
+            text, used = codecs.utf_8_decode(data, "replace", final)
+            clean = text.encode()
+        self._rest = data[used:]
+        self._offset += used
+        return clean
+
+
+class _Bounded:
+    """The file object ijson reads from."""
+
+    def __init__(self, stream: BinaryIO, problems: Problems) -> None:
+        self._stream, self._utf8, self._cap = stream, Utf8(problems), StringCap(problems, "whole file")
+        self._done = False
+
+    def read(self, size: int = CHUNK) -> bytes:
+        while not self._done and size != 0:
+            chunk = self._stream.read(CHUNK)
+            self._done = not chunk
+            clean = self._cap.feed(self._utf8.feed(chunk.replace(b"\0", b"\xe2\x90\x80"), final=self._done))
+            if clean:
+                return clean
+        return b""
+
+
+# --- one big value ----------------------------------------------------------------------------------------------
+
+
+def walk(
+    stream: BinaryIO,
+    problems: Problems,
+    *,
+    streamed: frozenset[str] = frozenset(),
+    nested: frozenset[str] = frozenset(),
+    inside: tuple[tuple[str, int], ...] = (),
+) -> Iterator[tuple[str, Any]]:
+    """(key, value) of a top-level object in the file's order, or ("", item) for each item of a top-level list.
+
+    Of the lists named in `streamed` each item comes alone; of those in `nested` only the index of each item, to be
+    walked later by giving (key, index) in `inside`. A broken file gives what was readable and a problem.
+    """
+    try:
+        events = iter(ijson.basic_parse(_Bounded(stream, problems), use_float=True, buf_size=CHUNK))
+        for key, index in inside:
+            if not _descend(events, key, index):
+                return
+        yield from _walk_value(events, problems, streamed, nested)
+    except (ijson.JSONError, ValueError, OverflowError) as error:
+        problems.add("end of what could be read", "one whole JSON value", _first_line(error))
+
+
+def _walk_value(
+    events: _Events, problems: Problems, streamed: frozenset[str], nested: frozenset[str]
+) -> Iterator[tuple[str, Any]]:
+    event, value = next(events)
+    if event == "start_array":
+        for event, value in _items(events):
+            yield "", _build(events, event, value, problems)
+    elif event != "start_map":
+        yield "", value
+        return
+    for event, key in events:
+        if event == "end_map":
+            return
+        event, value = next(events)
+        if event == "start_array" and (key in streamed or key in nested):
+            for index, (event, value) in enumerate(_items(events)):
+                if key in nested:
+                    _skip(events, event)
+                    yield key, index
+                else:
+                    yield key, _build(events, event, value, problems)
+        else:
+            yield key, _build(events, event, value, problems)
+
+
+def _items(events: _Events) -> _Events:
+    """The first event of each item of the list that is open; whoever takes one takes the item's other events too."""
+    for event, value in events:
+        if event == "end_array":
+            return
+        yield event, value
+
+
+def _descend(events: _Events, wanted: str, index: int) -> bool:
+    """Moves to just before item `index` of the list below key `wanted`."""
+    event, _ = next(events)
+    if event != "start_map":
+        return False
+    for event, key in events:
+        if event == "end_map":
+            return False
+        event, _ = next(events)
+        if key == wanted and event == "start_array":
+            for _ in range(index):
+                event, _ = next(events)
+                _skip(events, event)
+            return True
+        _skip(events, event)
+    return False
+
+
+def _skip(events: _Events, event: str) -> None:
+    depth = 1 if event in ("start_map", "start_array") else 0
+    while depth:
+        event, _ = next(events)
+        depth += (event in ("start_map", "start_array")) - (event in ("end_map", "end_array"))
+
+
+def _build(events: _Events, event: str, value: Any, problems: Problems) -> Any:
+    """The value that starts with this event. What is too deep or too much is left out behind a mark, and reported."""
+    if event not in ("start_map", "start_array"):
+        return value
+    root: Any = {} if event == "start_map" else []
+    stack, keys = [root], [""]
+    nodes = chars = 0
+    for event, value in events:
+        top = stack[-1]
+        if event == "map_key":
+            keys[-1] = value
+            continue
+        if event in ("end_map", "end_array"):
+            stack.pop()
+            keys.pop()
+            if not stack:
+                return root
+            continue
+        nodes += 1
+        item = value
+        is_container = event in ("start_map", "start_array")
+        if is_container:
+            item = {} if event == "start_map" else []
+            if len(stack) >= MAX_DEPTH:
+                _skip(events, event)
+                problems.add("whole file", f"values nested at most {MAX_DEPTH} deep", "the rest is left out")
+                item, is_container = TOO_DEEP, False
+        elif event == "string":
+            chars += len(value)
+        if nodes > MAX_VALUE_NODES or chars > MAX_VALUE_CHARS:
+            _finish(events, event, len(stack))
+            problems.add(
+                "whole file",
+                f"one step of at most {MAX_VALUE_NODES:,} values and {MAX_VALUE_CHARS:,} characters",
+                "the rest of the step is left out",
+            )
+            return root
+        if isinstance(top, dict):
+            top[keys[-1]] = item
+        else:
+            top.append(item)
+        if is_container:
+            stack.append(item)
+            keys.append("")
+    return root
+
+
+def _finish(events: _Events, event: str, depth: int) -> None:
+    depth += event in ("start_map", "start_array")
+    while depth:
+        event, _ = next(events)
+        depth += (event in ("start_map", "start_array")) - (event in ("end_map", "end_array"))
+
+
+# --- one value a line -------------------------------------------------------------------------------------------
+
+
+def json_lines(stream: BinaryIO, problems: Problems) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(line number, object) of every line that holds one; other lines are reported. Lines end at "\\n" only."""
+    utf8_reported = False
+    for number, offset, line in raw_lines(stream, problems):
+        if not line.strip():
+            continue
+        try:
+            value = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            value, utf8_reported = _lenient(line, number, offset, problems, utf8_reported)
+        if isinstance(value, dict):
+            yield number, value
+        elif value is not _UNREADABLE:
+            problems.add(f"line {number}", "one JSON object on each line", f"found {str(value)[:80]!r}")
+
+
+_UNREADABLE = object()
+
+
+def _lenient(line: bytes, number: int, offset: int, problems: Problems, utf8_reported: bool) -> tuple[Any, bool]:
+    """(value or _UNREADABLE, was invalid UTF-8 reported): takes invalid UTF-8, NaN and raw control characters."""
+    try:
+        text = line.decode()
+    except UnicodeDecodeError as error:
+        if not utf8_reported:
+            problems.add(f"byte {offset + error.start:,}", "valid UTF-8", "invalid bytes, shown as \ufffd")
+        utf8_reported = True
+        text = line.decode(errors="replace")
+    try:
+        return json.loads(text, strict=False), utf8_reported
+    except RecursionError:
+        problems.add(f"line {number}", f"values nested at most {MAX_DEPTH} deep", "the line is left out")
+    except ValueError as error:
+        problems.add(f"line {number}", "one JSON object on each line", f"{_first_line(error)}; found {text[:80]!r}")
+    return _UNREADABLE, utf8_reported
+
+
+def raw_lines(stream: BinaryIO, problems: Problems) -> Iterator[tuple[int, int, bytes]]:
+    """(number, byte offset, line without its end). A line over MAX_LINE_BYTES has its long strings cut; where that
+    does not help it is left out and reported."""
+    number = offset = 0
+    while line := stream.readline(MAX_LINE_BYTES):
+        number += 1
+        start, offset = offset, offset + len(line)
+        if len(line) < MAX_LINE_BYTES or line.endswith(b"\n"):
+            yield number, start, line.rstrip(b"\r\n")
+            continue
+        cap = StringCap(problems, f"line {number}")
+        kept, too_long = bytearray(), False
+        while line:
+            ended = line.endswith(b"\n")
+            for at in range(0, len(line), CHUNK):
+                piece = cap.feed(line[at : at + CHUNK])
+                too_long = too_long or len(kept) + len(piece) > MAX_LINE_BYTES
+                if not too_long:
+                    kept += piece
+            line = b"" if ended else stream.readline(MAX_LINE_BYTES // 8)
+            offset += len(line)
+        if too_long:
+            problems.add(f"line {number}", f"a line of at most {MAX_LINE_BYTES:,} bytes", "the line is left out")
+        else:
+            yield number, start, bytes(kept).rstrip(b"\r\n")
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error) or type(error).__name__).strip().splitlines()[0][:300]
