@@ -60,7 +60,7 @@ def write_campaign(size: Size, *, seed: int = 1, progress: Callable[[int], None]
     for place, (plan, quota) in enumerate(_plans(size)):
         with transaction.atomic():
             run = _run(experiment, plan, seed, place)
-            _episodes(run, suite, quota, random.Random(f"{seed}:{place}"))
+            _episodes(run, suite, quota, random.Random(f"{seed}:{place}"), START + timedelta(hours=place % 200))
         done += quota.trials
         progress(done)
     return experiment
@@ -118,7 +118,7 @@ def _run(experiment: Experiment, plan: _Plan, seed: int, place: int) -> Run:
     )
 
 
-def _episodes(run: Run, suite: Suite, quota: Quota, dice: random.Random) -> None:
+def _episodes(run: Run, suite: Suite, quota: Quota, dice: random.Random, at: datetime) -> None:
     environments = list(suite.environments.all())
     shares = list(quota.shares(len(environments)))
     for environment, share in zip(environments, shares, strict=True):
@@ -132,4 +132,4 @@ def _episodes(run: Run, suite: Suite, quota: Quota, dice: random.Random) -> None
             status=Episode.Status.DONE,
         )
         writer = EpisodeWriter(episode, environment, replace(share), dice, learns=run.condition in LEARNERS)
-        writer.write(START + timedelta(hours=run.pk % 200))
+        writer.write(at)
