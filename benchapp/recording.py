@@ -46,7 +46,17 @@ from runner.errors import LeaseLost
 from runner.models import is_scripted
 from runner.recorder import Frozen, History, Refused
 from runner.trajectories.text import storable, storable_value
-from runner.types import AttemptResult, CompactionKind, DecisionStatus, Files, ModelReply, ModelRequest, Slot, Step
+from runner.types import (
+    AttemptResult,
+    CompactionKind,
+    DecisionStatus,
+    Files,
+    ModelReply,
+    ModelRequest,
+    Slot,
+    Step,
+    Usage,
+)
 from runner.types import Compaction as CompactionValue
 from runner.types import Decision as DecisionValue
 from runner.types import Trajectory as TrajectoryValue
@@ -130,14 +140,17 @@ class RowRecorder:
                 refusal = Refusal.objects.create(trial=row.trial, paths=writes, reason=AGENT_WROTE)
                 self._enter(Entry.Kind.REFUSAL, refusal, now)
 
-    def abandon_attempt(self, attempt: str, error: BaseException) -> None:
+    def abandon_attempt(self, attempt: str, error: BaseException, *, usage: Usage | None = None) -> None:
         with self._transaction() as now:
             row = self._attempts(attempt).select_related("trial").get()
             row.status = Attempt.Status.INFRASTRUCTURE
             row.finished_at = now
             row.exception_type = type(error).__name__[:200]
             row.exception_message = storable(str(error))[:MAX_EXCEPTION_MESSAGE]
-            row.save(update_fields=["status", "finished_at", "exception_type", "exception_message"])
+            billed = recorded.usage_fields(usage or Usage())
+            for name, value in billed.items():
+                setattr(row, name, value)
+            row.save(update_fields=["status", "finished_at", "exception_type", "exception_message", *billed])
             Trial.objects.filter(pk=row.trial_id, is_done=False).update(status=Trial.Status.WAITING)
 
     # --- the library --------------------------------------------------------------------------------------------

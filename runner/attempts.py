@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from runner.agents import AgentJob, AgentRun
 from runner.digests import manifest
@@ -30,23 +30,43 @@ from runner.types import (
     Task,
     Trajectory,
     TrajectoryKind,
+    Usage,
     Verdict,
 )
 from runner.verifying.verifier import run_verifier
+
+MAX_LIBRARY_WRITES = 200  # paths named in the record of one attempt
 
 
 def run_trial(step: RunTrial, library: Files, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> None:
     """Runs and records one attempt with a private copy of `library`. Whatever interrupts it leaves it abandoned and unscored, and is raised again."""
     attempt = recorder.start_attempt(step.slot, snapshot=step.snapshot, retrieved=step.retrieved)
+    watcher = _Watcher(attempt, recorder)
     try:
         job = _job(step, plan, recorder, library)
-        result = _attempt(attempt, job, library, plan, recorder, toolbox)
+        result = _attempt(job, library, watcher, plan, toolbox)
     except LeaseLost:
         raise
     except BaseException as error:
-        recorder.abandon_attempt(attempt, error)
+        recorder.abandon_attempt(attempt, error, usage=watcher.usage)
         raise
     recorder.finish_attempt(attempt, result)
+
+
+@dataclass(slots=True)
+class _Watcher:
+    """Passes on what an attempt does while it runs, and adds up what it has cost so far."""
+
+    attempt: str
+    recorder: Recorder
+    usage: Usage = Usage()
+
+    def __call__(self, step: Step) -> None:
+        self.usage += step.usage or Usage()
+        self.recorder.live_step(self.attempt, step)
+
+    def opened(self, sandbox: Sandbox) -> None:
+        self.recorder.sandbox_opened(self.attempt, sandbox.handle)
 
 
 def _job(step: RunTrial, plan: EpisodePlan, recorder: Recorder, library: Files) -> AgentJob:
@@ -69,17 +89,15 @@ def _traces(step: RunTrial, recorder: Recorder) -> list[Trace]:
     return traces
 
 
-def _attempt(
-    attempt: str, job: AgentJob, library: Files, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox
-) -> AttemptResult:
+def _attempt(job: AgentJob, library: Files, watcher: _Watcher, plan: EpisodePlan, toolbox: Toolbox) -> AttemptResult:
     started_at = toolbox.clock()
-    sandbox = toolbox.sandboxes.open_sandbox(job.task, name=attempt)
+    sandbox = toolbox.sandboxes.open_sandbox(job.task, name=watcher.attempt)
     try:
-        recorder.sandbox_opened(attempt, sandbox.handle)
+        watcher.opened(sandbox)
         sandbox.put(WORKSPACE, workspace_files(job.task))
         sandbox.put(SKILLS, library)
         began = time.monotonic()
-        run = toolbox.agent.run(job, sandbox, toolbox.agent_model, lambda step: recorder.live_step(attempt, step))
+        run = toolbox.agent.run(job, sandbox, toolbox.agent_model, watcher)
         ended = time.monotonic()
         writes = _library_writes(sandbox, library)
         verdict = run_verifier(job.task, sandbox)
@@ -106,7 +124,9 @@ def _library_writes(sandbox: Sandbox, library: Files) -> tuple[str, ...]:
     """Paths the agent added, changed or removed in its private copy. Nothing may still be writing when we look."""
     sandbox.end_processes()
     before, after = manifest(library), manifest(sandbox.files(SKILLS))
-    return tuple(sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path)))
+    paths = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+    more = len(paths) - MAX_LIBRARY_WRITES
+    return (*paths[:MAX_LIBRARY_WRITES], *([f"[... {more:,} more ...]"] if more > 0 else []))
 
 
 def _compactions(run: AgentRun, task: Task, verdict: Verdict, feedback: str) -> tuple[Compaction, ...]:

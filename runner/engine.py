@@ -9,23 +9,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from runner import protocols
 from runner.attempts import run_trial
 from runner.authoring.author import Judgement, Occasion, judge_reply, request_for
 from runner.digests import digest_json, library_digest
 from runner.errors import FrozenLibrary, InfrastructureError, ModelUnavailable, SetupError
 from runner.history import State, family_skills, fold
+from runner.protocols import next_step
 from runner.protocols.plan import EpisodePlan
+from runner.protocols.sampling import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE
 from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedSkill
 from runner.recorder import Frozen, Recorder, Refused
 from runner.toolbox import Toolbox
 from runner.types import CompactionKind, Decision, DecisionStatus, Evidence, Files, ModelReply, Phase, Slot
 
 FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS = 2.0, 300.0
-
-
-def next_step(plan: EpisodePlan, recorder: Recorder) -> NextStep | None:
-    return protocols.next_step(plan, recorder.history())
 
 
 def advance(plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> bool:
@@ -35,7 +32,7 @@ def advance(plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> bool:
     episode until an operator acts.
     """
     ran: Slot | None = None
-    while (step := next_step(plan, recorder)) is not None:
+    while (step := next_step(plan, recorder.history())) is not None:
         if ran is not None and not (isinstance(step, Ask) and step.after_trial == ran):
             return True
         perform(step, plan, recorder, toolbox)
@@ -164,7 +161,9 @@ def _complete(step: Ask, occasion: Occasion, plan: EpisodePlan, recorder: Record
     model = toolbox.author_model
     if model is None:
         raise SetupError(f"{plan.condition.name} needs an author model")
-    request = request_for(occasion, seed=step.seed(plan.run_seed))
+    request = request_for(
+        occasion, seed=step.seed(plan.run_seed), temperature=AUTHOR_TEMPERATURE, max_tokens=AUTHOR_MAX_TOKENS
+    )
     recorder.start_call(step.key, purpose="author", model=model.name, request=request)
     try:
         reply = model.complete(request)

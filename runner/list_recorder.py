@@ -32,6 +32,7 @@ from runner.types import (
     ModelRequest,
     Slot,
     Step,
+    Usage,
     Verdict,
 )
 
@@ -109,8 +110,8 @@ class ListRecorder:
         refused = (Refused(started.slot, writes, AGENT_WROTE),) if writes else ()
         self.commit(AttemptFinished(attempt, result, (done, *refused)))
 
-    def abandon_attempt(self, attempt: str, error: BaseException) -> None:
-        self.commit(AttemptAbandoned(attempt, type(error).__name__, str(error)))
+    def abandon_attempt(self, attempt: str, error: BaseException, *, usage: Usage | None = None) -> None:
+        self.commit(AttemptAbandoned(attempt, type(error).__name__, str(error), usage or Usage()))
 
     # the library
 

@@ -23,6 +23,7 @@ from runner.types import (
     Role,
     Slot,
     Step,
+    Usage,
     Verdict,
 )
 
@@ -134,8 +135,11 @@ class Recorder(Protocol):
         """Attempt, trajectories, verdict, compactions, TrialDone and any Refused: one transaction."""
         ...
 
-    def abandon_attempt(self, attempt: str, error: BaseException) -> None:
-        """The machine failed: the attempt is kept and billed, never scored, and takes no sequence number."""
+    def abandon_attempt(self, attempt: str, error: BaseException, *, usage: Usage | None = None) -> None:
+        """The machine failed: the attempt is kept and billed, never scored, and takes no sequence number.
+
+        usage: what the steps seen so far report; a call that never returned is not in it.
+        """
         ...
 
     # the library

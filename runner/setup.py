@@ -12,9 +12,11 @@ from typing import Any
 from runner.agents import Limits, make_agent
 from runner.authoring.occasion import FeedbackLevel, Profile
 from runner.authoring.prompts import PROMPT_VERSION
+from runner.authoring.rules import CONTRACT_VERSION
 from runner.digests import digest_json
 from runner.encoding import encode
 from runner.protocols.instruction import INSTRUCTION_VERSION
+from runner.protocols.sampling import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE
 from runner.trajectories.compaction import COMPACTION_VERSION
 from runner.types import Suite
 
@@ -42,11 +44,13 @@ def describe_setup(
         "protocol": protocol,
         "agent": {"name": agent, "version": make_agent(agent).version, "model": agent_model},
         "author": {"model": author_model, "feedback": feedback, "profile": profile, "answers": answers},
+        "sampling": {"author_temperature": AUTHOR_TEMPERATURE, "author_max_tokens": AUTHOR_MAX_TOKENS},
         "sandbox": sandbox,
         "samples": samples,
         "limits": {name: value for name, value in encode(limits).items() if name != "type"},
         "versions": {
             "compaction": COMPACTION_VERSION,
+            "contract": CONTRACT_VERSION,
             "instruction": INSTRUCTION_VERSION,
             "prompts": PROMPT_VERSION,
         },

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from runner.recorder import Decided, Frozen, Refused, Seeded, Skipped, TrialDone
-from runner.types import AttemptResult, Decision, File, ModelReply, ModelRequest, Slot
+from runner.types import AttemptResult, Decision, File, ModelReply, ModelRequest, Slot, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,7 @@ class AttemptAbandoned:
     attempt: str
     error_type: str
     message: str
+    usage: Usage = Usage()
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,6 +149,7 @@ class FixedAgent:
 
     def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
         if self.dies_at(job):
+            on_step(Step(1, Source.AGENT, "Looking around.", usage=Usage(10, 0, 5)))
             raise SandboxError("the container is gone")
         self.jobs.append(job)
         library = sandbox.files(SKILLS)

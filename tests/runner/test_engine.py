@@ -17,7 +17,18 @@ from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask, SeedSkill
 from runner.recorder import Decided, Frozen, Refused, Seeded, Skipped, TrialDone
 from runner.transactions import AttemptAbandoned, CallFinished, DecisionMade, Transaction
-from runner.types import AuthorMode, CompactionKind, Environment, File, ModelReply, ModelRequest, Phase, Slot, UseKind
+from runner.types import (
+    AuthorMode,
+    CompactionKind,
+    Environment,
+    File,
+    ModelReply,
+    ModelRequest,
+    Phase,
+    Slot,
+    Usage,
+    UseKind,
+)
 from tests.runner.small_episode import (
     FAMILIES,
     RUN_SEED,
@@ -206,8 +217,8 @@ def test_a_dead_sandbox_leaves_an_abandoned_attempt_and_no_score(environment: En
     with pytest.raises(SandboxError):
         advance(plan, recorder, small_toolbox(FixedAgent(dies_at=lambda job: True)))
     assert recorder.history() == ()
-    assert [(gone.error_type, gone.message) for gone in recorder.abandoned] == [
-        ("SandboxError", "the container is gone")
+    assert [(gone.error_type, gone.message, gone.usage) for gone in recorder.abandoned] == [
+        ("SandboxError", "the container is gone", Usage(10, 0, 5))
     ]
     assert advance(plan, recorder, small_toolbox())
     assert list(recorder.started) == ["acquisition-E1-LS1-T1-0-attempt-1", "acquisition-E1-LS1-T1-0-attempt-2"]
@@ -272,7 +283,7 @@ def test_advance_does_one_trial_with_its_authoring(environment: Environment) -> 
     while advance(plan, recorder, toolbox):
         lengths.append([])
         assert len(events_of(recorder, TrialDone)) == len(lengths) - 1
-        assert not isinstance(next_step(plan, recorder), Ask)
+        assert not isinstance(next_step(plan, recorder.history()), Ask)
     assert len(lengths) == 18
 
 
@@ -337,6 +348,6 @@ def test_equal_seeds_give_equal_records(environment: Environment) -> None:
 
 
 def _due(recorder: ListRecorder) -> Any:
-    step = next_step(recorder.plan, recorder)
+    step = next_step(recorder.plan, recorder.history())
     assert step is not None
     return step
