@@ -98,11 +98,12 @@ def _record(spec: LaunchSpec, suite: Suite, cells: Cells, by: models.User | None
             setup_digest=cell[0].setup_digest,
         )
         for ordinal, plan in enumerate(cell, start=1):
-            _record_episode(run, plan, ordinal, rows)
+            record_episode(run, plan, ordinal, rows)
     return experiment
 
 
-def _record_episode(run: models.Run, plan: EpisodePlan, ordinal: int, rows: SuiteRows) -> None:
+def record_episode(run: models.Run, plan: EpisodePlan, ordinal: int, rows: SuiteRows) -> models.Episode:
+    """The episode with every trial of its plan, waiting."""
     environment = plan.environment
     episode = models.Episode.objects.create(
         run=run,
@@ -122,6 +123,7 @@ def _record_episode(run: models.Run, plan: EpisodePlan, ordinal: int, rows: Suit
         )
         for slot in slots(plan)
     )
+    return episode
 
 
 def _hint(experiment: models.Experiment) -> None:
