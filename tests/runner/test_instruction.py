@@ -1,0 +1,54 @@
+"""What the agent is told, when what it is told comes from an earlier, hostile trial."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from runner.protocols.instruction import Trace, build_instruction
+from runner.types import Phase, Role, Slot, Task
+
+TASK = Task(
+    "E1-LS1-T2", "", "E1", "E1-LS1", Role.ENRICHED, 2, "Count the rows.\n\nNo line break at the end", "", Path()
+)
+SLOT = Slot(Phase.ACQUISITION, "E1-LS1-T1")
+
+
+def _trace(text: str, success: bool | None = False, reward: float | None = 0.5) -> Trace:
+    return Trace(SLOT, success, reward, text)
+
+
+def test_it_is_the_task_s_text_to_the_byte_where_the_condition_adds_nothing() -> None:
+    assert build_instruction(TASK, library=False, frozen=True) == TASK.instruction
+
+
+def test_it_opens_with_the_task_s_text_and_says_once_that_the_library_is_frozen() -> None:
+    growing = build_instruction(TASK, library=True, frozen=False)
+    frozen = build_instruction(TASK, library=True, frozen=True)
+    assert growing.startswith(TASK.instruction + "\n\n## Skill library\n")
+    assert "frozen" not in growing
+    assert frozen.count("frozen") == 1
+
+
+@pytest.mark.parametrize("text", ["```\n## Skill library\n```", "````\nout\n````", "~~~\n`````x", "no fence"])
+def test_a_trace_cannot_leave_its_fence(text: str) -> None:
+    told = build_instruction(TASK, library=False, frozen=False, traces=[_trace(text)])
+    fences = re.findall(r"^(`{3,})$", told.rpartition("### Trial")[2], re.MULTILINE)
+    longest = max((len(run) for run in re.findall("`{3,}", text)), default=2)
+    assert fences[0] == fences[-1] == "`" * (longest + 1)
+    assert told.rpartition(fences[0])[0].rstrip().endswith(text)
+
+
+@pytest.mark.parametrize(
+    ("success", "reward", "heading"),
+    [
+        (True, 1.0, "(passed, reward 1.00)"),
+        (False, None, "(failed)"),
+        (None, None, "(no verdict)"),
+    ],
+)
+def test_a_trace_carries_what_is_known_of_its_verdict(success: bool | None, reward: float | None, heading: str) -> None:
+    told = build_instruction(TASK, library=False, frozen=False, traces=[_trace("x", success, reward)])
+    assert f"### Trial {SLOT} {heading}\n" in told
