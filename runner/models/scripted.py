@@ -1,0 +1,134 @@
+"""A deterministic stand-in for a language model: the same interface, none of the language (docs/scripted-model.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from runner.errors import ModelRefused, SetupError
+from runner.models.scripted_agent import Turn, attempt
+from runner.models.scripted_author import answer
+from runner.models.scripted_profile import PROFILES, Dice
+from runner.types import ModelReply, ModelRequest, ToolCall, Usage
+
+CHARS_PER_TOKEN = 4
+TOOLS = {"shell", "submit"}
+
+
+class Scripted:
+    """Works as agent where tools are offered, and as skill author where a JSON object is asked for.
+
+    Every reply follows from the request's seed and messages alone: the model holds no state between two calls.
+    Tokens are ceil(characters / 4); cost is unknown, as nobody charges for it.
+    """
+
+    scripted = True
+
+    def __init__(self, name: str = "scripted/apprentice") -> None:
+        kind = name.partition("/")[2]
+        if kind not in PROFILES:
+            raise SetupError(
+                f"unknown scripted model {name!r}; known: " + ", ".join(f"scripted/{key}" for key in PROFILES)
+            )
+        self.name = name
+        self.profile = PROFILES[kind]
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        """ModelRefused where the request is neither an agent's turn with a shell nor an author's call."""
+        dice = Dice(_seed(request))
+        if request.tools:
+            return self._act(request, dice)
+        if request.json_object:
+            text = answer(_contents(request, "user"), dice, self.profile)
+            return self._reply(request, text)
+        raise ModelRefused(
+            f"{self.name} answers an agent's turn (tools) or an author's call (json_object), nothing else"
+        )
+
+    def _act(self, request: ModelRequest, dice: Dice) -> ModelReply:
+        offered = {str(tool.get("function", {}).get("name")) for tool in request.tools}
+        if not offered >= TOOLS:
+            raise ModelRefused(
+                f"{self.name} works with the tools shell and submit; offered: {', '.join(sorted(offered))}"
+            )
+        instructions = _contents(request, "user")
+        if not instructions:
+            raise ModelRefused(f"{self.name} expects a user message with the instruction")
+        observations = _observations(request.messages)
+        turn = _turn_after(instructions[0], observations, dice, self)
+        call = (
+            ToolCall(f"call_{len(observations) + 1}", "submit", {})
+            if turn.command is None
+            else ToolCall(f"call_{len(observations) + 1}", "shell", {"command": turn.command})
+        )
+        return self._reply(request, turn.text, (call,), turn.reasoning)
+
+    def _reply(
+        self, request: ModelRequest, text: str, calls: tuple[ToolCall, ...] = (), reasoning: str | None = None
+    ) -> ModelReply:
+        said = text + (reasoning or "") + "".join(call.name + json.dumps(dict(call.arguments)) for call in calls)
+        finish = "tool_calls" if calls else "stop"
+        return ModelReply(text, calls, _usage(request, said), finish, self.name, reasoning)
+
+
+def _turn_after(instruction: str, observations: Sequence[str], dice: Dice, model: Scripted) -> Turn:
+    """Plays the attempt again up to the present turn: what it does next follows from what it has seen."""
+    play = attempt(instruction, dice, model.profile)
+    turn = next(play)
+    for observation in observations:
+        try:
+            turn = play.send(observation)
+        except StopIteration:
+            return Turn("The work is done.", None)
+    return turn
+
+
+def _observations(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What each earlier turn was answered with: its tool results, or nothing where it called no tool."""
+    results = {
+        str(message.get("tool_call_id")): _text(message) for message in messages if message.get("role") == "tool"
+    }
+    turns = [message for message in messages if message.get("role") == "assistant"]
+    return [
+        "\n".join(results.get(str(call.get("id")), "") for call in message.get("tool_calls") or ()) for message in turns
+    ]
+
+
+def _contents(request: ModelRequest, role: str) -> list[str]:
+    return [_text(message) for message in request.messages if message.get("role") == role]
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    """A message's text; the list form of the chat format is joined."""
+    content = message.get("content")
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
+    return content if isinstance(content, str) else ""
+
+
+def _seed(request: ModelRequest) -> int:
+    if request.seed is not None:
+        return request.seed
+    # Without a seed the first two messages stand in for one; later ones would change the dice in mid-attempt.
+    text = json.dumps([dict(message) for message in request.messages[:2]], sort_keys=True, default=str)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+
+
+def _usage(request: ModelRequest, said: str) -> Usage:
+    """Cached is what the previous turn had sent already: everything before the last reply."""
+    sizes = [len(_text(message)) + len(json.dumps(message.get("tool_calls") or "")) - 2 for message in request.messages]
+    tools = len(json.dumps([dict(tool) for tool in request.tools])) if request.tools else 0
+    replies = [place for place, message in enumerate(request.messages) if message.get("role") == "assistant"]
+    cached = tools + sum(sizes[: replies[-1]]) if replies else 0
+    return Usage(
+        input_tokens=_tokens(tools + sum(sizes)),
+        cached_tokens=cached // CHARS_PER_TOKEN,
+        output_tokens=_tokens(len(said)),
+        cost_usd=None,
+    )
+
+
+def _tokens(characters: int) -> int:
+    return -(-characters // CHARS_PER_TOKEN)

@@ -1,0 +1,197 @@
+"""The scripted model as skill author: reads the sections of the prompt and writes one JSON object, sometimes a bad one.
+
+It knows how the lessons of a family sound, but a lesson enters a skill only when the evidence it is shown holds it: a
+failed check that names the difference, or an agent that says what it found.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from runner.models.playbooks import PLAYBOOKS, Lesson, Playbook
+from runner.models.playbooks.habits import HABITS
+from runner.models.playbooks.playbook import FILE_NAME
+from runner.models.scripted_profile import Dice, Profile
+from runner.models.skill_text import add_citation, add_lesson, new_skill, teaches
+
+SECTION = re.compile(
+    r"^## (Occasion|Family|Verdict of the latest trial|Evidence|Skills of this family)[ \t]*$", re.MULTILINE
+)
+TRIAL = re.compile(r"^### Trial (\S+) \(([^)\n]*)\)[ \t]*$", re.MULTILINE)
+SKILL_FILE = re.compile(r"^### (\S+)\n(`{3,})[^\n]*\n(.*?)^\2[ \t]*$", re.MULTILINE | re.DOTALL)
+# Parts of a compaction: what tools returned is not what anybody concluded, so lessons are not read from it.
+RESULT = re.compile(r"^Result \d+: .*?(?=^(?:## Step|Tool call \d+: |Message: |\[\.\.\.)|\Z)", re.MULTILINE | re.DOTALL)
+PROGRAM_TEXT = re.compile(r"^Tool call \d+: .*?(?=^(?:## Step|Result \d+: |\[\.\.\.)|\Z)", re.MULTILINE | re.DOTALL)
+
+REVISION_BLUNDERS = ("too narrow", "uncited file", "malformed", "create again", "verbatim")
+FIRST_BLUNDERS = ("too narrow", "uncited file", "malformed")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An author's call as the prompt states it."""
+
+    mode: str
+    tier3_required: bool
+    slug: str
+    name: str
+    description: str
+    verdict: str
+    evidence: str
+    trials: tuple[tuple[str, str], ...]  # slot, outcome
+    skills: Mapping[str, str]  # path -> text
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.trials) and self.trials[-1][1] != "passed"
+
+
+def answer(user_messages: list[str], dice: Dice, profile: Profile) -> str:
+    """The reply's text: one JSON object, or now and then something that is none."""
+    call = read_call(user_messages[0] if user_messages else "")
+    playbook = _playbook(call)
+    if call.mode == "zero-shot":
+        text = new_skill(call.slug, call.name, call.description, playbook, ())
+        return _object(f"First skill for {call.name}.", "create", {f"{call.slug}/SKILL.md": text})
+    # Told what was wrong with its first answer, it takes care.
+    blunder = _blunder(call, dice, profile) if len(user_messages) == 1 else ""
+    lessons = [
+        lesson for lesson in _lessons(call, playbook) if not dice.chance(f"overlook/{lesson.key}", profile.overlooks)
+    ]
+    if call.mode == "induce" or not _skill_paths(call):
+        return _first_skill(call, playbook, lessons, blunder)
+    return _revision(call, playbook, lessons, blunder)
+
+
+def read_call(message: str) -> Call:
+    """The prompt's sections. What is missing is empty: the author works with what it is given."""
+    found = list(SECTION.finditer(message))
+    ends = [match.start() for match in found[1:]] + [len(message)]
+    # Evidence may quote a heading; the first of a name is the prompt's own, and skills come last.
+    parts: dict[str, str] = {}
+    for match, end in zip(found, ends, strict=True):
+        parts.setdefault(match[1], message[match.end() : end].strip("\n"))
+    occasion, family = _fields(parts.get("Occasion", "")), _fields(parts.get("Family", ""))
+    evidence = parts.get("Evidence", "")
+    return Call(
+        mode=occasion.get("mode", "revise"),
+        tier3_required=occasion.get("tier-3 required") == "yes",
+        slug=family.get("slug", "skill"),
+        name=family.get("name", "This family"),
+        description=family.get("description", ""),
+        verdict=parts.get("Verdict of the latest trial", ""),
+        evidence=evidence,
+        trials=tuple((match[1], match[2]) for match in TRIAL.finditer(evidence)),
+        skills={match[1]: match[3] for match in SKILL_FILE.finditer(parts.get("Skills of this family", ""))},
+    )
+
+
+def _fields(text: str) -> dict[str, str]:
+    pairs = (line.partition(":") for line in text.splitlines() if ":" in line)
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _playbook(call: Call) -> Playbook | None:
+    best = max(PLAYBOOKS, key=lambda playbook: playbook.fits(f"{call.slug} {call.name} {call.description}"))
+    return best if best.fits(f"{call.slug} {call.name} {call.description}") else None
+
+
+def _skill_paths(call: Call) -> list[str]:
+    return [path for path in call.skills if path.endswith("/SKILL.md")]
+
+
+def _lessons(call: Call, playbook: Playbook | None) -> list[Lesson]:
+    """Lessons the evidence shows and the family's skills do not teach yet, in the order of the playbook."""
+    said = PROGRAM_TEXT.sub("", RESULT.sub("", call.evidence))
+    known = "\n".join(call.skills.values())
+    candidates = (*(playbook.lessons if playbook else ()), *HABITS)
+    return [
+        lesson
+        for lesson in candidates
+        if not teaches(known, lesson)
+        and (lesson.shows_in(call.verdict) or lesson.shows_in(said) or any(map(lesson.taught_by, said.splitlines())))
+    ]
+
+
+def _blunder(call: Call, dice: Dice, profile: Profile) -> str:
+    if not dice.chance("blunder", profile.blunders):
+        return ""
+    return dice.pick("which-blunder", FIRST_BLUNDERS if call.mode == "induce" else REVISION_BLUNDERS)
+
+
+def _first_skill(call: Call, playbook: Playbook | None, lessons: list[Lesson], blunder: str) -> str:
+    path = f"{call.slug}/SKILL.md"
+    text = new_skill(call.slug, call.name, call.description, playbook, ())
+    for lesson in lessons:
+        text = add_lesson(text, lesson, narrow_to=_file_seen(call) if blunder == "too narrow" else "")
+    files = {path: text}
+    if blunder == "uncited file":
+        files[_reference(call.slug)] = _checklist(call, playbook, lessons)
+    return _object(_summary("First skill from the first trial", lessons), "create", files, cut=blunder == "malformed")
+
+
+def _revision(call: Call, playbook: Playbook | None, lessons: list[Lesson], blunder: str) -> str:
+    path = next(iter(_skill_paths(call)))
+    slug = path.partition("/")[0]
+    before = text = call.skills[path]
+    if blunder == "verbatim":
+        return _object("The skill covers this already.", "revise", {path: before})
+    for lesson in lessons:
+        text = add_lesson(text, lesson, narrow_to=_file_seen(call) if blunder == "too narrow" else "")
+    files = {path: text}
+    if call.tier3_required or blunder == "uncited file":
+        reference = _reference(slug)
+        files[reference] = _checklist(call, playbook, lessons)
+        if blunder != "uncited file":
+            files[path] = add_citation(text, reference.partition("/")[2])
+    if not lessons and len(files) == 1:
+        return _object("Nothing to add: the trial teaches nothing that the skill does not say.", "revise", files)
+    last = call.trials[-1][0] if call.trials else "the latest trial"
+    operation = "create" if blunder == "create again" else "revise"
+    return _object(_summary(f"After {last}", lessons), operation, files, cut=blunder == "malformed")
+
+
+def _file_seen(call: Call) -> str:
+    """A data file of the latest trial: what a lesson seen too closely is tied to."""
+    latest = call.evidence[call.evidence.rfind("### Trial ") :]
+    names = [name for name in FILE_NAME.findall(latest) if name.endswith((".csv", ".jsonl", ".log", ".json"))]
+    return names[0] if names else "data.csv"
+
+
+def _reference(slug: str) -> str:
+    return f"{slug}/references/{slug}-checklist.md"
+
+
+def _checklist(call: Call, playbook: Playbook | None, lessons: list[Lesson]) -> str:
+    """A list to tick off: the steps, then the warnings the skill has gathered."""
+    known = "\n".join(call.skills.values())
+    taught = [
+        lesson for lesson in (playbook.lessons if playbook else ()) if lesson in lessons or teaches(known, lesson)
+    ]
+    lines = [
+        f"# Checklist: {call.name}",
+        "",
+        f"Drawn from {len(call.trials)} trials of this family.",
+        "",
+        "## Steps",
+        "",
+    ]
+    lines += [f"- [ ] {step}" for step in (playbook.steps if playbook else (call.description,))]
+    if taught:
+        lines += ["", "## Questions to the data", "", *(f"- [ ] {lesson.rule}" for lesson in taught)]
+    return "\n".join([*lines, ""])
+
+
+def _summary(occasion: str, lessons: list[Lesson]) -> str:
+    learned = ", ".join(lesson.key.replace("-", " ") for lesson in lessons)
+    return f"{occasion}: {learned or 'the procedure as it went'}."
+
+
+def _object(summary: str, operation: str, files: Mapping[str, str], *, cut: bool = False) -> str:
+    """The answer. Cut, it breaks off in the middle, as a reply does at its token limit."""
+    value = {"summary": summary, "operation_type": operation, "upsert_files": dict(files), "delete_paths": []}
+    text = json.dumps(value, ensure_ascii=False, indent=1)
+    return text[: len(text) * 2 // 3] if cut else text
