@@ -87,6 +87,7 @@ class _Session:
             if reply.tool_calls:
                 if self.act(reply):
                     return None
+                nudges = 0
                 continue
             self.keep(reply, ())
             nudges += 1
@@ -176,7 +177,7 @@ def observation_text(done: Completed) -> str:
 def _no_tool_call(reply: ModelReply, times: int) -> Failure:
     if reply.finish_reason == "length":
         return Failure("OutputLimit", "The reply reached the limit on output tokens before it called a tool.")
-    return Failure("NoToolCall", f"{times} replies called no tool.")
+    return Failure("NoToolCall", f"{times} replies in a row called no tool.")
 
 
 def _assistant_message(reply: ModelReply) -> Mapping[str, Any]:
