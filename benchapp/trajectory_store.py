@@ -46,6 +46,7 @@ class PackedChunk:
     first_step: int
     steps_total: int
     summary: dict[str, Any]
+    pieces: tuple[str, ...]  # digests of the long texts' blobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,11 @@ class Packed:
             cost_usd=usage.cost_usd,
             extra={**(head.extra or {}), **(extra or {})},
         )
-        Chunk.objects.bulk_create(
+        self._save_chunks(trajectory)
+        return trajectory
+
+    def _save_chunks(self, trajectory: Trajectory) -> None:
+        chunks = Chunk.objects.bulk_create(
             Chunk(
                 trajectory=trajectory,
                 ordinal=ordinal,
@@ -104,7 +109,12 @@ class Packed:
             )
             for ordinal, chunk in enumerate(self.chunks)
         )
-        return trajectory
+        Piece = Chunk.pieces.through
+        Piece.objects.bulk_create(
+            Piece(chunk=row, blob_id=digest)
+            for row, chunk in zip(chunks, self.chunks, strict=True)
+            for digest in chunk.pieces
+        )
 
 
 def pack_steps(steps: Iterable[Step]) -> Packed:
@@ -129,6 +139,7 @@ class _Draft:
     lines: list[bytes] = field(default_factory=list)
     outline: list[bytes] = field(default_factory=list)
     pieces: list[bytes] = field(default_factory=list)
+    piece_digests: set[str] = field(default_factory=set)
     size: int = 0
     first_step: int = 0
     tools: Counter[str] = field(default_factory=Counter)
@@ -183,6 +194,7 @@ class _Draft:
             self.pieces += pieces
             self.size += sum(map(len, pieces))
             digests = [digest_bytes(piece) for piece in pieces]
+        self.piece_digests.update(digests)
         return {REFERENCE: digests, "length": len(text), "head": text[:HEAD_CHARACTERS]}
 
     def store(self) -> PackedChunk:
@@ -196,7 +208,8 @@ class _Draft:
             "skills_total": len(self.skills),
             "output_tokens": self.output_tokens,
         }
-        return PackedChunk(digests[-2], digests[-1], self.first_step, len(self.lines), summary)
+        pieces = tuple(sorted(self.piece_digests))
+        return PackedChunk(digests[-2], digests[-1], self.first_step, len(self.lines), summary, pieces)
 
 
 def _escaped(key: str) -> str:

@@ -6,7 +6,9 @@ from django.db import models, transaction
 from django.urls import reverse
 from django.utils import timezone
 
+from benchapp.models.activity import Activity
 from benchapp.models.base import PublicModel
+from benchapp.models.people import User
 from benchapp.models.suites import Suite
 
 
@@ -33,6 +35,10 @@ class Progress(models.TextChoices):
         if found & {cls.WAITING, cls.RUNNING}:
             return cls.RUNNING
         return next((status for status in (cls.BLOCKED, cls.CANCELLED) if status in found), cls.DONE)
+
+
+class StillRunning(Exception):
+    """The act needs the work to have ended."""
 
 
 class ExperimentQuerySet(models.QuerySet["Experiment"]):
@@ -86,6 +92,23 @@ class Experiment(PublicModel):
         experiment.finished_at = (experiment.finished_at or timezone.now()) if ended else None
         experiment.status = status
         experiment.save(update_fields=["status", "started_at", "finished_at"])
+
+    def entomb(self, *, actor: User | None, reason: str) -> None:
+        """Marks it deleted: it is shown nowhere from now on. The sweep removes it later, and only then is it gone."""
+        if self.is_open:
+            raise StillRunning(f"{self.name} is {self.status}: cancel it first")
+        with transaction.atomic():
+            self.deleted_at = timezone.now()
+            self.save(update_fields=["deleted_at"])
+            Activity.objects.create(
+                actor=actor,
+                actor_name=actor.get_username() if actor else "command line",
+                verb="delete",
+                target_kind="experiment",
+                target_id=self.public_id,
+                detail={"name": self.name},
+                reason=reason,
+            )
 
     def get_absolute_url(self) -> str:
         return reverse("experiment", args=[self.public_id])

@@ -54,6 +54,7 @@ class Chunk(models.Model):
     steps_total = models.PositiveIntegerField()
     blob = models.ForeignKey(Blob, on_delete=models.PROTECT, related_name="+")
     outline = models.ForeignKey(Blob, on_delete=models.PROTECT, related_name="+")
+    pieces = models.ManyToManyField(Blob, related_name="+")  # of the long texts its steps refer to
     summary = models.JSONField(default=dict)  # small: tools, errors, skills, tokens of this chunk
 
     class Meta:

@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from benchapp.sweeping import StillWorking, sweep
+
+
+class Command(BaseCommand):
+    help = "Removes deleted experiments for good, and the contents that nothing points at any more."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            swept = sweep()
+        except StillWorking as error:
+            raise CommandError(f"{error}; nothing was removed") from None
+        self.stdout.write(f"removed {swept.experiments} experiments, {swept.snapshots} snapshots, {swept.blobs} blobs")

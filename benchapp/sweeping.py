@@ -1,0 +1,54 @@
+"""Removes what was deleted: entombed experiments with their rows, then the contents that nothing points at any more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.db.models import Exists, ForeignObjectRel, Model, OuterRef, QuerySet
+from django.utils import timezone
+
+from benchapp.models import Blob, Episode, Experiment, ImportBatch, Refusal, Seal, Seeding, Skip, Snapshot
+
+
+class StillWorking(Exception):
+    """Somebody is writing. Contents are stored before the rows that point at them, so a sweep must wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    experiments: int
+    snapshots: int
+    blobs: int
+
+
+def sweep() -> Swept:
+    """Removes for good. StillWorking while an episode is held or an import runs; nothing is removed then."""
+    if Episode.objects.filter(lease_until__gt=timezone.now()).exists():
+        raise StillWorking("an episode is running: wait for it, or pause it")
+    if ImportBatch.objects.filter(status=ImportBatch.Status.RUNNING).exists():
+        raise StillWorking("an import is running, or was interrupted: repeat it to its end first")
+    with transaction.atomic():
+        entombed = Experiment.objects.exclude(deleted_at=None)
+        experiments = entombed.count()
+        entombed.delete()
+        for target in (Seeding, Seal, Refusal, Skip):  # entries point at these, so no cascade reaches them
+            target._default_manager.filter(entry=None).delete()
+        return Swept(experiments, _remove_unreferenced(Snapshot), _remove_unreferenced(Blob))
+
+
+def _remove_unreferenced(model: type[Model]) -> int:
+    rows = _unreferenced(model)
+    total = rows.count()
+    rows.delete()
+    return total
+
+
+def _unreferenced(model: type[Model]) -> QuerySet[Model]:
+    """Rows that no row of another table points at. A snapshot's own files hang below it and do not hold it."""
+    rows = model._default_manager.all()
+    for relation in model._meta.get_fields(include_hidden=True):
+        if isinstance(relation, ForeignObjectRel) and relation.one_to_many and relation.name != "files":
+            pointing = relation.related_model._default_manager.filter(**{relation.field.name: OuterRef("pk")})
+            rows = rows.filter(~Exists(pointing))
+    return rows

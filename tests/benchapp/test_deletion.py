@@ -1,0 +1,69 @@
+"""Deleting hides at once and removes later; what others share stays."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from benchapp import record_check
+from benchapp.models import Activity, Blob, Chunk, Episode, Experiment, ImportBatch, Snapshot, Trial
+from benchapp.models.experiments import StillRunning
+from benchapp.sweeping import StillWorking, sweep
+from benchapp.synthesis.campaign import Size, write_campaign
+
+pytestmark = pytest.mark.django_db
+SIZE = Size(30, 60, 12)
+
+
+def test_it_hides_at_once_and_removes_at_the_sweep():
+    experiment = write_campaign(SIZE)
+    call_command("delete_experiment", str(experiment.public_id), confirm=experiment.name, reason="a try")
+    assert not Experiment.objects.standing().exists()
+    assert Trial.objects.count() == 30
+    assert Activity.objects.get(verb="delete").reason == "a try"
+    swept = sweep()
+    assert swept.experiments == 1
+    assert (Trial.objects.count(), Chunk.objects.count(), Snapshot.objects.count(), Blob.objects.count()) == (
+        0,
+        0,
+        0,
+        0,
+    )
+
+
+def test_it_keeps_what_another_experiment_shares():
+    first, second = write_campaign(SIZE), write_campaign(SIZE, seed=2)
+    first.entomb(actor=None, reason="")
+    sweep()
+    assert list(Experiment.objects.all()) == [second]
+    assert list(record_check.flaws()) == []
+
+
+def test_it_wants_the_right_name():
+    experiment = write_campaign(SIZE)
+    with pytest.raises(CommandError, match="nothing was deleted"):
+        call_command("delete_experiment", str(experiment.public_id), confirm="another")
+    assert Experiment.objects.standing().count() == 1
+
+
+def test_it_does_not_delete_what_still_runs():
+    experiment = write_campaign(SIZE)
+    Experiment.objects.update(status="running")
+    experiment.refresh_from_db()
+    with pytest.raises(StillRunning):
+        experiment.entomb(actor=None, reason="")
+
+
+def test_the_sweep_waits_for_those_who_write():
+    write_campaign(SIZE).entomb(actor=None, reason="")
+    Episode.objects.filter(pk=Episode.objects.first().pk).update(lease_until=timezone.now() + timedelta(seconds=60))
+    with pytest.raises(StillWorking, match="episode"):
+        sweep()
+    Episode.objects.update(lease_until=None)
+    ImportBatch.objects.create(paths=[], format="auto")
+    with pytest.raises(StillWorking, match="import"):
+        sweep()
+    assert Trial.objects.count() == 30
