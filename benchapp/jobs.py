@@ -21,7 +21,7 @@ from benchapp import live
 from benchapp.leases import Lease
 from benchapp.models import Attempt, Episode, ModelCall, Trial
 from benchapp.plans import plan_of, suite_of
-from benchapp.processes import this_process
+from benchapp.processes import ProcessName, this_process
 from benchapp.recording import RowRecorder
 from runner import engine
 from runner.errors import InfrastructureError, LeaseLost
@@ -128,6 +128,20 @@ def end_attempt_processes(attempt: Attempt) -> None:
     kind = str(attempt.sandbox.get("kind", ""))
     if kind:
         sandbox_kind(kind).end_processes(attempt.sandbox)
+
+
+def holders() -> list[int]:
+    """Processes of this machine that work on an episode now."""
+    owners = Episode.objects.own().exclude(lease_owner="").values_list("lease_owner", flat=True)
+    return [name.pid for name in map(ProcessName.parse, owners) if name is not None and name.is_alive]
+
+
+def end_left_sandboxes() -> None:
+    """Ends what attempts of vanished holders still run here, when no worker will come soon to do it."""
+    running = Attempt.objects.filter(status=Attempt.Status.RUNNING).exclude(worker="")
+    for attempt in running:
+        if (name := ProcessName.parse(attempt.worker)) and name.is_gone:
+            end_attempt_processes(attempt)
 
 
 # --- hints ------------------------------------------------------------------------------------------------------

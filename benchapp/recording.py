@@ -86,11 +86,14 @@ class RowRecorder:
     def __init__(self, episode: Episode, epoch: int, *, worker: str = "", watch: Any = None) -> None:
         self.episode, self.epoch, self.worker = episode, epoch, worker
         self._watch = watch
+        self._history: History | None = None  # read once between two entries: while we hold the lease only we write
 
     # --- reading ------------------------------------------------------------------------------------------------
 
     def history(self) -> History:
-        return recorded.history(self.episode)
+        if self._history is None:
+            self._history = recorded.history(self.episode)
+        return self._history
 
     def library(self, snapshot: str) -> Files:
         return recorded.library(snapshot)
@@ -253,6 +256,7 @@ class RowRecorder:
 
     def _enter(self, kind: Entry.Kind, target: models.Model, now: datetime) -> None:
         """The next place on the spine; safe because the renewed lease row is locked until the commit."""
+        self._history = None
         Entry.objects.create(
             episode=self.episode,
             sequence=self.episode.next_sequence(),

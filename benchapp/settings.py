@@ -9,6 +9,7 @@ from csp.constants import NONE, SELF
 from django.core.management.utils import get_random_secret_key
 
 from benchapp import environ
+from benchapp.embedded import broker_url
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VERSION = "0.1.0"
@@ -100,7 +101,9 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_USER_MODEL = "benchapp.User"
 
-REDIS_URL = environ.text("REDIS_URL", "redis://127.0.0.1:6399/0")
+# Without REDIS_URL: the embedded broker that `manage.py demo` starts, on a private socket below var/.
+REDIS_URL = environ.secret("REDIS_URL") or broker_url(VAR_DIR / "valkey")
+EMBEDDED_BROKER = not environ.secret("REDIS_URL")
 RQ_QUEUES = {"default": {"URL": REDIS_URL, "DEFAULT_TIMEOUT": 3600}}
 
 # An episode whose owner has not renewed its lease for this long may be taken over.

@@ -1,0 +1,24 @@
+"""The demo experiment: the starter suite under several memory conditions, with the scripted stand-in as the model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+DEMO: dict[str, Any] = {
+    "name": "Demo: six memory conditions on the starter suite (scripted)",
+    "key": "demo",
+    "suite": "starter",
+    "conditions": [
+        "no-skill",
+        "raw-trajectory",
+        "curated-static",
+        "curated-always",
+        "selfgen-zero-shot",
+        "selfgen-always",
+    ],
+    "seed": 7,
+    "agent": "shell",
+    "agent_model": "scripted/apprentice",
+    "author_model": "scripted/apprentice",
+    "sandbox": "local",
+}

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import signal
+import threading
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from benchapp import environ
+from benchapp.demo import DEMO
+from benchapp.installation import Installation, Unable
+from benchapp.launching import launch
+from benchapp.models import Experiment
+from benchapp.static_files import collect_if_changed
+from benchapp.supervising import AlreadyRunning
+
+OPEN = (Experiment.Status.WAITING, Experiment.Status.RUNNING)
+
+
+class Command(BaseCommand):
+    help = "Starts everything on this machine, in the foreground: broker, web, two workers, the demo experiment."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--port", type=int, default=None, help="default: PORT from the environment, else 8000")
+        parser.add_argument("--workers", type=int, default=2)
+        parser.add_argument("--no-experiment", action="store_true", help="start without launching the demo experiment")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        self._stop = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda *_: self._stop.set())
+        port = options["port"] or environ.number("PORT", 8000)
+        installation = Installation(port, options["workers"])
+        try:
+            installation.supervisor.hold()
+        except AlreadyRunning:
+            raise CommandError(f"already running with {settings.VAR_DIR}; end that one first") from None
+        try:
+            call_command("migrate", interactive=False, verbosity=0)
+            collect_if_changed()
+            installation.start()
+            self._run(installation, with_experiment=not options["no_experiment"])
+        except Unable as error:
+            raise CommandError(str(error)) from error
+        finally:
+            self.stdout.write("Ending ...")
+            installation.end()
+
+    def _run(self, installation: Installation, *, with_experiment: bool) -> None:
+        experiment = launch(DEMO) if with_experiment else None
+        answered = told = False
+        while not self._stop.wait(0.5):
+            installation.tend()
+            if not answered and (answered := installation.answers()):
+                self._greet(installation, experiment)
+            if experiment is not None and not told:
+                told = self._tell_end(experiment)
+
+    def _greet(self, installation: Installation, experiment: Experiment | None) -> None:
+        self.stdout.write(self.style.SUCCESS(f"\n  Skillglass is at {installation.address}\n"))
+        if experiment is not None and experiment.status in OPEN:
+            self.stdout.write("  The demo experiment runs in the background; the overview shows how far it is.")
+        self.stdout.write(f"  Logs: {installation.log_folder}. Ctrl-C ends everything.\n")
+        self.stdout.flush()
+
+    def _tell_end(self, experiment: Experiment) -> bool:
+        """Says once how the demo experiment ended, if it was still open when this start began."""
+        was_open = experiment.status in OPEN
+        experiment.refresh_from_db(fields=["status"])
+        if experiment.status in OPEN:
+            return False
+        if was_open:
+            self.stdout.write(f"  The demo experiment ended: {experiment.status}.")
+            self.stdout.flush()
+        return True

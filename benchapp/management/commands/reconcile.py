@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from benchapp.jobs import reconcile
+
+
+class Command(BaseCommand):
+    help = "Puts every episode that waits without a hint into the queue again. Safe at any time, also twice."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        self.stdout.write(f"{reconcile()} episodes queued")

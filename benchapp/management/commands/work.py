@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from typing import Any
+
+import django_rq
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connections
+from django_rq.workers import get_worker
+from redis.exceptions import RedisError
+from rq.logutils import setup_loghandlers
+
+from benchapp.workers import EpisodeWorker
+
+
+class Command(BaseCommand):
+    help = "Works on episodes until it is ended. SIGTERM lets the running trial finish; a second one does not."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--burst", action="store_true", help="end when the queue is empty")
+        parser.add_argument("--name", default=None, help="unique among the workers of one broker")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        setup_loghandlers("INFO")
+        try:
+            django_rq.get_connection().ping()
+        except (RedisError, OSError) as error:
+            raise CommandError(f"the broker is away: {error}") from error
+        worker = get_worker("default", worker_class=EpisodeWorker, name=options["name"])
+        connections.close_all()  # a work-horse is a fork: it opens its own
+        worker.work(burst=options["burst"], logging_level="INFO")
