@@ -1,0 +1,251 @@
+"""Our agents: the loop of `shell` with a model that follows a list, its limits, and what trajectories say."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.agents import AgentJob, AgentRun, Limits, make_agent
+from runner.agents.shell import MAX_OBSERVATION_CHARS, NUDGE, observation_text
+from runner.errors import ModelUnavailable, SetupError, SuiteError
+from runner.sandboxes import Completed
+from runner.sandboxes.local import LocalSandbox, open_sandbox
+from runner.types import File, ModelReply, ModelRequest, Source, Step, Task, ToolCall, Usage
+
+Reply = ModelReply | BaseException | Callable[[], ModelReply]
+
+
+class Listed:
+    """A model that gives prepared replies in turn and keeps what it was asked."""
+
+    name = "listed"
+    scripted = True
+
+    def __init__(self, *replies: Reply) -> None:
+        self.replies = list(replies)
+        self.requests: list[ModelRequest] = []
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        self.requests.append(request)
+        reply = self.replies.pop(0)
+        if isinstance(reply, BaseException):
+            raise reply
+        return reply() if callable(reply) else reply
+
+
+def call(name: str, **arguments: Any) -> ToolCall:
+    return ToolCall(f"c-{name}", name, arguments)
+
+
+def says(text: str, *calls: ToolCall, **more: Any) -> ModelReply:
+    return ModelReply(text, calls, Usage(100, 10, 5, None), model="listed-1", **more)
+
+
+SUBMIT = says("Done.", call("submit"))
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Task:
+    folder = tmp_path / "task"
+    (folder / "solution").mkdir(parents=True)
+    (folder / "solution" / "solve.sh").write_text('cat "$(dirname "$0")/answer" > answer.txt; echo solved\n')
+    (folder / "solution" / "answer").write_text("42")
+    return Task("T", "t", "E1", "E1-LS1", None, 1, "Write answer.txt.", "0" * 64, folder, agent_timeout_seconds=20)
+
+
+@pytest.fixture
+def sandbox(task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalSandbox]:
+    monkeypatch.setenv("SKILLGLASS_SANDBOXES", str(tmp_path / "boxes"))
+    opened = open_sandbox(task, name="t")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def run(task: Task, sandbox: LocalSandbox) -> Callable[..., AgentRun]:
+    def run(*replies: Reply, limits: Limits | None = None, model: Listed | None = None) -> AgentRun:
+        job = AgentJob(task, "Write answer.txt.", (), 7, limits or Limits())
+        return make_agent("shell").run(job, sandbox, model or Listed(*replies), lambda step: None)
+
+    return run
+
+
+def steps(run: AgentRun) -> Sequence[Step]:
+    (trajectory,) = run.trajectories
+    assert [step.number for step in trajectory.steps] == list(range(1, len(trajectory.steps) + 1))
+    return trajectory.steps
+
+
+def test_it_works_until_the_model_submits(run: Callable[..., AgentRun], sandbox: LocalSandbox) -> None:
+    done = run(says("I write it.", call("shell", command="echo 42 > answer.txt; cat answer.txt")), SUBMIT)
+    assert sandbox.files("workspace") == {"answer.txt": File(b"42\n")}
+    assert (done.failure, done.turns, done.usage) == (None, 2, Usage(200, 20, 10, None))
+    kinds = [(step.source, step.message) for step in steps(done)[1:]]
+    assert kinds == [(Source.USER, "Write answer.txt."), (Source.AGENT, "I write it."), (Source.AGENT, "Done.")]
+    assert steps(done)[0].message.startswith("You solve tasks in a shell.")
+    (observation,) = steps(done)[2].observations
+    assert (observation.content, observation.source_call_id, observation.is_error) == ("42\n", "c-shell", False)
+    head = done.trajectories[0].head
+    assert (head.agent_name, head.agent_version, head.model, head.source_format) == (
+        "shell",
+        "1",
+        "listed",
+        "ATIF-v1.8",
+    )
+
+
+def test_it_asks_in_the_shape_of_a_chat(run: Callable[..., AgentRun]) -> None:
+    model = Listed(says("One.", call("shell", command="echo é")), SUBMIT)
+    run(model=model)
+    request = model.requests[1]
+    assert (request.seed, request.temperature, request.json_object, request.max_tokens) == (7, None, False, 8_000)
+    assert [tool["function"]["name"] for tool in request.tools] == ["shell", "submit"]
+    assert [message["role"] for message in request.messages] == ["system", "user", "assistant", "tool"]
+    sent = request.messages[2]["tool_calls"][0]
+    assert (sent["id"], sent["type"], sent["function"]["name"]) == ("c-shell", "function", "shell")
+    assert json.loads(sent["function"]["arguments"]) == {"command": "echo é"}
+    assert request.messages[3] == {"role": "tool", "tool_call_id": "c-shell", "content": "é\n"}
+
+
+def test_equal_runs_differ_in_timestamps_only(run: Callable[..., AgentRun]) -> None:
+    def once() -> list[tuple[object, ...]]:
+        done = run(says("a", call("shell", command="pwd; ls -a; exit 3")), says("no call"), SUBMIT)
+        names = [name for name in Step.__slots__ if name != "timestamp"]
+        return [tuple(getattr(step, name) for name in names) for step in steps(done)]
+
+    assert once() == once()
+
+
+def test_steps_are_told_as_they_happen_with_utc_times(task: Task, sandbox: LocalSandbox) -> None:
+    told: list[Step] = []
+    job = AgentJob(task, "Go.", (), 1)
+    done = make_agent("shell").run(job, sandbox, Listed(SUBMIT), told.append)
+    assert tuple(told) == done.trajectories[0].steps
+    assert all(step.timestamp and step.timestamp.endswith("Z") for step in told)
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (call("shell", command="exit 3"), "[exit code 3]"),
+        (call("shell", command="echo no; false"), "no\n[exit code 1]"),
+        (call("browse", url="x"), "[unknown tool 'browse'; known: shell, submit]"),
+        (call("shell"), "[shell takes one argument, the text `command`]"),
+        (call("shell", command=["ls"]), "[shell takes one argument, the text `command`]"),
+    ],
+)
+def test_mistakes_are_answered_and_the_work_goes_on(run: Callable[..., AgentRun], made: ToolCall, said: str) -> None:
+    done = run(says("Try.", made), SUBMIT)
+    (observation,) = steps(done)[2].observations
+    assert (observation.content, observation.is_error) == (said, True)
+    assert done.failure is None
+
+
+def test_several_calls_of_one_reply_are_carried_out_in_order(
+    run: Callable[..., AgentRun], sandbox: LocalSandbox
+) -> None:
+    done = run(says("", call("shell", command="echo a > f"), call("submit"), call("shell", command="echo b > f")))
+    assert sandbox.files("workspace")["f"].content == b"a\n"
+    assert [o.content for o in steps(done)[2].observations] == [
+        "[no output]",
+        "Submitted.",
+        "[not run: already submitted]",
+    ]
+    assert done.turns == 1
+
+
+def test_it_reminds_a_model_that_calls_no_tool_and_gives_up_after_the_second_time(run: Callable[..., AgentRun]) -> None:
+    done = run(says("Hm."), says("Hmm."), says("Hmmm."))
+    assert done.failure is not None
+    assert (done.failure.type, done.turns) == ("NoToolCall", 3)
+    assert [step.message for step in steps(done)[2:]] == ["Hm.", NUDGE, "Hmm.", NUDGE, "Hmmm."]
+
+
+def test_a_tool_call_between_reminders_starts_the_count_again(run: Callable[..., AgentRun]) -> None:
+    work = says("", call("shell", command="true"))
+    done = run(says("1"), says("2"), work, says("3"), says("4"), SUBMIT)
+    assert done.failure is None
+
+
+def test_replies_cut_at_the_output_limit_are_named_as_such(run: Callable[..., AgentRun]) -> None:
+    done = run(*[says("blah", finish_reason="length")] * 3)
+    assert done.failure is not None
+    assert done.failure.type == "OutputLimit"
+
+
+def test_it_stops_at_the_turn_limit(run: Callable[..., AgentRun]) -> None:
+    done = run(*[says("", call("shell", command="true"))] * 5, limits=Limits(max_turns=3))
+    assert done.failure is not None
+    assert (done.failure.type, done.turns) == ("TurnLimit", 3)
+
+
+def test_it_stops_at_the_time_limit_and_keeps_the_partial_output(run: Callable[..., AgentRun]) -> None:
+    started = time.monotonic()
+    done = run(says("", call("shell", command="echo early; sleep 60")), limits=Limits(timeout_seconds=0.5))
+    assert time.monotonic() - started < 5
+    assert done.failure is not None
+    assert done.failure.type == "AgentTimeout"
+    assert steps(done)[-1].observations[0].content == "early\n\n[ended at the time limit]\n"
+
+
+def test_a_slow_model_runs_into_the_time_limit_too(run: Callable[..., AgentRun]) -> None:
+    def slow() -> ModelReply:
+        time.sleep(0.3)
+        return says("", call("shell", command="echo never"))
+
+    done = run(slow, limits=Limits(timeout_seconds=0.2))
+    assert done.failure is not None
+    assert done.failure.type == "AgentTimeout"
+    assert steps(done)[-1].observations[0].content == "[not run: out of time]"
+
+
+def test_a_failing_provider_is_the_machines_failure(run: Callable[..., AgentRun]) -> None:
+    with pytest.raises(ModelUnavailable):
+        run(ModelUnavailable("rate limit", 3.0))
+
+
+def test_it_needs_a_model(task: Task, sandbox: LocalSandbox) -> None:
+    with pytest.raises(SetupError, match="needs a model"):
+        make_agent("shell").run(AgentJob(task, "", (), 1), sandbox, None, lambda step: None)
+
+
+def test_long_output_is_cut_in_the_middle_with_a_mark() -> None:
+    text = observation_text(Completed(0, "begin" + "x" * 30_000 + "end"))
+    assert text.startswith("begin")
+    assert text.endswith("end")
+    assert "[... 20,008 characters left out ...]" in text
+    assert len(text) < MAX_OBSERVATION_CHARS + 100
+
+
+def test_the_oracle_runs_the_solution_and_leaves_no_trace_in_the_workspace(task: Task, sandbox: LocalSandbox) -> None:
+    done = make_agent("oracle").run(AgentJob(task, "Do.", (), 1), sandbox, None, lambda step: None)
+    assert done.failure is None
+    assert sandbox.files("workspace") == {"answer.txt": File(b"42")}
+    assert steps(done)[-1].observations[0].content == "solved\n"
+
+
+@pytest.mark.parametrize(("script", "type_"), [("exit 4", "SolutionFailed"), ("sleep 60", "AgentTimeout")])
+def test_a_failing_solution_is_the_oracles_failure(task: Task, sandbox: LocalSandbox, script: str, type_: str) -> None:
+    (task.folder / "solution" / "solve.sh").write_text(script)
+    job = AgentJob(task, "Do.", (), 1, Limits(timeout_seconds=0.5))
+    done = make_agent("oracle").run(job, sandbox, None, lambda step: None)
+    assert done.failure is not None
+    assert done.failure.type == type_
+
+
+def test_a_task_without_solution_is_a_broken_suite(task: Task, sandbox: LocalSandbox) -> None:
+    (task.folder / "solution" / "solve.sh").unlink()
+    with pytest.raises(SuiteError, match=r"solve\.sh"):
+        make_agent("oracle").run(AgentJob(task, "Do.", (), 1), sandbox, None, lambda step: None)
+
+
+def test_nop_touches_nothing_and_says_so(task: Task, sandbox: LocalSandbox) -> None:
+    done = make_agent("nop").run(AgentJob(task, "Do.", (), 1), sandbox, None, lambda step: None)
+    assert sandbox.files("workspace") == {}
+    assert [step.message for step in steps(done)] == ["Do.", "This agent does nothing."]
+    assert (done.turns, done.usage) == (0, Usage())

@@ -1,0 +1,353 @@
+"""Running a verifier: real test.sh files in a real sandbox, and every kind of report they may leave."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runner.errors import VerifierError
+from runner.sandboxes.local import LocalSandbox, open_sandbox
+from runner.types import CheckGroup, CheckStatus, Dimension, File, Task
+from runner.verifying import run_verifier
+from runner.verifying.reports import (
+    MAX_MESSAGE_CHARS,
+    MAX_REPORT_BYTES,
+    ReportProblem,
+    read_ctrf,
+    read_reward_json,
+    read_reward_txt,
+    read_score_report,
+    read_section_report,
+)
+
+OUTCOME = {
+    "task_id": "T",
+    "public": {
+        "section": "public",
+        "results": [{"name": "exists", "passed": True, "detail": "", "error": None}],
+        "passed": 1,
+        "total": 1,
+    },
+    "hidden": {
+        "section": "hidden",
+        "results": [
+            {"name": "blank_rows", "passed": False, "detail": "14.5 expected", "error": "found 12"},
+            {"name": "total", "passed": True, "detail": "ok", "error": None},
+        ],
+        "passed": 1,
+        "total": 2,
+    },
+}
+PROCESS = {"public": {"results": [{"name": "input_untouched", "passed": True}]}, "hidden": {"results": []}}
+SCORE = {
+    "total_score": 62.5,
+    "max_score": 100,
+    "dimensions": [{"name": "correctness", "weight": 50, "ratio": 0.5, "score": 25, "tests_passed": 1}],
+}
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Task:
+    folder = tmp_path / "suite" / "tasks" / "t"
+    (folder / "tests").mkdir(parents=True)
+    (tmp_path / "suite" / "suite.yaml").write_text("key: s\n")
+    return Task("T", "t", "E1", "E1-LS1", None, 1, "Do it.", "0" * 64, folder, verifier_timeout_seconds=10)
+
+
+@pytest.fixture
+def sandbox(task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalSandbox]:
+    monkeypatch.setenv("SKILLGLASS_SANDBOXES", str(tmp_path / "boxes"))
+    opened = open_sandbox(task, name="t")
+    yield opened
+    opened.close()
+
+
+def write_tests(task: Task, script: str, **reports: object) -> None:
+    """A test.sh that runs `script` and copies the reports, which lie beside it."""
+    copies = ""
+    for name, value in reports.items():
+        file = name.replace("_json", ".json").replace("_txt", ".txt")
+        (task.folder / "tests" / file).write_text(value if isinstance(value, str) else json.dumps(value))
+        copies += f"cp ../tests/{file} ../logs/verifier/\n"
+    (task.folder / "tests" / "test.sh").write_text(f"#!/bin/sh\n{copies}{script}\n")
+
+
+def test_it_makes_a_verdict_of_all_reports(task: Task, sandbox: LocalSandbox) -> None:
+    reports = {"outcome_report_json": OUTCOME, "process_report_json": PROCESS, "score_report_json": SCORE}
+    write_tests(task, "echo checked; exit 1", reward_txt="0.625000\n", **reports)
+    verdict = run_verifier(task, sandbox)
+    assert (verdict.success, verdict.reward, verdict.overall) == (False, 0.625, 0.625)
+    assert verdict.outcome == pytest.approx(2 / 3)
+    assert verdict.process == 1.0
+    assert [(check.group, check.name, check.status) for check in verdict.checks] == [
+        (CheckGroup.PUBLIC, "exists", CheckStatus.PASSED),
+        (CheckGroup.HIDDEN, "blank_rows", CheckStatus.FAILED),
+        (CheckGroup.HIDDEN, "total", CheckStatus.PASSED),
+        (CheckGroup.PROCESS, "input_untouched", CheckStatus.PASSED),
+    ]
+    assert verdict.checks[1].message == "found 12\n14.5 expected"
+    assert verdict.dimensions == (Dimension("correctness", 0.5, 1.0, 50.0),)
+    assert verdict.output == "checked\n"
+    assert verdict.source == "suite"
+    assert verdict.duration_seconds is not None
+
+
+@pytest.mark.parametrize(("reward", "success"), [("1", True), ("1.000000", True), ("0.999999", False), ("0", False)])
+def test_success_is_a_full_reward(task: Task, sandbox: LocalSandbox, reward: str, success: bool) -> None:
+    write_tests(task, "", reward_txt=reward)
+    verdict = run_verifier(task, sandbox)
+    assert verdict.success is success
+    assert (verdict.outcome, verdict.process, verdict.overall, verdict.checks) == (None, None, None, ())
+
+
+def test_a_reward_may_stand_in_the_json_alone(task: Task, sandbox: LocalSandbox) -> None:
+    write_tests(task, "", reward_json={"reward": 1, "style": 0.5, "unknown": None})
+    verdict = run_verifier(task, sandbox)
+    assert verdict.success is True
+    assert verdict.rewards == {"reward": 1.0, "style": 0.5}
+
+
+def test_a_ctrf_report_gives_checks_where_no_section_reports_do(task: Task, sandbox: LocalSandbox) -> None:
+    ctrf = {"results": {"tests": [{"name": "a", "status": "passed"}, {"name": "b", "status": "skipped"}]}}
+    write_tests(task, "", reward_txt="1", ctrf_json=ctrf)
+    verdict = run_verifier(task, sandbox)
+    assert [check.group for check in verdict.checks] == [CheckGroup.TEST, CheckGroup.TEST]
+    assert verdict.outcome == 1.0  # what was skipped is neither passed nor failed
+    write_tests(task, "", reward_txt="1", ctrf_json=ctrf, outcome_report_json=OUTCOME)
+    assert [check.name for check in run_verifier(task, sandbox).checks] == ["exists", "blank_rows", "total"]
+
+
+def test_it_runs_in_the_workspace_with_the_tests_beside_it(task: Task, sandbox: LocalSandbox) -> None:
+    sandbox.put("workspace", {"answer.txt": File(b"42")})
+    script = '[ "$(pwd)" -ef ../workspace ] && [ "$(cat answer.txt)" = 42 ] && echo 1 > ../logs/verifier/reward.txt'
+    write_tests(task, script)
+    assert run_verifier(task, sandbox).success is True
+
+
+def test_the_digest_is_that_of_the_tests(task: Task, sandbox: LocalSandbox) -> None:
+    write_tests(task, "", reward_txt="1")
+    first = run_verifier(task, sandbox).verifier_digest
+    assert run_verifier(task, sandbox).verifier_digest == first
+    write_tests(task, "# changed", reward_txt="1")
+    assert run_verifier(task, sandbox).verifier_digest != first
+
+
+@pytest.mark.parametrize(
+    ("script", "reports", "said"),
+    [
+        ("exit 3", {}, "found nothing"),
+        ("echo Boom >&2; exit 1", {}, "it said: Boom"),
+        ("", {"reward_txt": ""}, "reward.txt: whole file: found ''"),
+        ("", {"reward_txt": "nan"}, "expected a finite number"),
+        ("", {"reward_txt": "inf"}, "expected a finite number"),
+        ("", {"reward_txt": "passed"}, "expected one number"),
+        ("", {"reward_json": {"score": 1}}, "expected reward.txt, or reward.json with 'reward'"),
+        ("", {"reward_json": '{"reward": NaN}'}, "found NaN"),
+        ("", {"reward_txt": "1", "outcome_report_json": "{"}, "outcome_report.json: line 1"),
+        ("", {"reward_txt": "1", "process_report_json": {"x": 1}}, "process_report.json: whole file"),
+        ("", {"reward_txt": "1", "score_report_json": {"total_score": "full"}}, "score_report.json: total_score"),
+    ],
+)
+def test_a_verifier_without_a_verdict_is_the_machines_failure(
+    task: Task, sandbox: LocalSandbox, script: str, reports: dict[str, object], said: str
+) -> None:
+    write_tests(task, script, **reports)
+    with pytest.raises(VerifierError) as caught:
+        run_verifier(task, sandbox)
+    assert said in str(caught.value)
+    assert str(caught.value).startswith("T: ")
+
+
+def test_a_verifier_that_does_not_end_is_the_machines_failure(
+    tmp_path: Path, task: Task, sandbox: LocalSandbox
+) -> None:
+    hasty = Task(**{name: getattr(task, name) for name in task.__slots__} | {"verifier_timeout_seconds": 0.3})
+    write_tests(hasty, "sleep 60", reward_txt="1")
+    with pytest.raises(VerifierError, match="was ended after"):
+        run_verifier(hasty, sandbox)
+
+
+@pytest.mark.parametrize(
+    "trick",
+    [
+        "mkdir -p ../logs/verifier && echo 1 > ../logs/verifier/reward.txt",
+        "mkdir -p ../tests && printf '#!/bin/sh\\necho 1 > ../logs/verifier/reward.txt' > ../tests/test.sh",
+        "mkdir -p ../logs/verifier && echo 1 > ../logs/verifier/reward.txt && chmod 000 ../logs/verifier ../logs",
+        "rm -rf ../logs ../tests && ln -s ../workspace ../logs && mkdir verifier && echo 1 > verifier/reward.txt",
+        "setsid sh -c 'while :; do mkdir -p ../logs/verifier; echo 1 > ../logs/verifier/reward.txt; done' & sleep 0.1",
+        "mkdir -p ../tests && echo 'import os; os._exit(0)' > ../tests/sitecustomize.py",
+    ],
+)
+def test_nothing_the_agent_left_makes_the_verdict(task: Task, sandbox: LocalSandbox, trick: str) -> None:
+    write_tests(task, "[ ! -e ../tests/sitecustomize.py ] && echo 0 > ../logs/verifier/reward.txt")
+    sandbox.execute(trick, timeout_seconds=5)
+    verdict = run_verifier(task, sandbox)
+    assert (verdict.success, verdict.reward) == (False, 0.0)
+
+
+def test_python_start_up_files_in_the_agents_home_are_switched_off(task: Task, sandbox: LocalSandbox) -> None:
+    write_tests(task, 'echo "0${PYTHONNOUSERSITE:-.5}" > ../logs/verifier/reward.txt')
+    assert run_verifier(task, sandbox).reward == 1.0
+
+
+# --- reading reports --------------------------------------------------------------------------------------------
+
+
+def section(*results: object, **claims: object) -> bytes:
+    return json.dumps({"public": {"results": list(results), **claims}}).encode()
+
+
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        (b"", "line 1, column 1"),
+        (b"[]", "whole file"),
+        (b"\xff", "byte 0"),
+        (b'{"public": []}', "public"),
+        (b'{"public": {}}', "public.results"),
+        (b'{"public": {"results": {}}}', "public.results"),
+        (section("x"), "public.results[0]"),
+        (section({"name": "a", "passed": True}, {"name": "b", "passed": 1}), "public.results[1].passed"),
+        (section({"name": "a"}), "public.results[0].passed"),
+        (section({"passed": True}), "public.results[0].name"),
+        (section({"name": ["a"], "passed": True}), "public.results[0].name"),
+        (section({"name": "a", "passed": True, "detail": {"x": 1}}), "public.results[0].detail"),
+        (section({"name": "a", "passed": True}, total=2), "public.total"),
+        (section({"name": "a", "passed": False}, passed=1), "public.passed"),
+        (b'{"public": ' + b"[" * 100_000, "whole file"),
+        (b'{"public": {"results": [' + b"{}," * 6_000 + b"{}]}}", "public.results"),
+        (b" " * (MAX_REPORT_BYTES + 1), "whole file"),
+        (b'{"public": Infinity}', "whole file"),
+    ],
+)
+def test_a_broken_section_report_names_its_place(content: bytes, place: str) -> None:
+    with pytest.raises(ReportProblem) as caught:
+        read_section_report(content, "outcome_report.json", public=CheckGroup.PUBLIC, hidden=CheckGroup.HIDDEN)
+    assert (caught.value.path, caught.value.place) == ("outcome_report.json", place)
+    assert caught.value.expected
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("report", "place"),
+    [
+        ({"total_score": 1}, "max_score"),
+        ({"total_score": True, "max_score": 1}, "total_score"),
+        ({"total_score": 1, "max_score": 2, "dimensions": {}}, "dimensions"),
+        ({"total_score": 1, "max_score": 2, "dimensions": [{"name": "a"}]}, "dimensions[0].ratio"),
+        ({"total_score": 1, "max_score": 2, "dimensions": [{"name": "a", "ratio": 2, "weight": 1}]}, "dimensions[0]"),
+        ({"total_score": 1, "max_score": 2, "dimensions": [{"name": "a", "ratio": 1, "weight": -1}]}, "dimensions[0]"),
+        ({"total_score": int("9" * 400), "max_score": 1}, "total_score"),
+    ],
+)
+def test_a_broken_score_report_names_its_place(report: object, place: str) -> None:
+    with pytest.raises(ReportProblem) as caught:
+        read_score_report(json.dumps(report).encode())
+    assert caught.value.place == place
+
+
+@pytest.mark.parametrize(
+    ("tests", "place"),
+    [
+        ({}, "results.tests"),
+        ([{"name": "a", "status": "ok"}], "results.tests[0].status"),
+        ([{"name": "a", "status": ["passed"]}], "results.tests[0].status"),
+        ([{"status": "passed"}], "results.tests[0].name"),
+        ([{"name": "a", "status": "passed", "duration": "long"}], "results.tests[0].duration"),
+    ],
+)
+def test_a_broken_ctrf_report_names_its_place(tests: object, place: str) -> None:
+    with pytest.raises(ReportProblem) as caught:
+        read_ctrf(json.dumps({"results": {"tests": tests}}).encode())
+    assert caught.value.place == place
+
+
+def test_ctrf_durations_are_milliseconds_and_traces_belong_to_the_message() -> None:
+    tests = [{"name": "a", "status": "failed", "duration": 1500, "message": "m", "trace": "t", "extra": {}}]
+    (check,) = read_ctrf(json.dumps({"results": {"tests": tests}}).encode())
+    assert (check.duration_seconds, check.message, check.status) == (1.5, "m\nt", CheckStatus.FAILED)
+
+
+@pytest.mark.parametrize(("score", "overall"), [(50, 0.25), (0, 0.0), (300, 1.0), (-5, 0.0)])
+def test_the_overall_score_is_normalised(score: float, overall: float) -> None:
+    assert read_score_report(json.dumps({"total_score": score, "max_score": 200}).encode()).overall == overall
+
+
+def test_a_score_out_of_nothing_is_unknown() -> None:
+    assert read_score_report(b'{"total_score": 0, "max_score": 0}').overall is None
+
+
+def test_long_messages_are_cut_in_the_middle_with_a_mark() -> None:
+    long = "begin" + "x" * 50_000 + "end"
+    report = read_section_report(
+        section({"name": "a", "passed": False, "error": long}), "r", public=CheckGroup.PUBLIC, hidden=CheckGroup.HIDDEN
+    )
+    message = report.public[0].message
+    assert message.startswith("begin")
+    assert message.endswith("end")
+    assert "[... 30,008 characters left out ...]" in message
+    assert len(message) < MAX_MESSAGE_CHARS + 100
+
+
+def test_text_that_no_database_holds_is_made_visible() -> None:
+    content = b'{"public": {"results": [{"name": "a\\u0000", "passed": false, "error": "\\ud800"}]}}'
+    report = read_section_report(content, "r", public=CheckGroup.PUBLIC, hidden=CheckGroup.HIDDEN)
+    assert (report.public[0].name, report.public[0].message) == ("a\u2400", "?")
+
+
+@pytest.mark.parametrize(
+    ("content", "value"), [(b"1", 1.0), (b" 0.5\n", 0.5), (b"\xef\xbb\xbf1.0", 1.0), (b"-1e-3", -0.001)]
+)
+def test_it_reads_a_reward(content: bytes, value: float) -> None:
+    assert read_reward_txt(content) == value
+
+
+def test_booleans_are_rewards_and_nulls_are_unknown() -> None:
+    assert read_reward_json(b'{"a": true, "b": false, "c": null, "d": 0.5}') == {"a": 1.0, "b": 0.0, "d": 0.5}
+
+
+@pytest.mark.parametrize("content", [b'{"a": "1"}', b'{"a": [1]}', b"1", b'{"a": 1e999}'])
+def test_it_refuses_rewards_of_other_kinds(content: bytes) -> None:
+    with pytest.raises(ReportProblem):
+        read_reward_json(content)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["public", "hidden", "results", "name", "passed", "tests", "status", "dimensions", "ratio"]
+            ),
+            inner,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+def read_all(content: bytes) -> list[str]:
+    complaints = []
+    for read in (
+        read_reward_txt,
+        read_reward_json,
+        read_ctrf,
+        read_score_report,
+        lambda data: read_section_report(data, "r", public=CheckGroup.PUBLIC, hidden=CheckGroup.HIDDEN),
+    ):
+        try:
+            read(content)
+        except ReportProblem as problem:
+            complaints.append(str(problem))
+    return complaints
+
+
+@given(st.binary(max_size=40) | JSON.map(lambda value: json.dumps(value).encode()))
+def test_no_bytes_break_the_readers(content: bytes) -> None:
+    assert read_all(content)  # nothing is a report of all five kinds at once
