@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import URLPattern, path
 
-urlpatterns: list[URLPattern] = []
+from inspector.pages import twin
+from inspector.views import experiments, imports, library, overview, runs
+
+urlpatterns: list[URLPattern] = [
+    *twin("", overview.index, "index"),
+    *twin("experiments/<uuid:public_id>/", experiments.experiment, "experiment"),
+    # /runs/<id>/
+    *twin("runs/<uuid:public_id>/", runs.run, "run"),
+    *twin("runs/<uuid:public_id>/library/", library.library, "library"),
+    # /imports/
+    *twin("imports/", imports.imports, "imports"),
+    path("imports/assign/", imports.assign, name="imports-assign"),
+]

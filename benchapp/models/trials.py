@@ -137,6 +137,24 @@ class Trial(PublicModel):
         self.skills_read = len(read) if main else None
 
 
+class AttemptQuerySet(models.QuerySet["Attempt"]):
+    def under_way(self) -> AttemptQuerySet:
+        """Those that an open episode is at work on, newest first, with all that names them."""
+        return (
+            self.filter(status=Attempt.Status.RUNNING, trial__episode__run__experiment__deleted_at=None)
+            .select_related("trial__task__family", "trial__episode__run__experiment")
+            .order_by("-started_at", "-id")
+        )
+
+    def billed(self) -> AttemptQuerySet:
+        """Every execution once: a superseded row is the same execution, read again after its source changed."""
+        return self.exclude(status=Attempt.Status.SUPERSEDED)
+
+    def without_score(self) -> AttemptQuerySet:
+        """Attempts that were billed and never counted: interrupted, or the machine failed."""
+        return self.filter(status__in=[Attempt.Status.INTERRUPTED, Attempt.Status.INFRASTRUCTURE])
+
+
 class Attempt(PublicModel):
     """One execution of a trial. At most one counts; all are kept and billed."""
 
@@ -172,6 +190,8 @@ class Attempt(PublicModel):
     source_key = models.CharField(max_length=1000, blank=True, db_index=True)  # identity at the source
     source_digest = models.CharField(max_length=64, blank=True)  # of everything read from the source
     source_config = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")  # redacted
+
+    objects = AttemptQuerySet.as_manager()
 
     class Meta:
         ordering = ["number"]

@@ -1,0 +1,65 @@
+"""Rates: k of n, with the interval that such a count supports. Pure arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+Z_95 = 1.959963984540054  # two-sided 95 % of the standard normal distribution
+MIN_FOR_INTERVAL = 10  # below this a percentage with an interval pretends to know more than k of n says
+
+
+def wilson(k: int, n: int, z: float = Z_95) -> tuple[float, float]:
+    """Wilson's score interval of a proportion (Wilson 1927), within 0..1. n must be at least 1."""
+    if not 0 <= k <= n or n < 1:
+        raise ValueError(f"wilson({k}, {n}): expected 0 <= k <= n and n >= 1")
+    p = k / n
+    scale = 1 + z * z / n
+    middle = (p + z * z / (2 * n)) / scale
+    half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / scale
+    return (0.0 if k == 0 else max(0.0, middle - half), 1.0 if k == n else min(1.0, middle + half))
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """`passed` of `scored`; `planned` counts every trial the plan holds, scored or not.
+
+    Missing is not zero: a trial without a verdict stands in `planned` and in no percentage.
+    """
+
+    passed: int = 0
+    scored: int = 0
+    planned: int = 0
+
+    @property
+    def value(self) -> float | None:
+        return self.passed / self.scored if self.scored else None
+
+    @property
+    def percent(self) -> float | None:
+        return None if self.value is None else 100 * self.value
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Wilson, 95 %, from ten scored trials on."""
+        return wilson(self.passed, self.scored) if self.scored >= MIN_FOR_INTERVAL else None
+
+    @property
+    def missing(self) -> int:
+        return self.planned - self.scored
+
+    def __add__(self, other: Rate) -> Rate:
+        return Rate(self.passed + other.passed, self.scored + other.scored, self.planned + other.planned)
+
+    def as_json(self) -> Mapping[str, Any]:
+        low, high = self.interval or (None, None)
+        return {
+            "passed": self.passed,
+            "scored": self.scored,
+            "planned": self.planned,
+            "rate": self.value,
+            "low": low,
+            "high": high,
+        }

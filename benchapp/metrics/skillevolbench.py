@@ -1,0 +1,69 @@
+"""SkillEvolBench's six success rates (paper section 5.1), recomputed from trials by SQL.
+
+Which trials each covers: acquisition T1-T3 for LSR, replay of T1-T3 for RSR, frozen deployment T4-T6 for ESR, and
+of these T4 alone for CSSR, T5 for ARSR, T6 for CompSR.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from django.db.models import Count, Q, QuerySet
+
+from benchapp.metrics.rates import Rate
+from benchapp.models import Trial
+from runner.types import Phase, Role
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    key: str
+    name: str
+    meaning: str
+    phase: Phase
+    role: Role | None = None
+
+    def covers(self, phase: str, role: str) -> bool:
+        return phase == self.phase and self.role in (None, role)
+
+
+METRICS = (
+    Metric(
+        "LSR", "acquisition", "learning success: tasks passed while the library is being written", Phase.ACQUISITION
+    ),
+    Metric("RSR", "replay", "replay success: the same tasks again with the finished library", Phase.REPLAY),
+    Metric("ESR", "deployment", "evaluation success: unseen tasks with the frozen library", Phase.DEPLOYMENT),
+    Metric("CSSR", "context shift", "deployment tasks in another context", Phase.DEPLOYMENT, Role.CONTEXT_SHIFT),
+    Metric("ARSR", "adversarial", "deployment tasks built against a wrong rule", Phase.DEPLOYMENT, Role.ADVERSARIAL),
+    Metric("CompSR", "composition", "deployment tasks that need several skills", Phase.DEPLOYMENT, Role.COMPOSITION),
+)
+
+
+def rates_by_run(trials: QuerySet[Trial]) -> dict[int, dict[str, Rate]]:
+    """run pk -> metric key -> rate, in one query. A metric without a planned trial has no entry."""
+    counted = (
+        trials.order_by()
+        .values_list("episode__run", "phase", "task__role")
+        .annotate(
+            Count("pk", filter=Q(success=True)),
+            Count("pk", filter=Q(success__isnull=False)),
+            Count("pk"),
+        )
+    )
+    rates: dict[int, dict[str, Rate]] = defaultdict(dict)
+    for run, phase, role, *counts in counted:
+        for metric in METRICS:
+            if metric.covers(phase, role):
+                rates[run][metric.key] = rates[run].get(metric.key, Rate()) + Rate(*counts)
+    return dict(rates)
+
+
+def total(rates: Iterable[Mapping[str, Rate]]) -> dict[str, Rate]:
+    """Sums per metric over several runs, such as the replicates of a condition."""
+    sums: dict[str, Rate] = {}
+    for of_run in rates:
+        for key, rate in of_run.items():
+            sums[key] = sums.get(key, Rate()) + rate
+    return sums

@@ -1,0 +1,54 @@
+"""Counting trials by SQL: how many there are, how many ended, how many were scored, how many passed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet
+
+from benchapp.metrics.rates import Rate
+from benchapp.models import Trial
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    total: int = 0
+    done: int = 0
+    scored: int = 0
+    passed: int = 0
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            self.total + other.total,
+            self.done + other.done,
+            self.scored + other.scored,
+            self.passed + other.passed,
+        )
+
+    @property
+    def unscored(self) -> int:
+        """Ended without a verdict that tells how."""
+        return max(0, self.done - self.scored)
+
+    @property
+    def rate(self) -> Rate:
+        return Rate(self.passed, self.scored, self.total)
+
+    def as_json(self) -> dict[str, int]:
+        return {"total": self.total, "done": self.done, "scored": self.scored, "passed": self.passed}
+
+
+def tally_by(trials: QuerySet[Trial], field: str) -> dict[Any, Tally]:
+    """value of `field` (a lookup such as "episode__run") -> tally, in one grouped query without a join per count."""
+    rows = (
+        trials.order_by()
+        .values_list(field)
+        .annotate(
+            Count("pk"),
+            Count("pk", filter=Q(is_done=True)),
+            Count("pk", filter=Q(success__isnull=False)),
+            Count("pk", filter=Q(success=True)),
+        )
+    )
+    return {value: Tally(*counts) for value, *counts in rows}

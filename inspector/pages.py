@@ -1,0 +1,74 @@
+"""How every page answers: HTML for readers, a JSON twin with the same facts for programs, fragments for htmx."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+from django.core.paginator import Page, Paginator
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import URLPattern, path, reverse
+from django.utils.cache import patch_vary_headers
+
+PER_PAGE = 100
+
+
+def twin(route: str, view: Callable[..., HttpResponse], name: str) -> list[URLPattern]:
+    """The page and its JSON twin: the path without its trailing slash, with .json ("/" answers as /index.json)."""
+    json_route = f"{route.rstrip('/') or 'index'}.json"
+    return [path(route, view, name=name), path(json_route, view, {"as_json": True}, name=f"{name}-json")]
+
+
+def render_page(
+    request: HttpRequest,
+    template: str,
+    *,
+    data: Mapping[str, Any],
+    context: Mapping[str, Any] | None = None,
+    as_json: bool,
+    status: int = 200,
+) -> HttpResponse:
+    """`data` is what the JSON twin says, key for key; the template gets it together with `context`."""
+    if as_json:
+        return HttpResponse(orjson.dumps(data, option=orjson.OPT_INDENT_2), "application/json", status)
+    frame = {"json_url": json_url(request)}
+    response = render(request, template, {**data, **(context or {}), **frame}, status=status)
+    patch_vary_headers(response, ["Cookie", "HX-Request"])
+    return response
+
+
+def json_url(request: HttpRequest) -> str:
+    """The address of the JSON twin in the same state; empty where there is none."""
+    match = request.resolver_match
+    if match is None or not match.url_name or request.method not in {"GET", "HEAD"}:
+        return ""
+    query = request.META.get("QUERY_STRING", "")
+    route = request.path.rstrip("/") or "/index"
+    return f"{route}.json" + (f"?{query}" if query else "")
+
+
+def wants_fragment(request: HttpRequest) -> bool:
+    """True for an htmx request for a part of a page; a history restore needs the whole page."""
+    htmx = request.htmx  # type: ignore[attr-defined]
+    return bool(htmx) and not htmx.boosted and not htmx.history_restore_request
+
+
+def paginate(request: HttpRequest, rows: QuerySet[Any] | list[Any], *, per_page: int = PER_PAGE) -> Page[Any]:
+    """The page that `?page=` asks for; nonsense gives the first, too much the last."""
+    return Paginator(rows, per_page).get_page(request.GET.get("page"))
+
+
+def next_url(request: HttpRequest, page: Page[Any]) -> str | None:
+    """Where the twin of the next page lies: what a JSON list gives as `next`."""
+    if not page.has_next():
+        return None
+    query = request.GET.copy()
+    query["page"] = str(page.next_page_number())
+    return request.build_absolute_uri(f"{request.path}?{query.urlencode()}")
+
+
+def absolute(request: HttpRequest, name: str, *args: object) -> str:
+    return request.build_absolute_uri(reverse(name, args=args))

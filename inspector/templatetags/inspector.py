@@ -1,0 +1,182 @@
+"""How numbers, states and times are written. One rule for all: what is not known says "unknown", never 0."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from benchapp.metrics.rates import Rate
+
+register = template.Library()
+
+UNKNOWN = format_html('<span class="unknown">unknown</span>')
+TONES = {
+    "passed": "ok",
+    "applied": "ok",
+    "answered": "ok",
+    "failed": "bad",
+    "rejected": "bad",
+    "blocked": "bad",
+    "cancelled": "warn",
+    "unscored": "warn",
+    "skipped": "warn",
+    "interrupted": "warn",
+    "infrastructure": "warn",
+    "scripted": "warn",
+    "tainted": "warn",
+    "running": "acc",
+    "frozen": "acc",
+}
+GLYPHS = {"passed": "✓", "failed": "✗", "unscored": "!", "skipped": "!", "running": "…", "waiting": "·"}
+STATUS_WORDS = {"unscored": "not scored"}
+MINUTE, HOUR, DAY = 60, 3600, 86400
+
+
+@register.simple_tag
+def badge(word: str, text: str = "") -> SafeString:
+    """A state as a word in its tone: passed, failed, running, ... ; `text` is shown in its place."""
+    shown = text or STATUS_WORDS.get(word, word)
+    return format_html('<span class="badge {}">{}</span>', TONES.get(word, ""), shown)
+
+
+@register.simple_tag
+def scripted_badge(scripted: bool | None) -> SafeString:
+    """Stands wherever numbers of a scripted or recorded model are shown."""
+    title = "A scripted or recorded model took part: these numbers say nothing about any LLM."
+    if not scripted:
+        return SafeString("")
+    return format_html('<span class="badge warn" title="{}">scripted model</span>', title)
+
+
+@register.filter
+def glyph(status: str) -> str:
+    return GLYPHS.get(status, "?")
+
+
+@register.filter
+def status_word(status: str) -> str:
+    return STATUS_WORDS.get(status, status)
+
+
+@register.filter
+def known(value: Any) -> Any:
+    """The value, or the word unknown for None and for an empty text."""
+    return UNKNOWN if value is None or value in ("", "unknown") else value
+
+
+@register.filter
+def percent(share: float | None) -> Any:
+    """0.5 -> "50 %"."""
+    return UNKNOWN if share is None else f"{100 * share:.0f} %"
+
+
+@register.filter
+def points(share: float) -> str:
+    """A difference of two shares in percentage points, with its sign: 0.083 -> "+8.3 pp"."""
+    return f"{100 * share:+.1f} pp".replace("-", "−")
+
+
+@register.filter
+def number(value: float | None, digits: int = 2) -> Any:
+    """A reward or score with at most `digits` places: 1.0 -> "1", 0.333 -> "0.33"."""
+    if value is None:
+        return UNKNOWN
+    text = f"{value:.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+@register.filter
+def compact(count: int | None) -> Any:
+    """A count of tokens or steps in three figures: 412345 -> "412k"."""
+    if count is None:
+        return UNKNOWN
+    for limit, unit in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
+        if count >= limit * 0.9995:
+            value = count / limit
+            return f"{value:.1f}{unit}" if value < 9.95 else f"{value:.0f}{unit}"
+    return str(count)
+
+
+@register.filter
+def usd(cost: float | None) -> Any:
+    """Dollars: two places, four below a cent."""
+    if cost is None:
+        return UNKNOWN
+    return f"${cost:.4f}" if 0 < cost < 0.01 else f"${cost:,.2f}"
+
+
+@register.filter
+def duration(seconds: float | None) -> Any:
+    """12.34 -> "12.3 s", 192 -> "3 min 12 s"."""
+    if seconds is None:
+        return UNKNOWN
+    if seconds < MINUTE:
+        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    if seconds < HOUR:
+        return f"{seconds // MINUTE:.0f} min {seconds % MINUTE:02.0f} s"
+    return f"{seconds // HOUR:.0f} h {seconds % HOUR // MINUTE:02.0f} min"
+
+
+@register.simple_tag
+def when(moment: datetime | None) -> SafeString:
+    """A point in time: relative in words, exact on hover and for machines."""
+    if moment is None:
+        return UNKNOWN
+    exact = moment.strftime("%Y-%m-%d %H:%M:%S UTC")
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, _ago(moment, timezone.now())
+    )
+
+
+def _ago(moment: datetime, now: datetime) -> str:
+    seconds = (now - moment).total_seconds()
+    if seconds < -MINUTE or seconds >= 30 * DAY:
+        return f"{moment:%d %b %Y}"
+    for limit, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min")):
+        if seconds >= limit:
+            return f"{seconds // limit:.0f} {unit} ago"
+    return "just now"
+
+
+@register.inclusion_tag("inspector/_rate.html")
+def rate(value: Rate | None) -> dict[str, Any]:
+    """k/n with the percentage and, from ten on, its interval."""
+    return {"rate": value, **_interval(value)}
+
+
+@register.inclusion_tag("inspector/_interval.html")
+def interval_bar(value: Rate) -> dict[str, Any]:
+    return _interval(value)
+
+
+def _interval(value: Rate | None) -> dict[str, Any]:
+    """Low, high, width and middle in percent, for text and for the drawing."""
+    if value is None or value.interval is None:
+        return {"low": None}
+    low, high = (100 * bound for bound in value.interval)
+    return {"low": low, "high": high, "width": high - low, "point": value.percent}
+
+
+@register.inclusion_tag("inspector/_square.html")
+def square(trial: Any) -> dict[str, Any]:
+    """One trial as a square: `trial` is a Trial with its task loaded."""
+    return {"trial": trial}
+
+
+@register.inclusion_tag("inspector/_pager.html", takes_context=True)
+def pager(context: dict[str, Any], page: Any, noun: str) -> dict[str, Any]:
+    """Links to the pages of a list by `?page=`; they keep the rest of the query."""
+    return {"page": page, "noun": noun, "request": context["request"]}
+
+
+@register.inclusion_tag("inspector/_sort_head.html", takes_context=True)
+def sort_head(context: dict[str, Any], key: str, label: str, current: str, kind: str = "") -> dict[str, Any]:
+    """A column head that sorts by `?sort=key`, and the other way round when it does already."""
+    direction = {key: "ascending", f"-{key}": "descending"}.get(current, "")
+    following = f"-{key}" if direction == "ascending" else key
+    return {"label": label, "direction": direction, "next": following, "kind": kind, "request": context["request"]}

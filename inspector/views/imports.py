@@ -1,0 +1,125 @@
+"""`/imports/`: what was brought in, what could not be read, and what a person has to add."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.db.models import Case, Count, When
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST, require_safe
+
+from benchapp.importers.editing import EDITABLE, EditRefused
+from benchapp.models import ImportBatch, Run, User
+from inspector.forms import AssignForm
+from inspector.pages import absolute, next_url, paginate, render_page
+
+BATCHES = 20  # newest, listed on the page
+PROBLEMS = 50  # per page
+RUNS = 100  # offered for editing at once
+
+
+@require_safe
+def imports(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    return _page(request, AssignForm(), as_json=as_json)
+
+
+@require_POST
+def assign(request: HttpRequest) -> HttpResponse:
+    """Sets what the files did not tell; each change is kept with who made it and why."""
+    form = AssignForm(request.POST)
+    if form.is_valid():
+        try:
+            changed = form.apply(request.user if isinstance(request.user, User) else None)
+        except EditRefused as refusal:
+            form.add_error(None, str(refusal))
+        else:
+            messages.success(request, f"{changed} row{'' if changed == 1 else 's'} changed.")
+            return redirect("imports")
+    return _page(request, form, as_json=False, status=422)
+
+
+def _page(request: HttpRequest, form: AssignForm, *, as_json: bool, status: int = 200) -> HttpResponse:
+    batches = list(ImportBatch.objects.annotate(problems_total=Count("problems"))[:BATCHES])
+    chosen = _chosen(request, batches)
+    problems = paginate(request, chosen.problems.all() if chosen else [], per_page=PROBLEMS)
+    runs = list(_runs_to_edit()[: RUNS + 1])
+    data = {
+        "batches": [_batch_as_json(batch) for batch in batches],
+        "batch": chosen.public_id if chosen else None,
+        "problems": [
+            {"path": found.path, "place": found.place, "expected": found.expected, "message": found.message}
+            for found in problems
+        ],
+        "next": next_url(request, problems),
+        "runs": [_run_as_json(request, run) for run in runs[:RUNS]],
+    }
+    context = {
+        "batch_rows": batches,
+        "chosen": chosen,
+        "page": problems,
+        "form": form,
+        "candidates": runs[:RUNS],
+        "more_runs": len(runs) > RUNS,
+        "picked": _picked(request),
+        "formats": ("harbor", "skilllearnbench"),
+    }
+    return render_page(request, "inspector/imports.html", data=data, context=context, as_json=as_json, status=status)
+
+
+def _chosen(request: HttpRequest, batches: list[ImportBatch]) -> ImportBatch | None:
+    """The batch that `?batch=` names; without one the newest that has problems, else the newest."""
+    wanted = request.GET.get("batch", "")
+    named = next((batch for batch in batches if str(batch.public_id) == wanted), None)
+    if named is None and (public_id := _uuid(wanted)):
+        named = ImportBatch.objects.annotate(problems_total=Count("problems")).filter(public_id=public_id).first()
+    with_problems = next((batch for batch in batches if batch.problems_total), None)  # type: ignore[attr-defined]
+    return named or with_problems or (batches[0] if batches else None)
+
+
+def _picked(request: HttpRequest) -> set[UUID]:
+    """Runs that a refused form had chosen, so that they stay chosen."""
+    return {found for text in request.POST.getlist("runs") if (found := _uuid(text))}
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def _runs_to_edit() -> Any:
+    """Imported runs, those without a condition first."""
+    runs = Run.objects.standing().filter(experiment__origin__in=EDITABLE).select_related("experiment")
+    return runs.annotate(trials_total=Count("episodes__trials")).order_by(
+        Case(When(condition=Run.UNKNOWN, then=0), default=1), "-experiment__created_at", "id"
+    )
+
+
+def _batch_as_json(batch: Any) -> dict[str, Any]:
+    return {
+        "id": batch.public_id,
+        "paths": batch.paths,
+        "format": batch.format,
+        "status": batch.status,
+        "counts": batch.counts,
+        "problems": batch.problems_total,
+        "started_at": batch.started_at,
+        "finished_at": batch.finished_at,
+    }
+
+
+def _run_as_json(request: HttpRequest, run: Any) -> dict[str, Any]:
+    return {
+        "id": run.public_id,
+        "experiment": run.experiment.name,
+        "condition": run.condition,
+        "replicate": run.replicate,
+        "agent_model": run.agent_model,
+        "author_model": run.author_model,
+        "trials": run.trials_total,
+        "url": absolute(request, "run-json", run.public_id),
+    }

@@ -1,0 +1,107 @@
+"""`/`: what there is, what is running, and whether it helped."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.paginator import Page
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from benchapp.metrics.tally import Tally, tally_by
+from benchapp.models import Attempt, Experiment, Run, Trial
+from inspector.pages import absolute, next_url, paginate, render_page, wants_fragment
+
+PER_PAGE = 50
+MAX_CONDITIONS = 6  # named in a row; the rest is counted
+MAX_RUNNING = 12  # cells shown as running now; the rest is counted
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An experiment as the list shows it."""
+
+    experiment: Experiment
+    tally: Tally
+    runs: list[Run]
+
+    @property
+    def conditions(self) -> list[str]:
+        """In the order in which their runs were made, each once; unknown ones last."""
+        named = dict.fromkeys(run.condition for run in self.runs)
+        return sorted(named, key=lambda condition: condition == Run.UNKNOWN)
+
+    @property
+    def more_conditions(self) -> int:
+        return max(0, len(self.conditions) - MAX_CONDITIONS)
+
+    @property
+    def scripted(self) -> bool:
+        return any(run.scripted for run in self.runs)
+
+
+@require_safe
+def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    page = paginate(request, Experiment.objects.for_list(), per_page=PER_PAGE)
+    rows = _rows(page)
+    live = any(row.experiment.is_open for row in rows)
+    running = _running_now() if live else []
+    template = "inspector/_overview_live.html" if wants_fragment(request) else "inspector/overview.html"
+    data = {
+        "experiments": [_as_json(request, row) for row in rows],
+        "running": [_running_as_json(request, attempt) for attempt in running],
+        "total": page.paginator.count,
+        "next": next_url(request, page),
+    }
+    context = {"rows": rows, "page": page, "live": live, "attempts": running}
+    return render_page(request, template, data=data, context=context, as_json=as_json)
+
+
+def _rows(page: Page[Experiment]) -> list[Row]:
+    experiments = list(page)
+    tallies = tally_by(Trial.objects.filter(episode__run__experiment__in=experiments), "episode__run__experiment")
+    runs: dict[int, list[Run]] = defaultdict(list)
+    for run in Run.objects.filter(experiment__in=experiments).only("experiment", "condition", "scripted"):
+        runs[run.experiment_id].append(run)
+    return [Row(found, tallies.get(found.pk, Tally()), runs[found.pk]) for found in experiments]
+
+
+def _running_now() -> list[Attempt]:
+    return list(Attempt.objects.under_way()[:MAX_RUNNING])
+
+
+def _as_json(request: HttpRequest, row: Row) -> dict[str, Any]:
+    experiment = row.experiment
+    return {
+        "id": experiment.public_id,
+        "name": experiment.name,
+        "status": experiment.status,
+        "origin": experiment.origin,
+        "suite": experiment.suite.key if experiment.suite else None,
+        "conditions": row.conditions,
+        "scripted": row.scripted,
+        "runs": len(row.runs),
+        "trials": row.tally.as_json(),
+        "created_at": experiment.created_at,
+        "started_at": experiment.started_at,
+        "finished_at": experiment.finished_at,
+        "url": absolute(request, "experiment-json", experiment.public_id),
+    }
+
+
+def _running_as_json(request: HttpRequest, attempt: Attempt) -> dict[str, Any]:
+    trial = attempt.trial
+    run = trial.episode.run
+    return {
+        "experiment": run.experiment.public_id,
+        "run": run.public_id,
+        "condition": run.condition,
+        "trial": trial.public_id,
+        "task": trial.task.key,
+        "phase": trial.phase,
+        "worker": attempt.worker,
+        "started_at": attempt.started_at,
+        "url": absolute(request, "run-json", run.public_id),
+    }

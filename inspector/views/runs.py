@@ -1,0 +1,243 @@
+"""`/runs/<id>/`: the grid of a run that follows a protocol, a sortable list of trials for any other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Max, Sum
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.views.decorators.http import require_safe
+
+from benchapp.metrics import skillevolbench
+from benchapp.metrics.beside import BASELINE, Beside, beside, outcomes_of, sibling_of, stored_outcomes
+from benchapp.metrics.rates import Rate
+from benchapp.metrics.spending import Spending, spent_by
+from benchapp.metrics.tally import Tally, tally_by
+from benchapp.models import Attempt, Decision, Entry, Episode, ModelCall, Run, Trial
+from inspector.forms import TrialListForm
+from inspector.grid import LibraryFacts, Lines, build_grid, retest, silently_bypassed
+from inspector.pages import absolute, next_url, paginate, render_page, wants_fragment
+from runner.types import DecisionStatus
+
+PER_PAGE = 100  # trials, or episodes
+MAX_LISTED = 30  # names in the aside; the rest is counted
+
+
+@require_safe
+def run(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+    found = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
+    trials = Trial.objects.filter(episode__run=found)
+    tally = tally_by(trials, "episode__run").get(found.pk, Tally())
+    rates = skillevolbench.rates_by_run(trials).get(found.pk, {})
+    show = _grid_page if rates else _list_page
+    return show(request, found, tally, rates, as_json=as_json)
+
+
+def _grid_page(
+    request: HttpRequest, found: Run, tally: Tally, rates: Mapping[str, Rate], *, as_json: bool
+) -> HttpResponse:
+    trials = list(Trial.objects.filter(episode__run=found).for_grid())
+    sibling = sibling_of(found)
+    compared = beside(outcomes_of(trials), stored_outcomes(sibling)) if sibling else {}
+    unscored = list(_unscored_attempts(found))
+    spent = _spent(found)
+    bypassed = silently_bypassed(trials)
+    changes = retest(trials)
+    page = paginate(request, trials, per_page=PER_PAGE)
+    data = {
+        **_facts(request, found, tally),
+        "metrics": _metrics_as_json(rates, compared),
+        "sibling": sibling.public_id if sibling else None,
+        "retest": _retest_as_json(changes),
+        "silent_bypass": [trial.public_id for trial in bypassed],
+        "unscored_attempts": [_attempt_as_json(attempt) for attempt in unscored],
+        "spent": {name: spending.as_json() for name, spending in spent.items()},
+        "trials": [trial_as_json(request, trial) for trial in page],
+        "next": next_url(request, page),
+    }
+    context = {
+        "run": found,
+        "tally": tally,
+        "cards": [(metric, rates.get(metric.key), compared.get(metric.key)) for metric in skillevolbench.METRICS],
+        "baseline": BASELINE if sibling else "",
+        "sibling": sibling,
+        "grid": build_grid(trials, _library_facts(found)),
+        "tainted": any(trial.episode.is_tainted for trial in trials),
+        "retest": changes,
+        "bypassed": bypassed[:MAX_LISTED],
+        "bypassed_total": len(bypassed),
+        "unscored": unscored[:MAX_LISTED],
+        "agent": spent["agent"],
+        "author": spent["author"],
+        "now": _under_way(found),
+    }
+    template = "inspector/_run_live.html" if wants_fragment(request) else "inspector/run.html"
+    return render_page(request, template, data=data, context=context, as_json=as_json)
+
+
+def _list_page(
+    request: HttpRequest, found: Run, tally: Tally, rates: Mapping[str, Rate], *, as_json: bool
+) -> HttpResponse:
+    form = TrialListForm(request.GET)
+    trials = form.apply(Trial.objects.filter(episode__run=found).select_related("task__family", "episode"))
+    page = paginate(request, trials, per_page=PER_PAGE)
+    spent = _spent(found)
+    libraries = list(
+        found.episodes.exclude(library=None).select_related("library").order_by("title", "id")[: PER_PAGE + 1]
+    )
+    data = {
+        **_facts(request, found, tally),
+        "metrics": {},
+        "spent": {name: spending.as_json() for name, spending in spent.items()},
+        "libraries": [_library_as_json(episode) for episode in libraries[:PER_PAGE]],
+        "trials": [trial_as_json(request, trial) for trial in page],
+        "next": next_url(request, page),
+    }
+    context = {
+        "run": found,
+        "tally": tally,
+        "page": page,
+        "chosen": form.chosen(),
+        "statuses": Trial.Status.choices,
+        "agent": spent["agent"],
+        "episodes": libraries[:PER_PAGE],
+        "more_episodes": len(libraries) > PER_PAGE,
+    }
+    return render_page(request, "inspector/run_list.html", data=data, context=context, as_json=as_json)
+
+
+# --- queries ----------------------------------------------------------------------------------------------------
+
+
+def _library_facts(found: Run) -> LibraryFacts:
+    """Seals, rounds, and what decisions and curated skills did to each family, in two queries."""
+    entries = Entry.objects.filter(episode__run=found, kind__in=[Entry.Kind.FREEZE, Entry.Kind.SEED])
+    seals: dict[int, str] = {}
+    lines: dict[tuple[int, int], Lines] = {}
+    for episode, seal, family in entries.values_list("episode_id", "seal__seal", "seeding__family_id"):
+        if seal:
+            seals[episode] = seal
+        elif family:
+            lines[episode, family] = Lines(seeded=True)
+    rounds: dict[int, int] = {}
+    applied = Decision.objects.filter(episode__run=found, status=DecisionStatus.APPLIED).order_by()
+    sums = (Sum("lines_added"), Sum("lines_removed"), Max("round"))
+    for episode, family, added, removed, last in applied.values_list("episode_id", "family_id").annotate(*sums):
+        seeded = (episode, family) in lines
+        lines[episode, family] = Lines(added, removed, seeded)
+        rounds[episode] = max(rounds.get(episode, 0), last)
+    return LibraryFacts(seals, rounds, lines)
+
+
+def _unscored_attempts(found: Run) -> Iterable[Attempt]:
+    attempts = Attempt.objects.without_score().filter(trial__episode__run=found)
+    return attempts.select_related("trial__task").order_by("-started_at", "-id")
+
+
+def _under_way(found: Run) -> list[Attempt]:
+    if not found.is_open:
+        return []
+    return list(Attempt.objects.under_way().filter(trial__episode__run=found)[:MAX_LISTED])
+
+
+def _spent(found: Run) -> dict[str, Spending]:
+    attempts = Attempt.objects.billed().filter(trial__episode__run=found)
+    calls = ModelCall.objects.filter(episode__run=found)
+    agent = spent_by(attempts, "trial__episode__run").get(found.pk, Spending())
+    author = spent_by(calls, "episode__run").get(found.pk, Spending())
+    return {"agent": agent, "author": author}
+
+
+# --- the twin ---------------------------------------------------------------------------------------------------
+
+
+def _facts(request: HttpRequest, found: Run, tally: Tally) -> dict[str, Any]:
+    return {
+        "id": found.public_id,
+        "experiment": found.experiment.public_id,
+        "condition": found.condition,
+        "replicate": found.replicate,
+        "harness": found.harness,
+        "harness_version": found.harness_version or None,
+        "agent_model": found.agent_model,
+        "author_model": found.author_model,
+        "scripted": found.scripted,
+        "status": found.status,
+        "seed": found.seed,
+        "setup_digest": found.setup_digest or None,
+        "trial_counts": tally.as_json(),
+        "library": absolute(request, "library-json", found.public_id),
+    }
+
+
+def _metrics_as_json(rates: Mapping[str, Rate], compared: Mapping[str, Beside]) -> dict[str, Any]:
+    return {
+        key: {**rate.as_json(), "beside_no_skill": compared[key].as_json() if key in compared else None}
+        for key, rate in rates.items()
+    }
+
+
+def _retest_as_json(changes: Any) -> dict[str, int] | None:
+    if changes is None:
+        return None
+    names = ("recovered", "still_failed", "still_passed", "broke", "unpaired")
+    return {name: getattr(changes, name) for name in names}
+
+
+def trial_as_json(request: HttpRequest, trial: Trial) -> dict[str, Any]:
+    return {
+        "id": trial.public_id,
+        "episode": trial.episode.public_id,
+        "task": trial.task.key,
+        "title": trial.task.title,
+        "family": trial.task.family.key if trial.task.family else None,
+        "role": trial.task.role or None,
+        "phase": trial.phase,
+        "sample": trial.sample,
+        "status": trial.status,
+        "success": trial.success,
+        "reward": trial.reward,
+        "outcome": trial.outcome,
+        "process": trial.process,
+        "checks_passed": trial.checks_passed,
+        "checks_total": trial.checks_total,
+        "steps": trial.steps,
+        "input_tokens": trial.input_tokens,
+        "cached_tokens": trial.cached_tokens,
+        "output_tokens": trial.output_tokens,
+        "cost_usd": trial.cost_usd,
+        "duration_seconds": trial.duration_seconds,
+        "exception_type": trial.exception_type or None,
+        "skills_mounted": trial.skills_mounted,
+        "skills_read": trial.skills_read,
+        "attempts": trial.attempts_total,
+        "url": absolute(request, "trial-json", trial.public_id),
+    }
+
+
+def _attempt_as_json(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "id": attempt.public_id,
+        "trial": attempt.trial.public_id,
+        "task": attempt.trial.task.key,
+        "phase": attempt.trial.phase,
+        "number": attempt.number,
+        "status": attempt.status,
+        "started_at": attempt.started_at,
+        "exception_type": attempt.exception_type or None,
+    }
+
+
+def _library_as_json(episode: Episode) -> dict[str, Any]:
+    library = episode.library
+    return {
+        "episode": episode.public_id,
+        "title": episode.title,
+        "digest": library.digest,
+        "skills": library.skills_total,
+        "files": library.files_total,
+        "bytes": library.bytes_total,
+    }
