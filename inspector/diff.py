@@ -310,11 +310,12 @@ def _blocks(rows: list[Row], path: str) -> Iterator[Block]:
         yield Block("", tuple(rows[:front]), is_folded=not is_changed, is_frontmatter=True)
     headings = _headings(rows, path)
     near = _near_changes(rows)
-    start = front
+    start, said = front, ""
     for index in range(front + 1, len(rows) + 1):
         if index == len(rows) or near[index] != near[start]:
-            yield Block(headings[start], tuple(rows[start:index]), is_folded=not near[start])
-            start = index
+            heading = headings[start] if headings[start] != said or not near[start] else ""
+            yield Block(heading, tuple(rows[start:index]), is_folded=not near[start])
+            start, said = index, headings[start]
 
 
 def _frontmatter_end(rows: list[Row]) -> int:

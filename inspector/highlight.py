@@ -44,6 +44,24 @@ def highlight(text: str, path: str) -> list[Line] | None:
     """
     if not _is_small(text) or (lexer := _lexer(path)) is None:
         return None
+    front = _frontmatter_lines(text) if path.endswith(".md") else 0
+    if front:
+        head, body = text.split("\n")[:front], text.split("\n")[front:]
+        # To a Markdown lexer the closing fence makes a heading of the line above it.
+        top, rest = _coloured("\n".join(head), _lexer("front.yaml")), _coloured("\n".join(body), lexer)
+        return None if top is None or rest is None else [*top, *rest]
+    return _coloured(text, lexer)
+
+
+def _frontmatter_lines(text: str) -> int:
+    lines = text.split("\n", 201)[:200]
+    if lines[0].rstrip() != "---":
+        return 0
+    return next((number for number, line in enumerate(lines[1:], 2) if line.rstrip() == "---"), 0)
+
+
+def _coloured(text: str, lexer: Lexer | None) -> list[Line] | None:
+    assert lexer is not None
     lines: list[list[tuple[str, str]]] = [[]]
     for count, (token, value) in enumerate(lexer.get_tokens(text)):
         if count > MAX_TOKENS:

@@ -1,0 +1,184 @@
+"""The time machine's rail: an episode's spine read as states of its library and what happened between them.
+
+Pure over loaded rows: no query is made here. States are named as people speak of them: R0 is the start, Rn the library
+after round n, Sn the library after the n-th skill that came in without an author.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from benchapp.models import Decision, Entry, Refusal, Seal, Seeding, Snapshot
+from runner.types import DecisionStatus
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A state of the library. snapshot None: empty, and never stored."""
+
+    key: str
+    snapshot: Snapshot | None
+
+    @property
+    def digest(self) -> str:
+        return self.snapshot.digest if self.snapshot else ""
+
+    @property
+    def title(self) -> str:
+        return f"{self.key}, {self.snapshot.skills_total if self.snapshot else 0} skills"
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """One line of the rail: what happened, and the library before and after it."""
+
+    kind: str  # start, decision, seed, freeze, refusal
+    word: str
+    mark: str
+    tone: str  # "", created, revised, refused: the mark's style; the word says the same
+    before: State
+    after: State
+    decision: Decision | None = None
+    seeding: Seeding | None = None
+    seal: Seal | None = None
+    refusal: Refusal | None = None
+
+    @property
+    def changed(self) -> bool:
+        return self.before is not self.after
+
+
+@dataclass(frozen=True, slots=True)
+class Rail:
+    states: tuple[State, ...]
+    stops: tuple[Stop, ...]
+
+    def state(self, key: str | None) -> State | None:
+        return next((state for state in self.states if state.key == key), None)
+
+    def decision(self, number: str | None) -> Stop | None:
+        return next((stop for stop in self.stops if stop.decision and str(stop.decision.number) == number), None)
+
+    def made(self, state: State) -> Stop | None:
+        """The stop that left this state behind."""
+        return next((stop for stop in self.stops if stop.changed and stop.after is state), None)
+
+    @property
+    def seal(self) -> Stop | None:
+        return next((stop for stop in self.stops if stop.kind == "freeze"), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What the page shows: two states, and the stop that led from one to the other where there is one."""
+
+    before: State
+    after: State
+    stop: Stop | None
+
+    @property
+    def decision(self) -> Decision | None:
+        return self.stop.decision if self.stop else None
+
+
+_APPLIED = {
+    "create": ("Created", "+", "created"),
+    "replace": ("Replaced", "~", "revised"),
+    "narrow": ("Narrowed", "~", "revised"),
+}
+_OTHER = {
+    DecisionStatus.NO_OP: ("No change", "=", ""),
+    DecisionStatus.REJECTED: ("Rejected", "!", "refused"),
+    DecisionStatus.FAILED: ("Failed", "×", "refused"),
+}
+
+
+def word_of(decision: Decision) -> tuple[str, str, str]:
+    """(word, mark, tone) of a decision: what it did to the library in one word."""
+    if decision.status == DecisionStatus.APPLIED:
+        return _APPLIED.get(decision.operation_type, ("Revised", "~", "revised"))
+    return _OTHER[DecisionStatus(decision.status)]
+
+
+def build_rail(entries: Iterable[Entry], library: Snapshot | None) -> Rail:
+    """The rail of an episode from its entries in order (`Entry.objects.in_order`).
+
+    `library` is the episode's present one: all there is to see where an import brought no decisions.
+    """
+    entries = list(entries)
+    start = State("R0", _first_snapshot(entries, library))
+    states = [start]
+    stops = [Stop("start", _start_word(start), "○", "", start, start)]
+    for entry in entries:
+        if stop := _stop(entry, states):
+            stops.append(stop)
+            if stop.changed:
+                states.append(stop.after)
+    return Rail(tuple(states), tuple(stops))
+
+
+def select(rail: Rail, *, decision: str | None, start: str | None, end: str | None) -> Selection:
+    """The selection a URL asks for. Nonsense falls back to the last change, or to the only state there is."""
+    if stop := rail.decision(decision):
+        return Selection(stop.before, stop.after, stop)
+    before, after = rail.state(start), rail.state(end)
+    if before or after:
+        after = after or rail.states[-1]
+        made = rail.made(after)
+        before = before or (made.before if made else after)
+        return Selection(before, after, made if made and made.before is before else None)
+    last = next((stop for stop in reversed(rail.stops) if stop.changed), None)
+    if last:
+        return Selection(last.before, last.after, last)
+    tried = next((stop for stop in reversed(rail.stops) if stop.decision), None)
+    return Selection(rail.states[0], rail.states[0], tried)
+
+
+def neighbours(rail: Rail, selection: Selection) -> tuple[Stop | None, Stop | None]:
+    """The decisions or seedings before and after the selected one; the keys [ and ] go there."""
+    stops = [stop for stop in rail.stops if stop.decision or stop.seeding]
+    if selection.stop in stops:
+        place = stops.index(selection.stop)
+        return (stops[place - 1] if place else None), (stops[place + 1] if place + 1 < len(stops) else None)
+    return None, next((stop for stop in stops if stop.before is selection.after), None)
+
+
+def _first_snapshot(entries: list[Entry], library: Snapshot | None) -> Snapshot | None:
+    """What the library held before the first thing that could change it."""
+    for entry in entries:
+        if entry.decision:
+            return entry.decision.before
+        if entry.seeding:
+            return None
+        if entry.seal:
+            return entry.seal.snapshot
+    return library
+
+
+def _start_word(state: State) -> str:
+    return "Library at the start" if state.snapshot and state.snapshot.files_total else "Empty library"
+
+
+def _stop(entry: Entry, states: list[State]) -> Stop | None:
+    now = states[-1]
+    if decision := entry.decision:
+        after = now
+        if decision.status == DecisionStatus.APPLIED and decision.after_id != (now.snapshot and now.snapshot.pk):
+            after = State(_free_key(f"R{decision.round}", states), decision.after)
+        return Stop("decision", *word_of(decision), now, after, decision=decision)
+    if seeding := entry.seeding:
+        seeds = sum(state.key.startswith("S") for state in states)
+        after = State(f"S{seeds + 1}", seeding.snapshot)
+        return Stop("seed", "Curated skill", "+", "created", now, after, seeding=seeding)
+    if seal := entry.seal:
+        return Stop("freeze", "Frozen", "", "", now, now, seal=seal)
+    if refusal := entry.refusal:
+        return Stop("refusal", "Write refused", "!", "refused", now, now, refusal=refusal)
+    return None
+
+
+def _free_key(key: str, states: list[State]) -> str:
+    """Rounds are unique in our own runs; an import may count otherwise, and a key must name one state."""
+    taken = {state.key for state in states}
+    return key if key not in taken else f"{key}.{len(states)}"

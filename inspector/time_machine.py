@@ -1,0 +1,172 @@
+"""Everything the library page shows for one address: an episode, two states of its library, and why they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from benchapp.models import Decision, Entry, Episode, Run
+from inspector.changes import FileChange, ShownFile, TreeRow, changes_between, contents_of, proposed, show, tree
+from inspector.changes import versions_of as versions_of_snapshots
+from inspector.diff import Row, is_binary, source_rows
+from inspector.markdown import render_markdown, split_frontmatter
+from inspector.provenance import Shown, Users, evidence_of, patch_of, users_of, verdict_seen
+from inspector.rail import Rail, Selection, Stop, build_rail, neighbours, select
+from inspector.verdict import VerdictView
+from inspector.visible import visible
+from runner.types import DecisionStatus
+
+VIEWS = ("unified", "split", "rendered", "source")
+TABS = ("why", "trajectory", "verdict", "users")
+SOURCE_ROWS = 1_500
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One file at the later state, whole: as rows of source or as drawn Markdown. note says why there is neither."""
+
+    change: FileChange
+    rows: tuple[Row, ...] = ()
+    rows_left_out: int = 0
+    frontmatter: str = ""
+    html: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeMachine:
+    """`is_proposal`: the later side is what a refused patch asked for; the library never was like that."""
+
+    episode: Episode
+    rail: Rail
+    selection: Selection
+    view: str
+    tab: str
+    changes: tuple[FileChange, ...]
+    chosen: FileChange | None
+    is_proposal: bool
+    files: tuple[ShownFile, ...]
+    files_left_out: int
+    document: Document | None
+    evidence: tuple[Shown, ...]
+    verdict: VerdictView | None
+    users: Users | None
+    previous: Stop | None
+    following: Stop | None
+
+    @property
+    def changed(self) -> list[FileChange]:
+        return [change for change in self.changes if change.status]
+
+    @property
+    def tree(self) -> list[TreeRow]:
+        return tree(self.changes)
+
+    @property
+    def skills_total(self) -> int:
+        return sum(change.path.endswith("/SKILL.md") and change.new is not None for change in self.changes)
+
+    @property
+    def files_total(self) -> int:
+        return sum(change.new is not None for change in self.changes)
+
+    @property
+    def decision(self) -> Decision | None:
+        return self.selection.decision
+
+    @property
+    def decisions_total(self) -> int:
+        return sum(stop.decision is not None for stop in self.rail.stops)
+
+    @property
+    def rounds_total(self) -> int:
+        return max((stop.decision.round for stop in self.rail.stops if stop.decision), default=0)
+
+
+def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> TimeMachine:
+    """The page for a query string. Whatever the query says, a page comes out: nonsense falls back."""
+    rail = build_rail(Entry.objects.filter(episode=episode).in_order(), episode.library)
+    selection = select(rail, decision=query.get("decision"), start=query.get("from"), end=query.get("to"))
+    changes, is_proposal = _changes(selection)
+    chosen = next((change for change in changes if change.path == query.get("file")), None)
+    changed = [change for change in changes if change.status]
+    view = query.get("view", "")
+    view = view if view in VIEWS else "unified"
+    shown = _shown_files(changes, changed, chosen, view)
+    document = _document(chosen or _first(changed or changes), view) if not shown else None
+    decision = selection.decision
+    previous, following = neighbours(rail, selection)
+    tab = query.get("tab", "")
+    return TimeMachine(
+        episode=episode,
+        rail=rail,
+        selection=selection,
+        view=view,
+        tab=tab if tab in TABS else "why",
+        changes=tuple(changes),
+        chosen=chosen or (document.change if document else None),
+        is_proposal=is_proposal,
+        files=tuple(show(shown, whole=chosen is not None)),
+        files_left_out=max(0, len(changed) - len(shown)) if chosen is None else 0,
+        document=document,
+        evidence=tuple(evidence_of(decision)) if decision else (),
+        verdict=verdict_seen(decision) if decision else None,
+        users=_users(run, episode, selection, chosen or _first(changed or changes), is_proposal=is_proposal),
+        previous=previous,
+        following=following,
+    )
+
+
+def _changes(selection: Selection) -> tuple[list[FileChange], bool]:
+    """The files of both sides. For a refused decision the later side is what its patch asked for."""
+    before, after = versions_of_snapshots(selection.before.snapshot, selection.after.snapshot)
+    decision = selection.decision
+    if decision and decision.status in (DecisionStatus.REJECTED, DecisionStatus.FAILED):
+        patch = patch_of(decision)
+        if patch and (patch.upsert_files or patch.delete_paths):
+            return changes_between(before, proposed(before, patch.upsert_files, patch.delete_paths)), True
+    return changes_between(before, after), False
+
+
+def _first(changes: Sequence[FileChange]) -> FileChange | None:
+    """Where reading starts: the first SKILL.md, else the first file."""
+    skills = (change for change in changes if change.path.endswith("/SKILL.md"))
+    return next(skills, None) or next(iter(changes), None)
+
+
+def _shown_files(
+    changes: Sequence[FileChange], changed: Sequence[FileChange], chosen: FileChange | None, view: str
+) -> Sequence[FileChange]:
+    """The files drawn as differences; none where one is drawn whole instead."""
+    if view in ("rendered", "source"):
+        return ()
+    if chosen is not None:
+        return (chosen,) if chosen.status else ()
+    return changed
+
+
+def _document(change: FileChange | None, view: str) -> Document | None:
+    if change is None:
+        return None
+    version = change.new or change.old
+    assert version is not None
+    content = contents_of([version])[version.digest]
+    if is_binary(content):
+        return Document(change, note=f"Binary file, {len(content):,} bytes, not shown.")
+    if view == "rendered" and change.path.endswith((".md", ".markdown")):
+        frontmatter, body = split_frontmatter(content.decode())
+        return Document(change, frontmatter=visible(frontmatter[:20_000]), html=render_markdown(body))
+    rows = source_rows(change.path, content)
+    note = "" if rows else "The file is empty." if not content else "Too big to show here."
+    return Document(change, rows[:SOURCE_ROWS], max(0, len(rows) - SOURCE_ROWS), note=note)
+
+
+def _users(
+    run: Run, episode: Episode, selection: Selection, change: FileChange | None, *, is_proposal: bool
+) -> Users | None:
+    """A refused patch has no users: its text was never mounted."""
+    if change is None or is_proposal:
+        return None
+    decision, stop = selection.decision, selection.stop
+    family = decision.family_id if decision else stop.seeding.family_id if stop and stop.seeding else None
+    return users_of(change, family, run, episode.pk)

@@ -1,0 +1,192 @@
+"""`/runs/<id>/library/`, the time machine: what the skills became, at which step, and because of what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import Count
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.views.decorators.http import require_safe
+
+from benchapp.models import Decision, Episode, Run, Trial
+from inspector.changes import FileChange, ShownFile
+from inspector.pages import absolute, render_page
+from inspector.provenance import Users
+from inspector.rail import State, Stop
+from inspector.time_machine import TABS, VIEWS, TimeMachine, open_time_machine
+
+VIEW_WORDS = {"unified": "Unified", "split": "Split", "rendered": "Rendered", "source": "Source"}
+
+
+@require_safe
+def library(request: HttpRequest, public_id: str, *, as_json: bool = False) -> HttpResponse:
+    run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
+    episodes = list(run.episodes.select_related("library", "family").annotate(decisions_total=Count("decisions")))
+    episode = _chosen(episodes, request.GET.get("episode", ""))
+    machine = open_time_machine(run, episode, request.GET) if episode else None
+    data = {
+        "run": {"id": run.public_id, "condition": run.condition, "scripted": run.scripted},
+        "episodes": [_episode_as_json(request, run, found) for found in episodes],
+        "episode": episode.public_id if episode else None,
+        **(_as_json(request, machine) if machine else {}),
+        "next": None,
+    }
+    context = {
+        "section": "run",
+        "this_run": run,
+        "this_episode": episode,
+        "all_episodes": episodes,
+        "machine": machine,
+        "views": [(view, VIEW_WORDS[view]) for view in VIEWS],
+        "tabs": TABS,
+    }
+    return render_page(request, "inspector/library.html", data=data, context=context, as_json=as_json)
+
+
+def _chosen(episodes: Sequence[Episode], public_id: str) -> Episode | None:
+    """The one asked for; else the first where an author worked; else the first with a library; else the first."""
+    asked = (episode for episode in episodes if str(episode.public_id) == public_id)
+    authored = (episode for episode in episodes if episode.decisions_total)
+    filled = (episode for episode in episodes if episode.library and episode.library.files_total)
+    return next(asked, None) or next(authored, None) or next(filled, None) or next(iter(episodes), None)
+
+
+def _episode_as_json(request: HttpRequest, run: Run, episode: Episode) -> dict[str, Any]:
+    return {
+        "id": episode.public_id,
+        "key": episode.key,
+        "title": episode.title,
+        "decisions": episode.decisions_total,
+        "library_digest": episode.library.digest if episode.library else None,
+        "url": f"{absolute(request, 'library-json', run.public_id)}?episode={episode.public_id}",
+    }
+
+
+def _as_json(request: HttpRequest, machine: TimeMachine) -> dict[str, Any]:
+    seal = machine.rail.seal.seal if machine.rail.seal else None
+    return {
+        "states": [_state_as_json(state) for state in machine.rail.states],
+        "decisions": [_decision_as_json(request, stop) for stop in machine.rail.stops if stop.decision],
+        "seedings": [
+            {"family": stop.seeding.family.key, "to": stop.after.key} for stop in machine.rail.stops if stop.seeding
+        ],
+        "seal": {"seal": seal.seal, "library_digest": seal.library_digest, "setup_digest": seal.setup_digest}
+        if seal
+        else None,
+        "from": machine.selection.before.key,
+        "to": machine.selection.after.key,
+        "decision": machine.decision.number if machine.decision else None,
+        "proposal": machine.is_proposal,
+        "files": [_file_as_json(change) for change in machine.changes],
+        "diff": [_diff_as_json(shown) for shown in machine.files],
+        "evidence": [
+            {"trial": shown.trial.public_id, "text": _text(shown.excerpt), **_compaction(shown.excerpt)}
+            for shown in machine.evidence
+        ],
+        "users": _users_as_json(machine.users) if machine.users else None,
+    }
+
+
+def _state_as_json(state: State) -> dict[str, Any]:
+    return {"key": state.key, "digest": state.digest or None}
+
+
+def _decision_as_json(request: HttpRequest, stop: Stop) -> dict[str, Any]:
+    decision: Decision = stop.decision  # type: ignore[assignment]
+    return {
+        "id": decision.public_id,
+        "number": decision.number,
+        "round": decision.round,
+        "status": decision.status,
+        "word": stop.word,
+        "mode": decision.mode,
+        "operation_type": decision.operation_type,
+        "answer": decision.answer,
+        "family": decision.family.key,
+        "summary": decision.summary,
+        "error": decision.error,
+        "findings": decision.findings,
+        "after_trial": _trial_as_json(request, decision.after_trial),
+        "before": stop.before.digest or None,
+        "after": stop.after.digest or None,
+        "from": stop.before.key,
+        "to": stop.after.key,
+        "lines": {"added": decision.lines_added, "removed": decision.lines_removed},
+        "files_changed": decision.files_changed,
+    }
+
+
+def _trial_as_json(request: HttpRequest, trial: Trial | None) -> dict[str, Any] | None:
+    if trial is None:
+        return None
+    url = absolute(request, "trial-json", trial.public_id)
+    return {"id": trial.public_id, "task": trial.task.key, "success": trial.success, "url": url}
+
+
+def _file_as_json(change: FileChange) -> dict[str, Any]:
+    return {
+        "path": change.path,
+        "status": change.status,
+        "old": change.old.digest if change.old else None,
+        "new": change.new.digest if change.new else None,
+        "bytes": change.size,
+    }
+
+
+def _diff_as_json(shown: ShownFile) -> dict[str, Any]:
+    hunks = [
+        {
+            "heading": "Frontmatter" if block.is_frontmatter else block.heading,
+            "lines": [
+                {"sign": row.sign, "old": row.old, "new": row.new, "text": row.text, "note": row.note}
+                for row in block.rows
+            ],
+        }
+        for block in shown.diff.blocks
+        if not block.is_folded
+    ]
+    diff = shown.diff
+    return {
+        "path": diff.path,
+        "status": diff.status,
+        "added": diff.added,
+        "removed": diff.removed,
+        "note": diff.note,
+        "hunks": hunks,
+        "lines_left_out": shown.rows_left_out,
+    }
+
+
+def _text(excerpt: Any) -> str | None:
+    if excerpt is None:
+        return None
+    return "\n\n".join(
+        f"{segment.heading}\n{''.join(text for text, _ in segment.pieces)}".strip() for segment in excerpt.segments
+    )
+
+
+def _compaction(excerpt: Any) -> dict[str, Any]:
+    if excerpt is None:
+        return {"compaction": None}
+    found = excerpt.compaction
+    return {
+        "compaction": found.kind,
+        "version": found.version,
+        "tokens": found.tokens,
+        "steps_kept": found.steps_kept,
+        "steps_total": found.steps_total,
+    }
+
+
+def _users_as_json(users: Users) -> dict[str, Any]:
+    return {
+        "path": users.path,
+        "note": "association, not effect",
+        "total": users.total,
+        "trials": [
+            {"trial": use.trial.public_id, "read": use.was_read, "success": use.trial.success} for use in users.uses
+        ],
+        "read_passed": [users.read.passed, users.read.scored],
+    }
