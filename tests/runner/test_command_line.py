@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,6 +74,13 @@ def test_a_killed_run_goes_on_to_the_history_of_an_undisturbed_one(tmp_path: Pat
     resumed = _run(arguments)
     assert resumed.returncode == 0, resumed.stderr
     assert resumed.stdout == undisturbed.stdout
+    assert _decided(tmp_path / "killed" / RECORD) == _decided(tmp_path / "whole" / RECORD)
+
+
+def _decided(record: Path) -> list[dict[str, Any]]:
+    """Decisions with their patches, seeds and the freeze, as recorded: everything that makes the final library."""
+    lines = [json.loads(line) for line in record.read_bytes().splitlines()[1:]]
+    return [line for line in lines if line["type"] in ("DecisionMade", "LibrarySeeded", "Noted")]
 
 
 def _kill_when(arguments: list[str], record: Path, lines: int) -> None:
