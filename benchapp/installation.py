@@ -86,7 +86,7 @@ class Installation:
 
     def _web(self) -> Child:
         options = ["--bind", f"127.0.0.1:{self.port}", "--workers", "2", "--threads", "4", "--worker-class", "gthread"]
-        options += ["--timeout", "60", "--chdir", str(settings.BASE_DIR)]
+        options += ["--timeout", "60", "--chdir", str(settings.BASE_DIR), "--no-control-socket"]
         return self._child("web", sys.executable, "-m", "gunicorn", "benchapp.wsgi", *options)
 
     def _manage(self, name: str, *arguments: str) -> Child:

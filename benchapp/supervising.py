@@ -43,6 +43,7 @@ class Child:
     started: float = 0.0
     early_ends: int = 0
     not_before: float = 0.0
+    was_asked: bool = False  # to end; a second request would mean "at once" to a worker
 
     def start(self) -> None:
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +78,8 @@ class Child:
         return True
 
     def ask_to_end(self) -> None:
-        if self.is_running and self.process is not None:
+        if self.is_running and self.process is not None and not self.was_asked:
+            self.was_asked = True
             with contextlib.suppress(ProcessLookupError):
                 self.process.terminate()
 

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 from datetime import timedelta
 from typing import Any
 
 from django.db import DatabaseError, connections
 from rq import Worker
-from rq.timeouts import UnixSignalDeathPenalty
 from rq.utils import now
 
 from benchapp import jobs
+from runner.agents import AGENTS
+from runner.models import MODELS
+from runner.protocols import PROTOCOLS
+from runner.sandboxes import SANDBOXES
+from runner.suites import SUITES
 
 log = logging.getLogger(__name__)
 
 RECONCILE_SECONDS = 5
 
 
-class EpisodeWorker(Worker):
-    """`worker_ttl` decides how long it listens before it looks around; see `dequeue_timeout`."""
+def preload() -> None:
+    """Imports what episodes name, once, before the first fork: a work-horse then starts without importing."""
+    for registry in (AGENTS, MODELS, SANDBOXES, SUITES, PROTOCOLS):
+        for place in registry.values():
+            importlib.import_module(place.partition(":")[0])
 
-    death_penalty_class = UnixSignalDeathPenalty
+
+class EpisodeWorker(Worker):
+    """Listens for RECONCILE_SECONDS at a time. It is the parent of its work-horses and never works itself."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **{**options, "job_monitoring_interval": 10})

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import tempfile
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,6 +17,7 @@ os.environ.setdefault("SKILLGLASS_VAR", tempfile.mkdtemp(prefix="skillglass-test
 os.environ.setdefault("REDIS_URL", "redis://127.0.0.1:1/0")  # nobody listens there; tests that need a broker start one
 
 SHARED_DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
 def require(available: bool, reason: str) -> None:
@@ -24,7 +29,33 @@ def require(available: bool, reason: str) -> None:
     pytest.skip(reason)
 
 
+@cache
+def chromium() -> str | None:
+    return next((path for path in map(shutil.which, BROWSERS) if path), None)
+
+
+@cache
+def docker_answers() -> bool:
+    if shutil.which("docker") is None:
+        return False
+    try:
+        return subprocess.run(["docker", "version"], capture_output=True, timeout=20).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
+
+
+# mark -> (is it there?, what to say where it is not)
+NEEDS: dict[str, tuple[Callable[[], bool], str]] = {
+    "docker": (docker_answers, "no Docker engine answers"),
+    "postgresql": (lambda: "TEST_POSTGRESQL_URL" in os.environ, "TEST_POSTGRESQL_URL is not set"),
+    "browser": (lambda: chromium() is not None, f"none of {', '.join(BROWSERS)} is installed"),
+}
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark, (is_there, reason) in NEEDS.items():
+        if item.get_closest_marker(mark):
+            require(is_there(), reason)
     if item.get_closest_marker("shared_data") and not SHARED_DATA.is_dir():
         pytest.skip("the sample data does not lie beside the project")  # not part of the project: never required

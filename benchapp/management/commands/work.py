@@ -9,7 +9,7 @@ from django_rq.workers import get_worker
 from redis.exceptions import RedisError
 from rq.logutils import setup_loghandlers
 
-from benchapp.workers import EpisodeWorker
+from benchapp.workers import EpisodeWorker, preload
 
 
 class Command(BaseCommand):
@@ -25,6 +25,7 @@ class Command(BaseCommand):
             django_rq.get_connection().ping()
         except (RedisError, OSError) as error:
             raise CommandError(f"the broker is away: {error}") from error
+        preload()
         worker = get_worker("default", worker_class=EpisodeWorker, name=options["name"])
         connections.close_all()  # a work-horse is a fork: it opens its own
         worker.work(burst=options["burst"], logging_level="INFO")

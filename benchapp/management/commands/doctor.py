@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from benchapp.checks import Finding, findings
+
+
+class Command(BaseCommand):
+    help = "Says what is there, what is missing and what that costs. Exit status 1 when the demo could not run."
+    requires_system_checks: list[str] = []
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        found = []
+        for finding in findings():
+            found.append(finding)
+            self.stdout.write(self._line(finding))
+        fatal = [finding.name for finding in found if finding.is_fatal]
+        if fatal:
+            self.stdout.write(self.style.ERROR(f"The demo cannot run: {', '.join(fatal)}."))
+            sys.exit(1)
+        self.stdout.write(self.style.SUCCESS("Everything the demo needs is there."))
+
+    def _line(self, finding: Finding) -> str:
+        if finding.is_there:
+            return f"{self.style.SUCCESS('ok     ')}  {finding.name}: {finding.detail}"
+        word, style = ("missing", self.style.ERROR) if finding.needed else ("absent ", self.style.WARNING)
+        return f"{style(word)}  {finding.name}: {finding.detail} - {finding.cost}"
