@@ -82,6 +82,14 @@ class TrajectorySource:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """`trajectories`: to be read. `spare`: other files, which a reference in one of these may name."""
+
+    trajectories: tuple[TrajectorySource, ...] = ()
+    spare: tuple[TrajectorySource, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Timing:
     """Aware times are UTC. Where the source tells no zone its own text stays, and only the length is known."""
 
@@ -111,7 +119,7 @@ class TrialSource:
     verdict: Verdict | None
     config: Mapping[str, Any]
     stage_verdicts: tuple[Verdict, ...] = ()
-    trajectories: tuple[TrajectorySource, ...] = ()
+    choices: tuple[Choice, ...] = ()  # of the trial itself, then of each of its stages
     episode: EpisodeSource = EpisodeSource()
     phase: str = "evaluation"
     exception: ExceptionSource | None = None

@@ -1,0 +1,147 @@
+"""One import from start to end: its ImportBatch, what came in, what could not be read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from benchapp.importers import AUTO, find
+from benchapp.importers.editing import Author
+from benchapp.importers.mapping import Mapping
+from benchapp.importers.problems import ProblemList
+from benchapp.importers.recording import ExperimentRecorder
+from benchapp.importers.sources import FoundExperiment
+from benchapp.importers.walking import Root
+from benchapp.models import ImportBatch, ImportProblem, Run, User
+
+COUNTED = (
+    "experiments",
+    "runs",
+    "trials",
+    "attempts",
+    "trajectories",
+    "steps",
+    "snapshots",
+    "skills",
+    "created",
+    "changed",
+    "unchanged",
+)
+OK, NOTHING_READ, WITH_PROBLEMS = 0, 1, 3
+
+Progress = Callable[[str, int, int], None]  # (experiment, done, total) of its trials and libraries
+
+
+@dataclass(slots=True)
+class Report:
+    """What an import did. `counts` has the names in COUNTED, and `redactions`."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    problems: ProblemList = field(default_factory=ProblemList)
+
+    @property
+    def exit_status(self) -> int:
+        if not self.counts["attempts"] and not self.counts["snapshots"]:
+            return NOTHING_READ
+        return WITH_PROBLEMS if len(self.problems) else OK
+
+    def as_json(self) -> dict[str, Any]:
+        counts = {name: self.counts[name] for name in COUNTED}
+        return {**counts, "problems": [problem.as_json() for problem in self.problems]}
+
+
+def import_paths(
+    paths: Iterable[str | Path],
+    *,
+    format: str = AUTO,
+    mapping: Mapping | None = None,
+    progress: Progress | None = None,
+    user: User | None = None,
+) -> Report:
+    """Brings in everything readable below the paths. Safe to repeat and to kill: what is in stays in, once."""
+    given = [Path(path) for path in paths]
+    run = _Import(format, mapping or Mapping(), progress, Author(user, "import_runs"))
+    names = [str(path) for path in given]
+    # An import of the same paths that still says "running" was killed: this one goes on where it stopped.
+    stale = ImportBatch.objects.filter(paths=names, status=ImportBatch.Status.RUNNING)
+    stale.update(status=ImportBatch.Status.INTERRUPTED, finished_at=timezone.now())
+    batch = ImportBatch.objects.create(paths=names, format=format, actor=user)
+    try:
+        for path in given:
+            run.import_path(path)
+            run.save(batch)
+        run.mapping.report_unused(run.report.problems)
+    except BaseException:
+        run.save(batch, status=ImportBatch.Status.INTERRUPTED)
+        raise
+    run.save(batch, status=ImportBatch.Status.DONE)
+    return run.report
+
+
+@dataclass(slots=True)
+class _Import:
+    format: str
+    mapping: Mapping
+    progress: Progress | None
+    author: Author
+    report: Report = field(default_factory=Report)
+    experiments: set[int] = field(default_factory=set)
+    runs: set[int] = field(default_factory=set)
+    saved: int = 0
+
+    def import_path(self, path: Path) -> None:
+        problems = self.report.problems
+        if not path.is_dir():
+            message = "a single file or archive; unpack it first" if path.exists() else "there is nothing"
+            problems.add(str(path), "", "a folder", message)
+            return
+        before = self.report.counts["attempts"] + self.report.counts["snapshots"]
+        for found in find(Root(path, problems), self.format):
+            self._import_experiment(found)
+        if self.report.counts["attempts"] + self.report.counts["snapshots"] == before:
+            problems.add(str(path), "", "a Harbor job or trial, or a SkillLearnBench release", "none was found in it")
+
+    def _import_experiment(self, found: FoundExperiment) -> None:
+        recorder = ExperimentRecorder(found.source, self.mapping, self.report.problems, self.author, self.report.counts)
+        self.experiments.add(recorder.places.experiment.pk)
+        total, done = len(found.trials) + found.libraries_total, 0
+        with transaction.atomic():
+            for facts in found.tasks:
+                recorder.places.tell(facts)
+        for library in found.libraries:
+            recorder.record_library(library)
+            done += 1
+            self._tell(found.source.name, done, total)
+        for trial in found.trials:
+            self.runs.add(recorder.record_trial(trial).episode.run_id)
+            done += 1
+            self._tell(found.source.name, done, total)
+        recorder.finish()
+        self.runs |= set(
+            Run.objects.filter(experiment=recorder.places.experiment, episodes__library__isnull=False).values_list(
+                "pk", flat=True
+            )
+        )
+
+    def _tell(self, name: str, done: int, total: int) -> None:
+        if self.progress is not None:
+            self.progress(name, done, total)
+
+    def save(self, batch: ImportBatch, status: str = ImportBatch.Status.RUNNING) -> None:
+        self.report.counts["experiments"], self.report.counts["runs"] = len(self.experiments), len(self.runs)
+        problems = list(self.report.problems)
+        with transaction.atomic():
+            ImportProblem.objects.bulk_create(
+                ImportProblem(batch=batch, **problem.as_json()) for problem in problems[self.saved :]
+            )
+            batch.counts = {name: self.report.counts[name] for name in (*COUNTED, "redactions")}
+            batch.status = status
+            batch.finished_at = None if status == ImportBatch.Status.RUNNING else timezone.now()
+            batch.save(update_fields=["counts", "status", "finished_at"])
+        self.saved = len(problems)

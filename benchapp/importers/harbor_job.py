@@ -1,0 +1,90 @@
+"""The files a Harbor job keeps beside its trials."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from benchapp.importers.documents import Document, read_object
+from benchapp.importers.sources import ExperimentSource
+from benchapp.importers.times import aware, read_time
+from benchapp.importers.walking import Root
+
+if TYPE_CHECKING:
+    from benchapp.importers.harbor_trial import HarborTrial
+
+NAMED = 5  # missing trials that a problem names
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    folder: Path
+    key: str
+    result: Document
+    config: Document
+
+    @classmethod
+    def read(cls, root: Root, folder: Path) -> Job:
+        result, config = (_optional(root, folder / name) for name in ("result.json", "config.json"))
+        ident = result.text("id", 100)
+        return cls(
+            folder, f"id:{ident}" if ident else f"name:{config.text('job_name', 200) or folder.name}", result, config
+        )
+
+    def report_missing(self, trials: Sequence[HarborTrial]) -> None:
+        """Says so where the job counts more trials than there are folders: missing ones are not failed ones."""
+        told = self.result.count("n_total_trials")
+        if told is None or told <= len(trials):
+            return
+        missing = sorted(self._named_trials() - {trial.header.name for trial in trials})
+        names = f"; missing are {', '.join(missing[:NAMED])}" if missing else ""
+        more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
+        self.result.report(
+            "n_total_trials", "a folder for every trial of the job", f"it says {told}, found {len(trials)}{names}{more}"
+        )
+
+    def _named_trials(self) -> set[str]:
+        """Trial names that the job's own statistics list."""
+        names: set[str] = set()
+        evals = self.result.object("stats").object("evals")
+        for name in evals.raw:
+            entry = evals.object(name)
+            for stats in [
+                *map(entry.object("reward_stats").object, entry.object("reward_stats").raw),
+                entry.object("exception_stats"),
+            ]:
+                names.update(*(stats.texts(value) for value in stats.raw))
+        return names
+
+
+def job_of(root: Root, key: str, job: Job | None, trials: Sequence[HarborTrial]) -> ExperimentSource:
+    """The experiment that a job is; without job-level files, what its trials tell of it."""
+    suites = {trial.header.suite for trial in trials}
+    suite = suites.pop() if len(suites) == 1 else ""
+    if job is None:
+        directory = trials[0].header.trials_dir
+        name = PurePosixPath(directory).name or trials[0].folder.parent.name or trials[0].header.name
+        return ExperimentSource(key, name, root.label(trials[0].folder.parent), suite=suite)
+    finished = read_time(job.result, "finished_at")
+    unfinished = bool(job.result) and "finished_at" in job.result.raw and job.result.raw["finished_at"] is None
+    spec = {"format": "harbor", "config": dict(job.config.raw)}
+    for name in ("n_total_trials", "started_at", "finished_at"):
+        if name in job.result.raw:
+            spec[name] = job.result.raw[name]
+    return ExperimentSource(
+        key=key,
+        name=job.config.text("job_name", 300) or job.folder.name,
+        path=root.label(job.folder),
+        spec=spec,
+        suite=suite,
+        started_at=aware(read_time(job.result, "started_at")),
+        finished_at=aware(finished),
+        was_cut_short=unfinished,
+    )
+
+
+def _optional(root: Root, path: Path) -> Document:
+    found = read_object(root, path) if path.is_file() else None
+    return found if found is not None else Document(root, path, {})

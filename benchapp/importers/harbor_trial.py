@@ -1,0 +1,252 @@
+"""One Harbor trial folder: who ran what, how it ended, what it cost, where its trajectories lie."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+from benchapp.importers import benchflow
+from benchapp.importers.documents import Document, decode, read_object
+from benchapp.importers.harbor_run import run_of, skills_of
+from benchapp.importers.harbor_verdict import FILES, read_verdict, told_rewards
+from benchapp.importers.sources import (
+    UNKNOWN,
+    Choice,
+    ExceptionSource,
+    TaskSource,
+    Timing,
+    TrialSource,
+)
+from benchapp.importers.times import aware, phase_seconds, read_time, seconds_between, zoneless_text
+from benchapp.importers.trajectory_files import NEVER_ENTERED, choose, is_candidate
+from benchapp.importers.walking import Entry, Root
+from runner.types import Usage, Verdict
+
+MAX_EXCEPTION_BYTES = 8 * 1024 * 1024
+DEFAULT_SUITE = "harbor"
+_READ = frozenset({"result.json", "config.json", "lock.json", "exception.txt", "timing.json", "rewards.jsonl"})
+_ACCOUNTS = frozenset({"agent", "trajectory"})  # folders that hold what the agent did
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What sorts and names a trial before it is read. Empty: its files do not tell."""
+
+    ident: str
+    name: str
+    job_key: str
+    trials_dir: str
+    task: str
+    started: str
+
+    @property
+    def suite(self) -> str:
+        """The organisation of an org/name task; else one suite for all. A task's revision tells namesakes apart."""
+        return self.task.rpartition("/")[0] or DEFAULT_SUITE
+
+
+def header_of(root: Root, folder: Path) -> Header:
+    result, config = _document(root, folder / "result.json"), _document(root, folder / "config.json")
+    embedded = result.object("config") if result.object("config") else config
+    name = result.text("trial_name", 300) or embedded.text("trial_name", 300) or folder.name
+    job = embedded.text("job_id", 100)
+    directory = embedded.text("trials_dir", 1_000) or ""
+    return Header(
+        ident=result.text("id", 100) or "",
+        name=name,
+        job_key=f"id:{job}" if job else f"dir:{directory}" if directory else "",
+        trials_dir=directory,
+        task=_task_name(result, embedded, name),
+        started=result.text("started_at", 64) or config.text("started_at", 64) or "",
+    )
+
+
+def _task_name(result: Document, config: Document, trial_name: str) -> str:
+    """trial_name holds only the first characters of a task's name, so it is no source for it."""
+    task = config.object("task") if isinstance(config.raw.get("task"), dict) else Document(config.root, config.path, {})
+    path = task.text("path", 1_000) or config.text("task_path", 1_000) or ""
+    return (
+        result.text("task_name", 300)
+        or task.text("name", 300)
+        or PurePosixPath(path).name
+        or f"unknown task of {trial_name}"
+    )[:300]
+
+
+class HarborTrial:
+    """A trial on disk; see sources.FoundTrial."""
+
+    def __init__(self, root: Root, folder: Path, header: Header, enclosing_job: str) -> None:
+        self.root, self.folder, self.header, self.enclosing_job = root, folder, header, enclosing_job
+        self.path = root.label(folder)
+        # A job is named by the id its trials give; then by the folder it was written to; then by where it lies now.
+        own = header.job_key
+        self.job_key = own if own.startswith("id:") else enclosing_job or own or f"name:{folder.parent.name}"
+        self.order = (header.started, header.name, self.path)
+        self._derived = ""
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        named = f"{self.job_key}/{self.header.name}{self._derived}"
+        return (f"trial:{self.header.ident}{self._derived}", named) if self.header.ident else (named,)
+
+    def adopt(self, job_key: str) -> None:
+        self.job_key = job_key
+
+    def report_duplicate(self, ident: str, other: str) -> None:
+        self.root.report(
+            self.folder, "id", "an id of its own for every trial", f"{ident} is also that of {other}; both are kept"
+        )
+        self._derived = "@" + "/".join(self.folder.parts[-2:])
+
+    @cached_property
+    def _entries(self) -> dict[str, Entry]:
+        """Files that are read, by path in the trial's folder."""
+        tree = self.root.tree(self.folder, skip=NEVER_ENTERED)
+        return {entry.name: entry for entry in tree if _is_read(entry.name)}
+
+    def digest(self) -> str:
+        digest = hashlib.sha256()
+        for name, entry in self._entries.items():
+            try:
+                with self.root.open(entry.path) as stream:
+                    content = hashlib.file_digest(stream, "sha256").hexdigest()
+            except OSError:
+                content = "unreadable"
+            digest.update(f"{name}\0{content}\n".encode("utf-8", "surrogateescape"))
+        return digest.hexdigest()
+
+    def read(self) -> TrialSource:
+        result, config = self._document("result.json"), self._document("config.json")
+        if benchflow.is_benchflow(result, config):
+            return benchflow.read_trial(self.root, self.folder, result, config, self.header, self._choice())
+        if not result and "result.json" not in self._entries:
+            self.root.report(
+                self.folder / "result.json", "", "the result of a finished trial", "there is none: kept as interrupted"
+            )
+        return self._read(result, config)
+
+    def _read(self, result: Document, config: Document) -> TrialSource:
+        own = result.object("config") if result.object("config") else config
+        lock = self._document("lock.json")
+        stages = self._stages(result)
+        started, finished = read_time(result, "started_at"), read_time(result, "finished_at")
+        verifier_seconds = phase_seconds(result.object("verifier"))
+        skills = skills_of(own, lock)
+        return TrialSource(
+            run=run_of(result, own, skills, f"{self.header.trials_dir}/{self.folder.parent.name}"),
+            task=self._task(result, lock),
+            timing=Timing(
+                started_at=aware(started),
+                finished_at=aware(finished),
+                started_text=zoneless_text(result, "started_at", started),
+                finished_text=zoneless_text(result, "finished_at", finished),
+                duration_seconds=seconds_between(result, started, finished),
+                agent_seconds=phase_seconds(result.object("agent_execution")),
+                verifier_seconds=verifier_seconds,
+            ),
+            verdict=self._verdict(result, verifier_seconds),
+            config=dict(own.raw),
+            stage_verdicts=tuple(verdict for _, verdict in stages if verdict is not None),
+            choices=(self._choice(), *(self._choice(name) for name, _ in stages)),
+            exception=self._exception(result),
+            usage=_usage(result.object("agent_result")),
+            skills_mounted=skills.names,
+            is_finished=bool(result) or "result.json" in self._entries,
+        )
+
+    def _task(self, result: Document, lock: Document) -> TaskSource:
+        digest = result.text("task_checksum", 100) or lock.object("task").text("digest", 100)
+        name = self.header.task
+        return TaskSource(self.header.suite, name, name.rpartition("/")[2], revision=digest or UNKNOWN)
+
+    def _verdict(self, result: Document, seconds: float | None) -> Verdict | None:
+        told = told_rewards(result.object("verifier_result"))
+        return read_verdict(self.root, self.folder / "verifier", told, place=result, seconds=seconds)
+
+    def _stages(self, result: Document) -> list[tuple[str, Verdict | None]]:
+        """Harbor's multi-step trials: (name, verdict) of every stage, in order."""
+        stages = []
+        for step in result.objects("step_results"):
+            name = step.text("step_name", 200)
+            if not name or "/" in name or name in {".", ".."}:
+                step.report(
+                    "step_name", "the name of a folder below steps/", f"found {step.raw.get('step_name')!r}"[:120]
+                )
+                continue
+            told = told_rewards(step.object("verifier_result"))
+            verdict = read_verdict(
+                self.root,
+                self.folder / "steps" / name / "verifier",
+                told,
+                place=step,
+                source=f"harbor stage {name}"[:100],
+                seconds=phase_seconds(step.object("verifier")),
+            )
+            stages.append((name, verdict))
+        return stages
+
+    def _choice(self, stage: str = "") -> Choice:
+        prefix = f"steps/{stage}/" if stage else ""
+        accounts = [
+            entry
+            for name, entry in self._entries.items()
+            if name.startswith(prefix)
+            and name[len(prefix) :].split("/", 1)[0] in _ACCOUNTS
+            and is_candidate(name[len(prefix) :])
+        ]
+        if not stage and not accounts:
+            accounts = [entry for name, entry in self._entries.items() if _is_loose_account(name)]
+        return choose(self.root, self.folder, accounts, stage=stage)
+
+    def _exception(self, result: Document) -> ExceptionSource | None:
+        info = result.object("exception_info")
+        if info:
+            return ExceptionSource(
+                info.text("exception_type", 200) or UNKNOWN,
+                info.text("exception_message", MAX_EXCEPTION_BYTES) or "",
+                info.text("exception_traceback", MAX_EXCEPTION_BYTES) or "",
+            )
+        if result or "exception.txt" not in self._entries:
+            return None
+        content = self.root.read(self.folder / "exception.txt", MAX_EXCEPTION_BYTES)
+        text = decode(self.root, self.folder / "exception.txt", content).strip() if content else ""
+        last = text.splitlines()[-1] if text else ""
+        kind, _, message = last.partition(":")
+        return ExceptionSource(kind.strip()[:200] or UNKNOWN, message.strip(), text) if text else None
+
+    def _document(self, name: str) -> Document:
+        return _document(self.root, self.folder / name)
+
+
+def _document(root: Root, path: Path) -> Document:
+    found = read_object(root, path) if path.is_file() and not path.is_symlink() else None
+    return found if found is not None else Document(root, path, {})
+
+
+def _usage(agent: Document) -> Usage:
+    """The totals Harbor's agent adapter reported; they may count a repeated message several times."""
+    return Usage(
+        agent.count("n_input_tokens"),
+        agent.count("n_cache_tokens"),
+        agent.count("n_output_tokens"),
+        agent.amount("cost_usd"),
+    )
+
+
+def _is_read(name: str) -> bool:
+    parts = name.split("/")
+    if parts[0] == "steps" and len(parts) > 2:
+        parts = parts[2:]
+    if parts[0] == "verifier":
+        return len(parts) == 2 and parts[1] in FILES
+    if parts[0] in _ACCOUNTS:
+        return is_candidate("/".join(parts))
+    return len(parts) == 1 and (parts[0] in _READ or _is_loose_account(parts[0]))
+
+
+def _is_loose_account(name: str) -> bool:
+    """A trajectory that lies in the trial's folder itself, as some tools leave it."""
+    return "/" not in name and name.endswith((".jsonl", "trajectory.json")) and name not in _READ

@@ -1,0 +1,284 @@
+"""From a trajectory's file to stored chunks, compactions and skill uses: one pass over a short one, three over a long.
+
+Everything is redacted before it is stored. Rows come later, inside the transaction that records the attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+from typing import Any
+
+from benchapp.importers.problems import ProblemList
+from benchapp.importers.sources import Choice, TrajectorySource, TrialSource
+from benchapp.importers.trajectory_files import references
+from benchapp.models import Attempt, Blob, Compaction, SkillUse, Trajectory
+from benchapp.redaction import Redactor
+from benchapp.trajectory_store import Packed, pack_steps
+from runner.digests import canonical_json
+from runner.trajectories.compaction import compact
+from runner.trajectories.reading import ReadTrajectory, read_trajectory
+from runner.trajectories.skill_use import step_uses
+from runner.trajectories.text import storable, storable_value
+from runner.types import Compaction as CompactionValue
+from runner.types import CompactionKind, Source, Step, TrajectoryHead, TrajectoryKind, Usage, Verdict
+from runner.types import SkillUse as UseValue
+
+READER_VERSION = "import/1"
+IN_MEMORY_BYTES = 8 * 1024 * 1024  # a longer source is read again for each compaction instead of being held
+MAX_SOURCE_BYTES = 16 * 1024 * 1024  # a longer source is not kept beside its steps
+MAX_SUBAGENTS = 500
+MAX_KEPT_PROBLEMS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class PackedTrajectory:
+    """A stored trajectory that no row points at yet."""
+
+    head: TrajectoryHead
+    packed: Packed
+    usage: Usage
+    turns: int | None
+    path: str
+    source: str | None
+    extra: dict[str, Any]
+    compactions: tuple[CompactionValue, ...] = ()
+    uses: tuple[UseValue, ...] = ()
+
+    def save(self, attempt: Attempt, ordinal: int, parent: Trajectory | None) -> Trajectory:
+        row = self.packed.save(
+            attempt,
+            self.head,
+            usage=self.usage,
+            parent=parent,
+            ordinal=ordinal,
+            reader_version=READER_VERSION,
+            source=self.source,
+            source_path=self.path,
+            extra=self.extra,
+        )
+        Compaction.objects.bulk_create(_compaction_row(row, value) for value in self.compactions)
+        SkillUse.objects.bulk_create(
+            SkillUse(
+                attempt=attempt,
+                trajectory=row,
+                step=use.step,
+                skill=storable(use.skill)[:200],
+                kind=use.kind,
+                path=storable(use.path or "")[:1000],
+            )
+            for use in self.uses
+        )
+        return row
+
+
+@dataclass(slots=True)
+class AttemptPacker:
+    """Packs every trajectory of one trial; names are unique, and none but the chosen one is main."""
+
+    trial: TrialSource
+    redactor: Redactor
+    path: str  # of the trial, for problems
+    problems: ProblemList
+    found: list[PackedTrajectory] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+
+    def pack(self) -> list[PackedTrajectory]:
+        for choice in self.trial.choices:
+            self._pack_choice(choice)
+        return self.found
+
+    def _pack_choice(self, choice: Choice) -> None:
+        waiting = list(choice.trajectories)
+        spare = {source.path: source for source in choice.spare}
+        read = {source.path for source in waiting}
+        while waiting:
+            source = waiting.pop(0)
+            head = self._pack_source(source)
+            for kind, reference in references(dict(head.extra or {})) if head else ():
+                named = _resolved(source.path, reference)
+                if named in spare and named not in read:
+                    name = PurePosixPath(named).stem
+                    waiting.append(replace(spare[named], name=name, kind=kind, parent=source.name))
+                    read.add(named)
+                elif named not in read:
+                    self._report(source, kind, "a trajectory inside the trial's folder", f"refers to {reference!r}")
+
+    def _pack_source(self, source: TrajectorySource) -> TrajectoryHead | None:
+        try:
+            trajectory = read_trajectory(source.open, name=self._unique(source.name))
+            head = self._pack_read(trajectory, source, source.kind, source.parent, "")
+            for number, subagent in enumerate(trajectory.subagents):
+                if number >= MAX_SUBAGENTS:
+                    self._report(
+                        source, "", f"at most {MAX_SUBAGENTS} sub-agents", f"found {len(trajectory.subagents)}"
+                    )
+                    break
+                subagent.set_head(name=self._unique(subagent.head.name))
+                parent = subagent.head.parent or (source.name if head else None)
+                self._pack_read(subagent, source, TrajectoryKind.SUBAGENT, parent, subagent.head.name)
+        except OSError as error:
+            self._report(source, "", "a file that can be read", error.strerror or str(error))
+            return None
+        return head
+
+    def _pack_read(
+        self, read: ReadTrajectory, source: TrajectorySource, kind: TrajectoryKind, parent: str | None, part: str
+    ) -> TrajectoryHead | None:
+        uses: list[UseValue] = []
+        redacted_before = self.redactor.counts.total()
+        is_short = source.size <= IN_MEMORY_BYTES
+        steps: Iterable[Step] = (self.redactor.step(step) for step in read.steps)
+        counted = _Counted(uses, self.trial.skills_mounted, read.head.name)
+        kept = list(steps) if is_short else None
+        packed = pack_steps(counted.passing(kept if kept is not None else steps))
+        self._take_problems(read, source, part)
+        if not packed.steps_total:
+            return None
+        head = replace(read.head, kind=kind, parent=parent, extra=self._storable(read.head.extra))
+        extra = self._extra(read, source, self.redactor.counts.total() - redacted_before)
+        self.found.append(
+            PackedTrajectory(
+                head=head,
+                packed=packed,
+                usage=read.usage,
+                turns=counted.turns if read.turns is None else read.turns,
+                path=source.path,
+                source=None if part else self._kept_source(source),
+                extra=extra,
+                compactions=() if part else self._compactions(source, kept),
+                uses=tuple(uses),
+            )
+        )
+        return head
+
+    def _compactions(self, source: TrajectorySource, kept: list[Step] | None) -> tuple[CompactionValue, ...]:
+        if source.kind is TrajectoryKind.SUBAGENT:
+            return ()
+        quiet = Redactor(self.redactor.known)  # what it finds was counted in the first pass
+
+        def steps() -> Iterable[Step]:
+            return kept if kept is not None else map(quiet.step, read_trajectory(source.open).steps)
+
+        verdict, title = self._verdict(), self.trial.task.title
+        return tuple(
+            compact(steps(), kind, verdict=verdict, title=title, with_checks=kind is CompactionKind.RICH)
+            for kind in CompactionKind
+        )
+
+    def _verdict(self) -> Verdict | None:
+        return redacted_verdict(self.trial.verdict, Redactor(self.redactor.known))
+
+    def _kept_source(self, source: TrajectorySource) -> str | None:
+        if source.size > MAX_SOURCE_BYTES:
+            return None
+        with source.open() as stream:
+            content = stream.read(MAX_SOURCE_BYTES)
+        text = Redactor(self.redactor.known).text(content.decode("utf-8", "replace"))
+        return Blob.objects.put(text.encode())
+
+    def _extra(self, read: ReadTrajectory, source: TrajectorySource, redactions: int) -> dict[str, Any]:
+        extra = {**source.extra, **({"facts": read.facts} if read.facts else {})}
+        if read.head.skills_listed:
+            extra["skills_listed"] = list(read.head.skills_listed)[:1_000]
+        if read.head.session_id:
+            extra["session_id"] = read.head.session_id
+        if read.reported is not None:
+            extra["reported"] = usage_json(read.reported)
+        if redactions:
+            extra["redactions"] = redactions
+        if len(read.problems):
+            extra["problems"] = [
+                {"place": problem.place, "expected": problem.expected, "message": problem.message}
+                for problem in list(read.problems)[:MAX_KEPT_PROBLEMS]
+            ]
+        return dict(self._storable(extra) or {})
+
+    def _storable(self, value: Any) -> Any:
+        return None if value is None else Redactor(self.redactor.known).value(storable_value(value))
+
+    def _take_problems(self, read: ReadTrajectory, source: TrajectorySource, part: str) -> None:
+        for problem in read.problems:
+            place = f"{part}, {problem.place}" if part else problem.place
+            self._report(source, place, problem.expected, problem.message)
+
+    def _report(self, source: TrajectorySource, place: str, expected: str, message: str) -> None:
+        message = Redactor(self.redactor.known).text(message)
+        self.problems.add(f"{self.path}/{source.path}", place, expected, message)
+
+    def _unique(self, name: str) -> str:
+        """The name, or the name with the first number that makes it new."""
+        name = storable(name)[:280] or "trajectory"
+        numbers = (f"{name}#{number}" for number in range(2, 1_000_000))
+        chosen = name if name not in self.names else next(found for found in numbers if found not in self.names)
+        self.names.add(chosen)
+        return chosen
+
+
+@dataclass(slots=True)
+class _Counted:
+    """Passes steps through and takes notes: skill uses, model turns."""
+
+    uses: list[UseValue]
+    mounted: tuple[str, ...] | None
+    name: str
+    agent_steps: int = 0
+    calls: int = 0
+
+    def passing(self, steps: Iterable[Step]) -> Iterator[Step]:
+        for step in steps:
+            self.uses += step_uses(step, mounted=self.mounted, trajectory=self.name)
+            if step.source is Source.AGENT and not step.is_copied_context:
+                self.agent_steps += 1
+                self.calls += step.usage is not None
+            yield step
+
+    @property
+    def turns(self) -> int:
+        """Model calls where the source tells them apart, else steps of the agent."""
+        return self.calls or self.agent_steps
+
+
+def redacted_verdict(verdict: Verdict | None, redactor: Redactor) -> Verdict | None:
+    if verdict is None:
+        return None
+    text: Callable[[str], str] = redactor.text
+    return replace(
+        verdict,
+        output=text(verdict.output),
+        checks=tuple(replace(check, name=text(check.name), message=text(check.message)) for check in verdict.checks),
+    )
+
+
+def usage_json(usage: Usage) -> dict[str, Any]:
+    names = ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
+    return {name: value for name in names if (value := getattr(usage, name)) is not None}
+
+
+def _resolved(path: str, reference: str) -> str:
+    """Where a reference leads, in the trial's folder; a name that no file has where it leads out."""
+    parts: list[str] = []
+    for part in (PurePosixPath(path).parent / reference).parts:
+        if part == "..":
+            if not parts:
+                return ""
+            parts.pop()
+        else:
+            parts.append(part)
+    return "/".join(parts)
+
+
+def _compaction_row(trajectory: Trajectory, value: CompactionValue) -> Compaction:
+    spans = [[span.step, span.field, span.start, span.end, span.length, span.reason] for span in value.spans]
+    text, places = Blob.objects.put_many([storable(value.text).encode(), canonical_json(spans)])
+    return Compaction(
+        trajectory=trajectory,
+        kind=value.kind,
+        version=value.version,
+        text_id=text,
+        spans_id=places,
+        tokens=value.tokens,
+        steps_total=value.steps_total,
+        steps_kept=value.steps_kept,
+    )

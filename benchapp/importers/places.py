@@ -1,0 +1,148 @@
+"""Where imported things go: experiments, runs, episodes, suites, tasks, found or made once per import.
+
+Every id is derived from what identifies the thing at its source, so importing again finds the same rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchapp.importers.sources import EpisodeSource, ExperimentSource, RunSource, TaskFacts, TaskSource
+from benchapp.models import Episode, Experiment, Family, KeyPoint, Run, Suite, Task, TaskRevision
+from benchapp.models.base import derived_id
+from benchapp.redaction import redact_text, redact_value
+
+SUITE_NAMES = {"harbor": "Harbor (imported)", "skilllearnbench": "SkillLearnBench (imported)"}
+
+
+class Places:
+    """Caches rows for one experiment. Edited rows are found as they stand and never set back."""
+
+    def __init__(self, source: ExperimentSource) -> None:
+        self._suites: dict[str, Suite] = {}
+        self._families: dict[tuple[str, str], Family] = {}
+        self._tasks: dict[tuple[str, str], Task] = {}
+        self._revisions: dict[tuple[int, str], TaskRevision] = {}
+        self._runs: dict[tuple[str, ...], Run] = {}
+        self._episodes: dict[tuple[int, str], Episode] = {}
+        self.source = source
+        self.experiment = self._experiment(source)
+
+    def _experiment(self, source: ExperimentSource) -> Experiment:
+        cut_short = source.was_cut_short
+        experiment, _ = Experiment.objects.get_or_create(
+            public_id=derived_id("experiment", source.key),
+            defaults={
+                "name": redact_text(source.name)[:300],
+                "origin": Experiment.Origin.IMPORTED,
+                "status": Experiment.Status.CANCELLED if cut_short else Experiment.Status.DONE,
+                "suite": self.suite(source.suite) if source.suite else None,
+                "spec": redact_value(dict(source.spec)),
+                "source": redact_text(source.path)[:1000],
+                "started_at": source.started_at,
+                "finished_at": source.finished_at,
+            },
+        )
+        return experiment
+
+    def suite(self, key: str) -> Suite:
+        """Imported suites have keys of their own, apart from those whose task folders are known here."""
+        if key not in self._suites:
+            full = (key if key in SUITE_NAMES else f"harbor/{key}")[:200]
+            self._suites[key], _ = Suite.objects.get_or_create(
+                key=full,
+                defaults={"name": SUITE_NAMES.get(key, key)[:200], "public_id": derived_id("suite", full)},
+            )
+        return self._suites[key]
+
+    def family(self, suite: str, key: str) -> Family:
+        if (suite, key) not in self._families:
+            self._families[suite, key], _ = Family.objects.get_or_create(
+                suite=self.suite(suite), key=key[:200], defaults={"name": key[:200]}
+            )
+        return self._families[suite, key]
+
+    def task(self, source: TaskSource) -> Task:
+        place = (source.suite, source.key)
+        if place not in self._tasks:
+            suite = self.suite(source.suite)
+            self._tasks[place], _ = Task.objects.select_related("family", "suite").get_or_create(
+                suite=suite,
+                key=source.key[:300],
+                defaults={
+                    "public_id": derived_id("task", suite.key, source.key),
+                    "title": source.title[:300],
+                    "family": self.family(source.suite, source.family) if source.family else None,
+                    "role": source.role or "",
+                    "ordinal": source.ordinal,
+                },
+            )
+        return self._tasks[place]
+
+    def revision(self, task: Task, digest: str) -> TaskRevision:
+        place = (task.pk, digest)
+        if place not in self._revisions:
+            self._revisions[place], _ = TaskRevision.objects.get_or_create(
+                task=task,
+                digest=digest[:100],
+                defaults={"public_id": derived_id("task-revision", str(task.public_id), digest)},
+            )
+        return self._revisions[place]
+
+    def run(self, source: RunSource) -> Run:
+        if source.key not in self._runs:
+            self._runs[source.key], _ = Run.objects.get_or_create(
+                public_id=derived_id("run", self.source.key, *source.key),
+                defaults={
+                    "experiment": self.experiment,
+                    "condition": source.condition[:100],
+                    "replicate": source.replicate,
+                    "harness": source.harness[:100],
+                    "harness_version": source.harness_version[:100],
+                    "agent_model": source.agent_model[:200],
+                    "author_model": source.author_model[:200],
+                    "status": Run.Status.CANCELLED if self.source.was_cut_short else Run.Status.DONE,
+                    "setup": redact_value(dict(source.setup)),
+                    "source_key": " | ".join(part for part in source.key if part)[:1000],
+                },
+            )
+        return self._runs[source.key]
+
+    def episode(self, run: Run, source: EpisodeSource, suite: str) -> Episode:
+        place = (run.pk, source.key)
+        if place not in self._episodes:
+            self._episodes[place], _ = Episode.objects.get_or_create(
+                run=run,
+                key=source.key[:300],
+                defaults={
+                    "public_id": derived_id("episode", str(run.public_id), source.key),
+                    "title": source.title[:300],
+                    "family": self.family(suite, source.family) if source.family else None,
+                    "ordinal": source.ordinal,
+                    "is_ordered": False,
+                    "status": Episode.Status.DONE,
+                },
+            )
+        return self._episodes[place]
+
+    def tell(self, facts: TaskFacts) -> None:
+        """Key points of a task: those of the source as it is now."""
+        task = self.task(facts.task)
+        rows = [
+            KeyPoint(
+                task=task,
+                kind=point.kind,
+                ordinal=point.ordinal,
+                text=redact_text(point.text),
+                reason=redact_text(point.reason),
+                reference=redact_text(point.reference),
+            )
+            for point in facts.key_points
+        ]
+        if _told(rows) != _told(task.key_points.all()):
+            task.key_points.all().delete()
+            KeyPoint.objects.bulk_create(rows)
+
+
+def _told(rows: Any) -> list[tuple[Any, ...]]:
+    return sorted((row.kind, row.ordinal, row.text, row.reason, row.reference) for row in rows)

@@ -1,0 +1,85 @@
+"""Bring finished runs into the record."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from tqdm import tqdm
+
+from benchapp.importers import AUTO, FORMATS
+from benchapp.importers.batch import COUNTED, NOTHING_READ, Report, import_paths
+from benchapp.importers.mapping import MapError, Mapping, read_map
+
+SHOWN_PROBLEMS = 200
+
+
+class Command(BaseCommand):
+    help = (
+        "Import finished runs from folders. Repeating it adds nothing; a killed one is resumed by starting it again. "
+        "Exit status: 0 without problems, 3 when something was reported and the rest is in, 1 when nothing was read."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("paths", nargs="+", metavar="PATH", help="a folder with jobs, trials or a release")
+        parser.add_argument("--format", choices=[AUTO, *FORMATS], default=AUTO)
+        parser.add_argument("--map", metavar="FILE.yaml", help="rules for what the files do not tell")
+        parser.add_argument("--json", action="store_true", help="print one JSON object instead of a summary")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            mapping = read_map(Path(options["map"])) if options["map"] else Mapping()
+        except MapError as error:
+            self._print(Report(problems=error.problems), as_json=options["json"])
+            sys.exit(NOTHING_READ)
+        with _Bar(shown=sys.stderr.isatty() and options["verbosity"] > 0) as bar:
+            report = import_paths(options["paths"], format=options["format"], mapping=mapping, progress=bar.tell)
+        self._print(report, as_json=options["json"])
+        if report.exit_status:
+            sys.exit(report.exit_status)
+
+    def _print(self, report: Report, *, as_json: bool) -> None:
+        if as_json:
+            self.stdout.write(json.dumps(report.as_json(), ensure_ascii=False))
+            return
+        width = max(map(len, COUNTED))
+        for name in COUNTED:
+            self.stdout.write(f"{name:<{width}}  {report.counts[name]:>10,}")
+        if report.counts["redactions"]:
+            self.stdout.write(f"{'redactions':<{width}}  {report.counts['redactions']:>10,}")
+        problems = list(report.problems)
+        if problems:
+            self.stdout.write(f"\n{len(problems):,} problems; everything else is in:")
+        for problem in problems[:SHOWN_PROBLEMS]:
+            place = f", {problem.place}" if problem.place else ""
+            self.stdout.write(f"  {problem.path}{place}: expected {problem.expected}; {problem.message}")
+        if len(problems) > SHOWN_PROBLEMS:
+            self.stdout.write(f"  ... and {len(problems) - SHOWN_PROBLEMS:,} more; all of them are on /imports/")
+
+
+class _Bar:
+    """A progress bar per experiment, on stderr, where that is a terminal."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self._shown = shown
+        self._bar: tqdm[Any] | None = None
+        self._name = ""
+
+    def __enter__(self) -> _Bar:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def tell(self, name: str, done: int, total: int) -> None:
+        if not self._shown:
+            return
+        if self._bar is None or self._name != name or done < self._bar.n:
+            self.__exit__()
+            self._bar, self._name = tqdm(total=total, desc=name[:40], unit=" trials", file=sys.stderr), name
+        self._bar.update(done - self._bar.n)
