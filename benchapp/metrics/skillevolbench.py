@@ -47,9 +47,9 @@ def rates_by_run(trials: QuerySet[Trial]) -> dict[int, dict[str, Rate]]:
         trials.order_by()
         .values_list("episode__run", "phase", "task__role")
         .annotate(
-            Count("pk", filter=Q(success=True)),
-            Count("pk", filter=Q(success__isnull=False)),
-            Count("pk"),
+            passing=Count("pk", filter=Q(success=True)),
+            with_score=Count("pk", filter=Q(success__isnull=False)),
+            in_all=Count("pk"),
         )
     )
     rates: dict[int, dict[str, Rate]] = defaultdict(dict)

@@ -45,10 +45,10 @@ def tally_by(trials: QuerySet[Trial], field: str) -> dict[Any, Tally]:
         trials.order_by()
         .values_list(field)
         .annotate(
-            Count("pk"),
-            Count("pk", filter=Q(is_done=True)),
-            Count("pk", filter=Q(success__isnull=False)),
-            Count("pk", filter=Q(success=True)),
+            in_all=Count("pk"),
+            ended=Count("pk", filter=Q(is_done=True)),
+            with_score=Count("pk", filter=Q(success__isnull=False)),
+            passing=Count("pk", filter=Q(success=True)),
         )
     )
     return {value: Tally(*counts) for value, *counts in rows}

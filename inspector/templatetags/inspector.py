@@ -11,6 +11,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from benchapp.metrics.rates import Rate
+from benchapp.models import Run
 
 register = template.Library()
 
@@ -66,13 +67,18 @@ def status_word(status: str) -> str:
 @register.filter
 def known(value: Any) -> Any:
     """The value, or the word unknown for None and for an empty text."""
-    return UNKNOWN if value is None or value in ("", "unknown") else value
+    return UNKNOWN if _is_missing(value) or value == Run.UNKNOWN else value
+
+
+def _is_missing(value: Any) -> bool:
+    """None, or the empty text that a template makes of a key that is not there."""
+    return value is None or value == ""
 
 
 @register.filter
 def percent(share: float | None) -> Any:
     """0.5 -> "50 %"."""
-    return UNKNOWN if share is None else f"{100 * share:.0f} %"
+    return UNKNOWN if _is_missing(share) else f"{100 * share:.0f} %"
 
 
 @register.filter
@@ -84,7 +90,7 @@ def points(share: float) -> str:
 @register.filter
 def number(value: float | None, digits: int = 2) -> Any:
     """A reward or score with at most `digits` places: 1.0 -> "1", 0.333 -> "0.33"."""
-    if value is None:
+    if _is_missing(value):
         return UNKNOWN
     text = f"{value:.{digits}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
@@ -93,7 +99,7 @@ def number(value: float | None, digits: int = 2) -> Any:
 @register.filter
 def compact(count: int | None) -> Any:
     """A count of tokens or steps in three figures: 412345 -> "412k"."""
-    if count is None:
+    if _is_missing(count):
         return UNKNOWN
     for limit, unit in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
         if count >= limit * 0.9995:
@@ -105,7 +111,7 @@ def compact(count: int | None) -> Any:
 @register.filter
 def usd(cost: float | None) -> Any:
     """Dollars: two places, four below a cent."""
-    if cost is None:
+    if _is_missing(cost):
         return UNKNOWN
     return f"${cost:.4f}" if 0 < cost < 0.01 else f"${cost:,.2f}"
 
@@ -113,7 +119,7 @@ def usd(cost: float | None) -> Any:
 @register.filter
 def duration(seconds: float | None) -> Any:
     """12.34 -> "12.3 s", 192 -> "3 min 12 s"."""
-    if seconds is None:
+    if _is_missing(seconds):
         return UNKNOWN
     if seconds < MINUTE:
         return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"

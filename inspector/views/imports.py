@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.db.models import Case, Count, When
+from django.db.models import Case, Count, Q, When
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
@@ -95,7 +95,7 @@ def _runs_to_edit() -> Any:
     """Imported runs, those without a condition first."""
     runs = Run.objects.standing().filter(experiment__origin__in=EDITABLE).select_related("experiment")
     return runs.annotate(trials_total=Count("episodes__trials")).order_by(
-        Case(When(condition=Run.UNKNOWN, then=0), default=1), "-experiment__created_at", "id"
+        Case(When(Q(condition=Run.UNKNOWN), then=0), default=1), "-experiment__created_at", "id"
     )
 
 
