@@ -17,12 +17,12 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from runner.trajectories.fields import fields
 from runner.trajectories.text import cut, left_out
-from runner.types import CheckStatus, Compaction, CompactionKind, Span, Step, Verdict
+from runner.types import CheckStatus, Compaction, CompactionKind, Source, Span, Step, Verdict
 
 COMPACTION_VERSION = "compaction/1"
 CHARS_PER_TOKEN = 4
@@ -46,6 +46,7 @@ class Settings:
     total_tokens: int = 8_000
     message_chars: int | None = None
     observation_chars: int = 3_000
+    instruction: str = ""  # of a user message that begins with it, no more than this is kept
 
 
 SETTINGS = {
@@ -81,13 +82,17 @@ def compact(
     verdict: Verdict | None,
     title: str,
     with_checks: bool,
+    instruction: str = "",
 ) -> Compaction:
     """The compaction of `steps`, under a header with the verdict and its reward.
+
+    instruction: the task's own text. Where a user message goes on behind it, with what a condition told the agent
+    besides, that is left out: a trace must not carry the library's notice, or the traces that were shown, along.
 
     with_checks: whether the header lists failed checks with their messages. The raw-trajectory condition must not:
     an agent that reads hidden-check messages has seen the answer.
     """
-    settings = SETTINGS[kind]
+    settings = replace(SETTINGS[kind], instruction=instruction)
     head, signals, tail, total = _select(steps, settings)
     header = _header(verdict, title, with_checks)
     events = _within_budget(head, signals, tail, header, total, settings)
@@ -190,17 +195,24 @@ def _event(step: Step, reason: str, settings: Settings) -> _Event:
 def _spans(step: Step, reason: str, settings: Settings) -> Iterator[Span]:
     """What is kept of each field. A step without any text has one empty span, so that it counts as kept."""
     kept = [(name, text) for name, text in fields(step) if text and _is_kept(name, step, settings)]
-    limits = {name: min(len(text), _limit(name, text, settings)) for name, text in kept}
+    ends = {name: _end(name, text, step, settings) for name, text in kept}
+    limits = {name: min(ends[name], _limit(name, text, settings)) for name, text in kept}
     allowance = _allowance(step, limits, settings)
     if not kept:
         yield Span(step.number, "message", 0, 0, len(step.message), reason)
     for name, text in kept:
-        limit, length = min(limits[name], allowance), len(text)
-        if limit >= length:
-            yield Span(step.number, name, 0, length, length, reason)
+        limit, end, length = min(limits[name], allowance), ends[name], len(text)
+        if limit >= end:
+            yield Span(step.number, name, 0, end, length, reason)
             continue
         yield Span(step.number, name, 0, limit - limit // 2, length, reason)
-        yield Span(step.number, name, length - limit // 2, length, length, reason)
+        yield Span(step.number, name, end - limit // 2, end, length, reason)
+
+
+def _end(name: str, text: str, step: Step, settings: Settings) -> int:
+    """Where the part of a field ends that may be kept at all."""
+    told = name == "message" and step.source is Source.USER and settings.instruction
+    return len(settings.instruction) if told and text.startswith(settings.instruction) else len(text)
 
 
 def _is_kept(name: str, step: Step, settings: Settings) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import codecs
 import json
-import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -26,70 +25,57 @@ MAX_VALUE_CHARS = 64 * 1024 * 1024
 CHUNK = 64 * 1024
 
 _Events = Iterator[tuple[str, Any]]
-_HALF_ESCAPE = re.compile(rb"\\(?:u[0-9a-fA-F]{0,3})?$")
 
 
 class StringCap:
-    """Passes JSON bytes through, cutting string literals that run over `limit` bytes. Costs two searches a chunk."""
+    """Passes JSON bytes through, cutting string literals that run over `limit` bytes. Costs a few C searches a chunk."""
 
     def __init__(self, problems: Problems, place: str, limit: int = MAX_STRING_BYTES) -> None:
         self._problems, self._place, self._limit = problems, place, limit
         self._in_string = False
         self._run = 0  # bytes since the last quote that opened or closed a string
-        self._dropped = 0
-        self._pending = b""  # a backslash at a chunk's end, whose partner is still to come
+        self._dropping, self._dropped = False, 0
+        self._pending = b""  # an escape or a character at a chunk's end, whose rest is still to come
 
     def feed(self, chunk: bytes) -> bytes:
         chunk = self._pending + chunk
-        self._pending = b""
-        backslashes = len(chunk) - len(chunk.rstrip(b"\\"))
-        if backslashes % 2:
-            chunk, self._pending = chunk[:-1], b"\\"
-        if self._dropped:
+        whole = len(chunk) - _unfinished(chunk)
+        chunk, self._pending = chunk[:whole], chunk[whole:]
+        if self._dropping:
             return self._drop(chunk)
-        quotes = chunk.count(b'"')
-        if b"\\" in chunk:
-            quotes = chunk.replace(b"\\\\", b"").replace(b'\\"', b"").count(b'"')
-        if not quotes:
-            self._run += len(chunk)
-        else:
-            self._run = len(chunk) - _last_quote(chunk)
-            self._in_string ^= quotes % 2 == 1
-        if self._in_string and self._run > self._limit:
-            kept = _HALF_ESCAPE.sub(b"", chunk)
-            kept = kept[: len(kept) - _half_character(kept)]
-            self._dropped = 1
-            return kept
+        masked = _masked(chunk)
+        quotes = masked.count(b'"')
+        self._run = len(chunk) - masked.rfind(b'"') if quotes else self._run + len(chunk)
+        self._in_string ^= quotes % 2 == 1
+        self._dropping = self._in_string and self._run > self._limit
         return chunk
 
     def _drop(self, chunk: bytes) -> bytes:
-        end = _first_quote(chunk)
-        if end is None:
+        end = _masked(chunk).find(b'"')
+        if end < 0:
             self._dropped += len(chunk)
             return b""
         mark = left_out(self._dropped + end).replace("characters", "bytes")
         self._problems.add(self._place, f"a text of at most {self._limit:,} bytes", f"cut: {mark}")
+        rest, self._pending = chunk[end + 1 :] + self._pending, b""
         self._dropped = self._run = 0
-        self._in_string = False
-        return mark.encode() + b'"' + self.feed(chunk[end + 1 :])
+        self._dropping = self._in_string = False
+        return mark.encode() + b'"' + self.feed(rest)
 
 
-def _first_quote(chunk: bytes) -> int | None:
-    at = chunk.find(b'"')
-    while at > 0 and (at - len(chunk[:at].rstrip(b"\\"))) % 2:
-        at = chunk.find(b'"', at + 1)
-    return None if at < 0 else at
+def _masked(chunk: bytes) -> bytes:
+    """The same number of bytes without escaped quotes. Holds because a chunk never begins inside an escape."""
+    if b"\\" not in chunk:
+        return chunk
+    return chunk.replace(b"\\\\", b"..").replace(b'\\"', b"..")
 
 
-def _last_quote(chunk: bytes) -> int:
-    at = chunk.rfind(b'"')
-    while at > 0 and (at - len(chunk[:at].rstrip(b"\\"))) % 2:
-        at = chunk.rfind(b'"', 0, at)
-    return at
-
-
-def _half_character(chunk: bytes) -> int:
-    """Bytes of an unfinished UTF-8 character at the end."""
+def _unfinished(chunk: bytes) -> int:
+    """Bytes at the end that belong to an unfinished escape (a backslash, "\\u20") or UTF-8 character."""
+    at = chunk.rfind(b"\\", max(0, len(chunk) - 5))
+    if at >= 0 and (at + 1 - len(chunk[: at + 1].rstrip(b"\\"))) % 2:
+        tail = chunk[at + 1 :]
+        return len(tail) + 1 if not tail or (tail.startswith(b"u") and len(tail) < 5) else 0
     for back in range(1, min(4, len(chunk)) + 1):
         byte = chunk[-back]
         if byte >= 0xC0:

@@ -1,0 +1,255 @@
+"""Files that are broken, huge or meant to harm: read as far as they go, reported, in bounded memory."""
+
+import json
+import resource
+from collections.abc import Callable
+from io import BytesIO, RawIOBase
+from typing import BinaryIO, cast
+
+import pytest
+
+from runner.trajectories.problems import MAX_PER_EXPECTATION, Problems
+from runner.trajectories.reading import ReadTrajectory, read_trajectory, sniff
+from runner.trajectories.streams import StringCap, json_lines, walk
+from runner.trajectories.text import MAX_DEPTH, MAX_FIELD_CHARS, TOO_DEEP, clean, cut, storable_value
+from runner.types import Step
+
+HEAD = b'{"schema_version":"ATIF-v1.8","agent":{"name":"x","version":"1"},"steps":['
+MEBIBYTE = 1024 * 1024
+
+
+def read(content: bytes) -> tuple[ReadTrajectory, list[Step]]:
+    result = read_trajectory(lambda: BytesIO(content))
+    return result, list(result.steps)
+
+
+def problems(result: ReadTrajectory) -> list[str]:
+    return [f"{problem.place}: {problem.expected}: {problem.message}" for problem in result.problems]
+
+
+def atif(*steps: object) -> bytes:
+    return HEAD + ",".join(json.dumps(step) for step in steps).encode() + b"]}"
+
+
+def agent(message: object = "", **more: object) -> dict[str, object]:
+    return {"step_id": 1, "source": "agent", "message": message, **more}
+
+
+class Generated(RawIOBase):
+    """A file of any size that never lies in memory."""
+
+    def __init__(self, before: bytes, filler: bytes, repeats: int, after: bytes) -> None:
+        self._parts = iter((before, *(filler for _ in range(repeats)), after))
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        while not self._rest:
+            try:
+                self._rest = next(self._parts)
+            except StopIteration:
+                return 0
+        size = min(len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
+
+
+def generated(before: bytes, filler: bytes, repeats: int, after: bytes) -> Callable[[], BinaryIO]:
+    import io
+
+    return lambda: cast(BinaryIO, io.BufferedReader(Generated(before, filler, repeats, after)))
+
+
+def peak_mebibytes() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def test_a_cut_off_file_gives_the_steps_before_the_cut() -> None:
+    whole = atif(agent("one"), agent("two") | {"step_id": 2}, agent("three") | {"step_id": 3})
+    result, steps = read(whole[:-40])
+    assert [step.message for step in steps] == ["one", "two"]
+    assert any("one whole JSON value" in text for text in problems(result))
+
+
+def test_a_text_of_200_mb_on_one_line_is_cut_with_a_mark() -> None:
+    opener = generated(HEAD + b'{"step_id":1,"source":"agent","message":"', b"x" * MEBIBYTE, 200, b'"}]}')
+    before = peak_mebibytes()
+    result = read_trajectory(opener)
+    (step,) = result.steps
+    assert peak_mebibytes() - before < 120
+    assert len(step.message) <= MAX_FIELD_CHARS + 100
+    assert "bytes left out ...]" in step.message
+    assert len(list(result.problems)) == 1
+
+
+def test_a_line_of_200_mb_does_not_end_the_reading() -> None:
+    start = b'{"type":"thread.started","thread_id":"t"}\n{"type":"item.completed","item":{"id":"i","type":"agent_message","text":"'
+    after = b'"}}\n{"type":"item.completed","item":{"id":"j","type":"agent_message","text":"after"}}\n'
+    result = read_trajectory(generated(start, b"y" * MEBIBYTE, 200, after))
+    steps = list(result.steps)
+    assert [len(step.message) > 8 * MEBIBYTE - 100 for step in steps] == [True, False]
+    assert steps[1].message == "after"
+    assert any(text.startswith("line 2: a text of at most") for text in problems(result))
+
+
+def test_a_long_line_that_no_cut_helps_is_left_out_and_reported() -> None:
+    start = b'{"type":"thread.started","thread_id":"t"}\n{"type":"item.completed","item":['
+    after = b'0]}\n{"type":"item.completed","item":{"id":"j","type":"agent_message","text":"after"}}\n'
+    result = read_trajectory(generated(start, b'"",' * 300_000, 60, after))
+    assert [step.message for step in result.steps] == ["after"]
+    assert any(text.startswith("line 2: a line of at most") for text in problems(result))
+
+
+def test_deep_nesting_is_replaced_by_a_mark() -> None:
+    deep = b'{"step_id":1,"source":"agent","message":"m","extra":' + b'{"a":' * 5_000 + b"1" + b"}" * 5_000 + b"}"
+    result, (step,) = read(HEAD + deep + b"]}")
+    assert TOO_DEEP in json.dumps(step.extra)
+    assert any(f"nested at most {MAX_DEPTH}" in text for text in problems(result))
+
+
+def test_a_million_open_brackets_end_in_a_problem() -> None:
+    result, _ = read(HEAD + b"[" * 1_000_000)
+    assert any("one whole JSON value" in text for text in problems(result))
+
+
+def test_deep_nesting_on_a_line_is_reported() -> None:
+    found = Problems()
+    lines = b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b'}\n{"b":1}\n'
+    assert [value for _, value in json_lines(BytesIO(lines), found)] == [{"b": 1}]
+    assert [problem.place for problem in found] == ["line 1"]
+
+
+def test_a_json_bomb_in_one_step_is_bounded() -> None:
+    found = Problems()
+    content = b'{"steps":[{"a":[' + b"0," * 1_500_000 + b'0]},{"b":1}]}'
+    items = [value for _, value in walk(BytesIO(content), found, streamed=frozenset({"steps"}))]
+    assert len(items[0]["a"]) == 999_999
+    assert items[1] == {"b": 1}
+    assert len(found) == 1
+
+
+def test_invalid_utf8_is_replaced_and_reported_once_with_its_offset() -> None:
+    content = atif(agent("one"), agent("two") | {"step_id": 2}).replace(b"one", b"o\xffe").replace(b"two", b"\xfe\xfe")
+    result, steps = read(content)
+    assert [step.message for step in steps] == ["o\ufffde", "\ufffd\ufffd"]
+    assert problems(result) == [f"byte {content.index(0xFF):,}: valid UTF-8: invalid bytes, shown as \ufffd"]
+
+
+def test_invalid_utf8_on_lines_is_reported_once_with_its_offset() -> None:
+    line = b'{"type":"item.completed","item":{"id":"j","type":"agent_message","text":"\xff"}}\n'
+    result, steps = read(b'{"type":"turn.started"}\n' + line + line)
+    assert [step.message for step in steps] == ["\ufffd", "\ufffd"]
+    assert [text for text in problems(result) if "UTF-8" in text] == [
+        f"byte {24 + line.index(0xFF)}: valid UTF-8: invalid bytes, shown as \ufffd"
+    ]
+
+
+def test_characters_split_between_chunks_stay_whole() -> None:
+    message = "\u20ac" * 100_000  # three bytes each, so chunk borders fall inside
+    _, (step,) = read(atif(agent(message)).decode("unicode_escape").encode("utf-8", "surrogatepass"))
+    assert step.message == message
+
+
+def test_nul_bytes_become_visible() -> None:
+    _, (step,) = read(atif(agent("a\0b", extra={"k\0": ["\0"]})))
+    assert step.message == "a\u2400b"
+    assert step.extra == {"k\u2400": ["\u2400"]}
+
+
+def test_raw_nul_bytes_become_visible() -> None:
+    _, (step,) = read(atif(agent("a#b")).replace(b"#", b"\0"))
+    assert step.message == "a\u2400b"
+
+
+def test_lone_surrogates_become_replacement_characters() -> None:
+    _, (step,) = read(b'{"type":"item.completed","item":{"id":"j","type":"agent_message","text":"a\\ud800b"}}')
+    assert step.message == "a\ufffdb"
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("\x1b[1;31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07text", "text"),
+        (" 1%\r 50%\r100%\nend", "100%\nend"),
+        ("dos\r\nlines\r\n", "dos\nlines\n"),
+        ("left\r", "left"),
+        ("plain \u2588 text", "plain \u2588 text"),
+    ],
+)
+def test_it_shows_what_a_terminal_showed(raw: str, shown: str) -> None:
+    assert clean(raw) == shown
+
+
+def test_odd_types_are_kept_and_reported() -> None:
+    raw = {
+        "step_id": "7",
+        "source": "robot",
+        "message": None,
+        "tool_calls": {"a": 1},
+        "metrics": {"prompt_tokens": "x"},
+    }
+    result, steps = read(atif(raw, "no object", agent(5) | {"step_id": 3, "observation": "text"}))
+    assert [step.number for step in steps] == [1, 2, 3]
+    assert (steps[0].extra or {})["atif"] == {"step_id": "7", "metrics": {"prompt_tokens": "x"}}
+    assert steps[1].message == "no object"
+    assert steps[2].observations[0].content == "text"
+    assert {text.split(": ")[0] for text in problems(result)} >= {"step 1", "step 2", "step 3"}
+
+
+def test_duplicate_ids_are_renumbered_and_reported() -> None:
+    calls = [{"tool_call_id": "c", "function_name": "f", "arguments": {}}] * 2
+    result, steps = read(atif(agent("one", tool_calls=calls), agent("two")))
+    assert [step.number for step in steps] == [1, 2]
+    assert len(problems(result)) == 2
+
+
+def test_many_problems_of_one_kind_are_counted() -> None:
+    found = Problems()
+    for index in range(1_000):
+        found.add(f"line {index}", "a number", "found a text")
+    kept = list(found)
+    assert len(kept) == MAX_PER_EXPECTATION + 1
+    assert kept[-1].message == "980 more of the same kind"
+
+
+def test_a_file_without_steps_is_reported() -> None:
+    result, steps = read(b'{"schema_version":"ATIF-v1.2","agent":{"name":"x","version":"1"}}')
+    assert steps == []
+    assert any("at least one step" in text for text in problems(result))
+
+
+def test_values_no_json_knows_are_made_storable() -> None:
+    assert storable_value([float("nan"), float("-inf"), 1.5, None, True, (1,)]) == ["nan", "-inf", 1.5, None, True, [1]]
+
+
+def test_a_cut_keeps_beginning_and_end() -> None:
+    assert cut("a" * 10 + "b" * 10, 8) == "aaaa[... 12 characters left out ...]bbbb"
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
+def test_the_string_cap_lets_short_strings_through_at_any_chunk_size(size: int) -> None:
+    content = json.dumps({"a": 'q"\\uote\\', "b": ["\\\\", "x\\"], "c": "\u20ac"}).encode()
+    cap = StringCap(Problems(), "here", limit=30)
+    assert b"".join(cap.feed(content[at : at + size]) for at in range(0, len(content), size)) == content
+
+
+@pytest.mark.parametrize("size", [1, 3, 16])
+def test_the_string_cap_leaves_valid_json(size: int) -> None:
+    content = json.dumps(['\\\u20ac"' * 60, "short", "\U0001f600" * 50]).encode()
+    cap = StringCap(Problems(), "here", limit=40)
+    capped = b"".join(cap.feed(content[at : at + size]) for at in range(0, len(content), size))
+    first, second, third = json.loads(capped)
+    assert second == "short"
+    assert all("bytes left out" in text for text in (first, third))
+
+
+@pytest.mark.parametrize(
+    "content", [b"\xff\xfe\x00", b"{", b"[", b"[[[", b'{"type":', b"null", b'"text"', b"[1, 2]", b"{}\n{}"]
+)
+def test_anything_is_read_somehow(content: bytes) -> None:
+    assert sniff(BytesIO(content)) == "plain-text"
+    read(content)
