@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from runner.agents import AgentJob, AgentRun
 from runner.digests import manifest
@@ -27,7 +28,6 @@ from runner.types import (
     Phase,
     SkillUse,
     Step,
-    Task,
     Trajectory,
     TrajectoryKind,
     Usage,
@@ -107,7 +107,7 @@ def _attempt(job: AgentJob, library: Files, watcher: _Watcher, plan: EpisodePlan
     return AttemptResult(
         trajectories=run.trajectories,
         verdict=verdict,
-        compactions=_compactions(run, job.task, verdict, plan.feedback),
+        compactions=_compactions(run, job, verdict, plan.feedback),
         skill_uses=_skill_uses(run.trajectories, job.skills),
         usage=run.usage,
         turns=run.turns,
@@ -129,14 +129,22 @@ def _library_writes(sandbox: Sandbox, library: Files) -> tuple[str, ...]:
     return (*paths[:MAX_LIBRARY_WRITES], *([f"[... {more:,} more ...]"] if more > 0 else []))
 
 
-def _compactions(run: AgentRun, task: Task, verdict: Verdict, feedback: str) -> tuple[Compaction, ...]:
-    """Rich for the author, with as much of the verdict as the feedback level allows; rough for raw-trajectory."""
-    steps = _main_steps(run.trajectories)
-    with_checks = feedback in ("rich", "process")
-    rich = compact(
-        steps, CompactionKind.RICH, verdict=shown_verdict(verdict, feedback), title=task.key, with_checks=with_checks
+def _compactions(run: AgentRun, job: AgentJob, verdict: Verdict, feedback: str) -> tuple[Compaction, ...]:
+    """Rich for the author, with as much of the verdict as the feedback level allows; rough for raw-trajectory.
+
+    Both hold the task's own instruction without what the condition added to it.
+    """
+    task = job.task
+    told_more = job.instruction != task.instruction
+    rendering = partial(
+        compact,
+        _main_steps(run.trajectories),
+        title=task.key,
+        instruction=task.instruction.rstrip() if told_more else "",
     )
-    rough = compact(steps, CompactionKind.ROUGH, verdict=verdict, title=task.key, with_checks=False)
+    checks = feedback in ("rich", "process")
+    rich = rendering(CompactionKind.RICH, verdict=shown_verdict(verdict, feedback), with_checks=checks)
+    rough = rendering(CompactionKind.ROUGH, verdict=verdict, with_checks=False)
     return rich, rough
 
 

@@ -124,6 +124,25 @@ def test_raw_trajectory_shows_rough_traces_with_verdict_and_no_checks(environmen
             assert recorder.compaction(slot, CompactionKind.ROUGH).text.rstrip() in job.instruction
 
 
+@pytest.mark.parametrize("condition", ["raw-trajectory", "selfgen-always"])
+def test_a_compaction_leaves_out_what_the_condition_told_the_agent_and_says_so(
+    environment: Environment, condition: str
+) -> None:
+    recorder, agent, _ = _run(environment, condition)
+    for job, trial in zip(agent.jobs, events_of(recorder, TrialDone), strict=True):
+        added = len(job.instruction) - len(job.task.instruction.rstrip())
+        steps = recorder.results[trial.slot].trajectories[0].steps
+        for kind in CompactionKind:
+            compaction = recorder.compaction(trial.slot, kind)
+            assert "## Skill library" not in compaction.text
+            assert "## Earlier trials" not in compaction.text
+            told = job.task.instruction.rstrip()
+            marked = f"{told}[... {added:,} characters left out ...]"
+            assert (marked if job.instruction != job.task.instruction else told) in compaction.text
+            assert all(span.end <= len(job.task.instruction) for span in compaction.spans if span.step == 1)
+        assert steps[0].message == job.instruction
+
+
 @pytest.mark.parametrize("feedback", ["none", "binary"])
 def test_the_author_s_evidence_holds_no_more_of_the_verdict_than_its_level(
     environment: Environment, feedback: str
