@@ -70,7 +70,9 @@ class Child:
         if self.process is not None:
             log.warning("%s ended with status %s; see %s", self.name, self.process.returncode, self.log_path)
             self.early_ends = 0 if now - self.started > STEADY_SECONDS else self.early_ends + 1
-            self.not_before = now + (min(2.0**self.early_ends, LONGEST_PAUSE_SECONDS) if self.early_ends > 3 else 0.0)
+            self.not_before = now + (
+                min(2.0 ** (self.early_ends - 5), LONGEST_PAUSE_SECONDS) if self.early_ends > 3 else 0.0
+            )
             self.process = None
         if now < self.not_before:
             return False

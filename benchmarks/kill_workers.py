@@ -1,0 +1,212 @@
+"""Kills workers and work-horses at random while an experiment runs, and holds the result against an undisturbed run.
+
+    .venv/bin/python benchmarks/kill_workers.py [--kills 20] [--condition NAME ...] [--environment KEY ...]
+
+Two installations of their own in a temporary folder, each as `manage.py demo` starts it, run the same experiment with
+the same seed: one in peace, one under kill -9. Trials, decisions, histories and final libraries must be equal, and no
+slot may have two counting attempts. Exit status 1 and the first differences where they are not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+DEADLINE_SECONDS = 1800
+
+
+def main() -> int:
+    options = _options()
+    if options.folder:
+        print(json.dumps(run_world(options)))
+        return 0
+    with tempfile.TemporaryDirectory(prefix="skillglass-kill-") as base:
+        peace = _world(options, Path(base) / "peace", kills=0)
+        killed = _world(options, Path(base) / "killed", kills=options.kills)
+    problems = compare(peace, killed)
+    print(f"undisturbed: {peace['seconds']:.0f} s, {len(peace['trials'])} trials, {len(peace['decisions'])} decisions")
+    print(f"disturbed:   {killed['seconds']:.0f} s, killed {killed['killed']}, attempts {killed['attempts']}")
+    print("\n".join(problems[:20]) if problems else "equal: trials, decisions, histories, final libraries")
+    return 1 if problems else 0
+
+
+def compare(peace: dict[str, Any], killed: dict[str, Any]) -> list[str]:
+    """What differs, and what must never be."""
+    problems = [
+        f"{world}: slot with {n} counting attempts"
+        for world, n in (("undisturbed", peace["most_counting"]), ("disturbed", killed["most_counting"]))
+        if n > 1
+    ]
+    for part in ("status", "trials", "decisions", "histories", "libraries"):
+        if peace[part] != killed[part]:
+            pairs = zip(peace[part], killed[part], strict=False)
+            first = next(((a, b) for a, b in pairs if a != b), (peace[part], killed[part]))
+            problems.append(f"{part} differ: {first[0]!r} / {first[1]!r}")
+    return problems
+
+
+# --- one installation, in a process of its own ------------------------------------------------------------------
+
+
+def run_world(options: argparse.Namespace) -> dict[str, Any]:
+    """Starts an installation below `options.folder`, runs the experiment, kills as told. The outcome as JSON values."""
+    started = time.monotonic()
+    port = _free_port()
+    command = [sys.executable, str(ROOT / "manage.py"), "demo", "--no-experiment", "--port", str(port)]
+    with (options.folder / "supervisor.log").open("wb") as log:
+        supervisor = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+    try:
+        _wait_for_web(port, supervisor)
+        experiment = _launch(options)
+        killed = _disturb(experiment, supervisor.pid, options.kills, random.Random(options.seed))
+    finally:
+        supervisor.send_signal(signal.SIGTERM)
+        supervisor.wait(60)
+    return {**outcome(experiment), "killed": killed, "seconds": time.monotonic() - started}
+
+
+def _launch(options: argparse.Namespace) -> Any:
+    import django
+
+    django.setup()
+    from benchapp.demo import DEMO
+    from benchapp.launching import launch
+
+    changes = {"environments": options.environment, "seed": options.seed}
+    if options.condition:
+        changes["conditions"] = options.condition
+    return launch({**DEMO, **changes})
+
+
+def _disturb(experiment: Any, supervisor: int, kills: int, dice: random.Random) -> dict[str, int]:
+    """Waits for the end of the experiment; in between kills `kills` times, a worker or a work-horse."""
+    killed = {"worker": 0, "work-horse": 0}
+    until = time.monotonic() + DEADLINE_SECONDS
+    while time.monotonic() < until:
+        experiment.refresh_from_db(fields=["status"])
+        if experiment.status not in ("waiting", "running"):
+            return killed
+        time.sleep(dice.uniform(0.3, 2.5))
+        workers, horses = _working(supervisor)
+        wanted = "work-horse" if horses and dice.random() < 0.6 else "worker"
+        candidates = horses if wanted == "work-horse" else workers
+        if sum(killed.values()) < kills and candidates:
+            try:
+                os.kill(dice.choice(candidates), signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+            killed[wanted] += 1
+    raise SystemExit(f"the experiment did not end within {DEADLINE_SECONDS} s")
+
+
+def _working(supervisor: int) -> tuple[list[int], list[int]]:
+    """(workers, work-horses) below the supervisor. A horse is a fork of its worker."""
+    told = subprocess.run(["ps", "-eo", "pid=,ppid=,command="], capture_output=True, text=True, check=True).stdout
+    rows = [line.split(maxsplit=2) for line in told.splitlines()]
+    mine = {
+        int(pid): int(parent)
+        for pid, parent, command in (row for row in rows if len(row) == 3)
+        if "manage.py work" in command
+    }
+    workers = [pid for pid, parent in mine.items() if parent == supervisor]
+    return workers, [pid for pid, parent in mine.items() if parent in workers]
+
+
+def outcome(experiment: Any) -> dict[str, Any]:
+    """What must not depend on who was killed: no times, hosts, ids or costs."""
+    from django.db.models import Count, Q
+
+    from benchapp import recorded
+    from benchapp.models import Attempt, Decision, Episode, Trial
+    from runner.encoding import encode
+
+    of_run = ("episode__run__condition", "episode__key")
+    trials = Trial.objects.filter(episode__run__experiment=experiment)
+    decisions = Decision.objects.filter(episode__run__experiment=experiment)
+    episodes = Episode.objects.filter(run__experiment=experiment).order_by("run__condition", "key")
+    attempts = Attempt.objects.filter(trial__in=trials)
+    return {
+        "status": experiment.status,
+        "trials": _rows(trials, *of_run, "phase", "task__key", "sample", "status", "success", "reward", "steps"),
+        "decisions": _rows(
+            decisions, *of_run, "number", "round", "status", "operation_type", "summary", "after__digest"
+        ),
+        "histories": [[encode(entry) for entry in recorded.history(episode)] for episode in episodes],
+        "libraries": _rows(episodes, "run__condition", "key", "status", "library__digest"),
+        "attempts": dict(attempts.order_by().values_list("status").annotate(Count("id"))),
+        "most_counting": max(
+            trials.annotate(n=Count("attempts", filter=Q(attempts__counts=True))).values_list("n", flat=True)
+        ),
+    }
+
+
+def _rows(query: Any, *fields: str) -> list[list[Any]]:
+    return [list(row) for row in query.order_by(*fields).values_list(*fields)]
+
+
+# --- small things -----------------------------------------------------------------------------------------------
+
+
+def _world(options: argparse.Namespace, folder: Path, kills: int) -> dict[str, Any]:
+    folder.mkdir(parents=True)
+    environment = {name: value for name, value in os.environ.items() if name not in ("REDIS_URL", "DATABASE_URL")}
+    environment |= {
+        "SKILLGLASS_VAR": str(folder),
+        "SKILLGLASS_SANDBOXES": str(folder / "sandboxes"),
+        "LEASE_SECONDS": "10",
+    }
+    environment.setdefault("DJANGO_SETTINGS_MODULE", "benchapp.settings")
+    arguments = ["--folder", str(folder), "--kills", str(kills), "--seed", str(options.seed)]
+    arguments += [part for name in options.condition for part in ("--condition", name)]
+    arguments += [part for key in options.environment for part in ("--environment", key)]
+    done = subprocess.run(
+        [sys.executable, __file__, *arguments], env=environment, cwd=ROOT, stdout=subprocess.PIPE, check=False
+    )
+    if done.returncode:
+        logs = "".join(f"--- {path.name}\n{path.read_text()[-3000:]}" for path in sorted(folder.rglob("*.log")))
+        raise SystemExit(f"{logs}\n{folder.name}: ended with status {done.returncode}")
+    return dict(json.loads(done.stdout))
+
+
+def _wait_for_web(port: int, supervisor: subprocess.Popen[bytes]) -> None:
+    until = time.monotonic() + 120
+    while time.monotonic() < until:
+        if supervisor.poll() is not None:
+            raise SystemExit(f"the supervisor ended with status {supervisor.returncode}")
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.2)
+    raise SystemExit("the web did not answer within two minutes")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--condition", action="append", default=[], help="default: those of the demo")
+    parser.add_argument("--environment", action="append", default=[], help="default: all")
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)  # one installation, called by ourselves
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    sys.exit(main())
