@@ -52,7 +52,7 @@ def _trial(event: TrialDone, state: State, plan: EpisodePlan, library: Library) 
     sample = f" sample {slot.sample}" if slot.sample else ""
     reads = "no library"
     if plan.condition.has_library:
-        reads = f"reads {_named(slugs(library(event.snapshot)))} @ round {state.rounds}"
+        reads = f"may read {_named(slugs(library(event.snapshot)))} @ round {state.rounds}"
     elif plan.condition.retrieval_k:
         reads = f"shown {_tasks(event.retrieved)}"
     return (
