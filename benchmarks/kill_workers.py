@@ -10,6 +10,7 @@ slot may have two counting attempts. Exit status 1 and the first differences whe
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -49,11 +50,16 @@ def compare(peace: dict[str, Any], killed: dict[str, Any]) -> list[str]:
         if n > 1
     ]
     for part in ("status", "trials", "decisions", "histories", "libraries"):
-        if peace[part] != killed[part]:
-            pairs = zip(peace[part], killed[part], strict=False)
-            first = next(((a, b) for a, b in pairs if a != b), (peace[part], killed[part]))
-            problems.append(f"{part} differ: {first[0]!r} / {first[1]!r}")
+        for ours, theirs in itertools.zip_longest(peace[part], killed[part]):
+            if ours != theirs:
+                problems.append(f"{part}: {_short(ours)} / {_short(theirs)}")
+                break
+    problems += [f"blocked: {reason}" for world in (peace, killed) for reason in world["blocked"]]
     return problems
+
+
+def _short(value: Any) -> str:
+    return text if len(text := repr(value)) <= 400 else text[:400] + "..."
 
 
 # --- one installation, in a process of its own ------------------------------------------------------------------
@@ -137,12 +143,13 @@ def outcome(experiment: Any) -> dict[str, Any]:
     episodes = Episode.objects.filter(run__experiment=experiment).order_by("run__condition", "key")
     attempts = Attempt.objects.filter(trial__in=trials)
     return {
-        "status": experiment.status,
+        "status": [experiment.status],
+        "blocked": [reason for reason in episodes.values_list("blocked_reason", flat=True) if reason],
         "trials": _rows(trials, *of_run, "phase", "task__key", "sample", "status", "success", "reward", "steps"),
         "decisions": _rows(
             decisions, *of_run, "number", "round", "status", "operation_type", "summary", "after__digest"
         ),
-        "histories": [[encode(entry) for entry in recorded.history(episode)] for episode in episodes],
+        "histories": [[episode.key, encode(entry)] for episode in episodes for entry in recorded.history(episode)],
         "libraries": _rows(episodes, "run__condition", "key", "status", "library__digest"),
         "attempts": dict(attempts.order_by().values_list("status").annotate(Count("id"))),
         "most_counting": max(
