@@ -52,6 +52,15 @@ def read(attempt: str, after: str = "0", count: int = 100) -> list[tuple[str, di
     return [(place.decode(), orjson.loads(fields[b"step"])) for place, fields in found]
 
 
+def latest(attempt: str) -> dict[str, Any] | None:
+    """The ATIF step published last; None when there is none, or the broker is away."""
+    try:
+        found = django_rq.get_connection().xrevrange(_key(attempt), count=1)
+    except (RedisError, OSError):
+        return None
+    return orjson.loads(found[0][1][b"step"]) if found else None
+
+
 def _key(attempt: str) -> str:
     return f"live:{attempt}"
 

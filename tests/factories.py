@@ -107,6 +107,7 @@ def make_run(experiment: Experiment | None = None, **fields: Any) -> Run:
             "agent_model": "scripted",
             "author_model": "scripted",
             "status": "done",
+            "setup": {"suite": "test", "sandbox": "local"},
             "setup_digest": "5" * 64,
             **fields,
         },

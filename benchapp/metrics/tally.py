@@ -39,11 +39,14 @@ class Tally:
         return {"total": self.total, "done": self.done, "scored": self.scored, "passed": self.passed}
 
 
-def tally_by(trials: QuerySet[Trial], field: str) -> dict[Any, Tally]:
-    """value of `field` (a lookup such as "episode__run") -> tally, in one grouped query without a join per count."""
+def tally_by(trials: QuerySet[Trial], *fields: str) -> dict[Any, Tally]:
+    """Value of the field (a lookup such as "episode__run"), or tuple of several fields' values -> tally.
+
+    One grouped query, without a join per count.
+    """
     rows = (
         trials.order_by()
-        .values_list(field)
+        .values_list(*fields)
         .annotate(
             in_all=Count("pk"),
             ended=Count("pk", filter=Q(is_done=True)),
@@ -51,4 +54,5 @@ def tally_by(trials: QuerySet[Trial], field: str) -> dict[Any, Tally]:
             passing=Count("pk", filter=Q(success=True)),
         )
     )
-    return {value: Tally(*counts) for value, *counts in rows}
+    width = len(fields)
+    return {row[0] if width == 1 else row[:width]: Tally(*row[width:]) for row in rows}

@@ -84,7 +84,7 @@ def percent(share: float | None) -> Any:
 @register.filter
 def points(share: float) -> str:
     """A difference of two shares in percentage points, with its sign: 0.083 -> "+8.3 pp"."""
-    return f"{100 * share:+.1f} pp".replace("-", "−")
+    return "0.0 pp" if not share else f"{100 * share:+.1f} pp".replace("-", "−")
 
 
 @register.filter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,19 +14,40 @@ from django.views.decorators.http import require_safe
 from benchapp.metrics.tally import Tally, tally_by
 from benchapp.models import Attempt, Experiment, Run, Trial
 from inspector.pages import absolute, next_url, paginate, render_page, wants_fragment
+from runner.types import Phase
 
 PER_PAGE = 50
-MAX_CONDITIONS = 6  # named in a row; the rest is counted
+MAX_CONDITIONS = 8  # named in a row; the rest is counted
 MAX_RUNNING = 12  # cells shown as running now; the rest is counted
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An experiment as the list shows it."""
+    """An experiment as the list shows it. `phases`: (condition, phase) -> tally."""
 
     experiment: Experiment
-    tally: Tally
+    phases: Mapping[tuple[str, str], Tally]
     runs: list[Run]
+
+    @property
+    def tally(self) -> Tally:
+        return sum(self.phases.values(), Tally())
+
+    @property
+    def measure(self) -> str:
+        """What its conditions are held against: deployment where there is one, else all trials."""
+        deployed = any(phase == Phase.DEPLOYMENT for _, phase in self.phases)
+        return Phase.DEPLOYMENT.value if deployed else "all trials"
+
+    @property
+    def results(self) -> list[tuple[str, Tally]]:
+        """Each condition with what it passed by `measure`; counts of replicates are added up."""
+        return [(condition, self._measured(condition)) for condition in self.conditions]
+
+    def _measured(self, condition: str) -> Tally:
+        wanted = None if self.measure == "all trials" else self.measure
+        found = (tally for (name, phase), tally in self.phases.items() if name == condition and wanted in (None, phase))
+        return sum(found, Tally())
 
     @property
     def conditions(self) -> list[str]:
@@ -61,11 +83,16 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 def _rows(page: Page[Experiment]) -> list[Row]:
     experiments = list(page)
-    tallies = tally_by(Trial.objects.filter(episode__run__experiment__in=experiments), "episode__run__experiment")
+    trials = Trial.objects.filter(episode__run__experiment__in=experiments)
+    phases: dict[int, dict[tuple[str, str], Tally]] = defaultdict(dict)
+    for (owner, *place), tally in tally_by(
+        trials, "episode__run__experiment", "episode__run__condition", "phase"
+    ).items():
+        phases[owner][tuple(place)] = tally
     runs: dict[int, list[Run]] = defaultdict(list)
     for run in Run.objects.filter(experiment__in=experiments).only("experiment", "condition", "scripted"):
         runs[run.experiment_id].append(run)
-    return [Row(found, tallies.get(found.pk, Tally()), runs[found.pk]) for found in experiments]
+    return [Row(found, phases[found.pk], runs[found.pk]) for found in experiments]
 
 
 def _running_now() -> list[Attempt]:
@@ -81,6 +108,8 @@ def _as_json(request: HttpRequest, row: Row) -> dict[str, Any]:
         "origin": experiment.origin,
         "suite": experiment.suite.key if experiment.suite else None,
         "conditions": row.conditions,
+        "measure": row.measure,
+        "results": [{"condition": condition, **tally.as_json()} for condition, tally in row.results],
         "scripted": row.scripted,
         "runs": len(row.runs),
         "trials": row.tally.as_json(),

@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
+from benchapp import live
 from benchapp.metrics import skillevolbench
 from benchapp.metrics.beside import BASELINE, Beside, beside, outcomes_of, sibling_of, stored_outcomes
 from benchapp.metrics.rates import Rate
@@ -46,9 +47,11 @@ def _grid_page(
     spent = _spent(found)
     bypassed = silently_bypassed(trials)
     changes = retest(trials)
+    now = _under_way(found)
     page = paginate(request, trials, per_page=PER_PAGE)
     data = {
         **_facts(request, found, tally),
+        "now": [{**_attempt_as_json(attempt), "latest": latest or None} for attempt, latest in now],
         "metrics": _metrics_as_json(rates, compared),
         "sibling": sibling.public_id if sibling else None,
         "retest": _retest_as_json(changes),
@@ -72,7 +75,7 @@ def _grid_page(
         "unscored": unscored[:MAX_LISTED],
         "agent": spent["agent"],
         "author": spent["author"],
-        "now": _under_way(found),
+        "now": now,
     }
     template = "inspector/_run_live.html" if wants_fragment(request) else "inspector/run.html"
     return render_page(request, template, data=data, context=context, as_json=as_json)
@@ -137,10 +140,24 @@ def _unscored_attempts(found: Run) -> Iterable[Attempt]:
     return attempts.select_related("trial__task").order_by("-started_at", "-id")
 
 
-def _under_way(found: Run) -> list[Attempt]:
+def _under_way(found: Run) -> list[tuple[Attempt, str]]:
+    """Attempts at work, each with its latest step in a line; the line is empty where the broker tells nothing."""
     if not found.is_open:
         return []
-    return list(Attempt.objects.under_way().filter(trial__episode__run=found)[:MAX_LISTED])
+    attempts = Attempt.objects.under_way().filter(trial__episode__run=found)[:MAX_LISTED]
+    return [(attempt, _in_a_line(live.latest(str(attempt.public_id)))) for attempt in attempts]
+
+
+def _in_a_line(step: Mapping[str, Any] | None) -> str:
+    """`step` as live.latest gives it, an ATIF step: "step 6 · shell · python merge.py ..."."""
+    if step is None:
+        return ""
+    calls = step.get("tool_calls") or [{}]
+    arguments = calls[0].get("arguments")
+    texts = list(arguments.values()) if isinstance(arguments, dict) else []
+    said = next((text for text in [*texts, step.get("message")] if isinstance(text, str) and text.strip()), "")
+    parts = [f"step {step.get('step_id', '?')}", calls[0].get("function_name") or "", " ".join(said.split())[:200]]
+    return " · ".join(part for part in parts if part)
 
 
 def _spent(found: Run) -> dict[str, Spending]:
