@@ -461,6 +461,12 @@ def test_deleting_a_skill_file_deletes_the_skill() -> None:
     assert sorted(after) == ["key-alignment/SKILL.md", "key-alignment/scripts/align_keys.py"]
 
 
+def test_deleting_a_skill_file_spares_a_skill_that_is_written_to() -> None:
+    candidate = patch({f"{SLUG}/references/more_units.md": "mg"}, deletes=(f"{SLUG}/SKILL.md",))
+    own = {path for path in apply_patch(LIBRARY, candidate) if path.startswith(SLUG)}
+    assert own == {f"{SLUG}/references/units.md", f"{SLUG}/references/more_units.md"}
+
+
 @pytest.mark.parametrize(
     ("candidate", "expected"),
     [
