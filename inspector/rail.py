@@ -55,7 +55,8 @@ class Rail:
     stops: tuple[Stop, ...]
 
     def state(self, key: str | None) -> State | None:
-        return next((state for state in self.states if state.key == key), None)
+        """By its key or by its library's digest."""
+        return next((state for state in self.states if key and key in (state.key, state.digest)), None)
 
     def decision(self, number: str | None) -> Stop | None:
         return next((stop for stop in self.stops if stop.decision and str(stop.decision.number) == number), None)

@@ -28,3 +28,9 @@ def at_most(value: int, limit: int) -> int:
 def unlocal(value: float) -> str:
     """A number as HTML attributes want it."""
     return f"{value:g}"
+
+
+@register.filter
+def apart(value: int) -> str:
+    """12345 -> "12,345"."""
+    return f"{value:,}"

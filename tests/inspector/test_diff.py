@@ -98,7 +98,7 @@ def test_it_folds_an_unchanged_frontmatter_and_unchanged_parts_under_their_headi
 def test_it_does_not_take_a_comment_in_a_code_fence_for_a_heading():
     text = "# Real\n```\n# not a heading\n```\n" + "x\n" * 9
     blocks = diff_file("a.md", text.encode(), (text + "y\n").encode()).blocks
-    assert blocks[-1].heading == "Real"
+    assert [block.heading for block in blocks] == ["Real", ""]  # the fold above says it already
 
 
 @pytest.mark.parametrize(("old", "new", "status"), [(None, b"a\n", "A"), (b"a\n", None, "D"), (b"a\n", b"a\n", "")])

@@ -1,0 +1,269 @@
+"""Everything the trial page shows for one address: how the trial ended, its steps, its verdict, what came of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from benchapp.models import Attempt, Blob, Compaction, Decision, DecisionEvidence, SkillUse, Trajectory, Trial
+from benchapp.trajectory_store import StoredStep, read_steps
+from inspector.excerpt import Excerpt, Kept, excerpts_of, kept_steps
+from inspector.outline import Outline, outline_of
+from inspector.steps import PAGE_STEPS, StepView, draw_steps
+from inspector.verdict import CheckLine, VerdictView, verdicts_of
+from inspector.visible import visible
+from runner.types import CompactionKind, Phase, UseKind
+
+VIEWS = ("full", "rich", "rough")
+MAX_SKILL_STEPS = 2_000
+MAX_SIBLINGS = 40
+MAX_INSTRUCTION = 6_000
+MAX_OUTPUT = 6_000
+_PHASES = {phase.value: place for place, phase in enumerate(Phase)}
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Which steps are on the page. `step` is the one the address points at, None where it points at none."""
+
+    first: int
+    count: int
+    total: int
+    step: int | None
+    alone: bool
+
+    @property
+    def last(self) -> int:
+        return min(self.first + self.count - 1, self.total)
+
+    @property
+    def previous(self) -> int | None:
+        return max(1, self.first - PAGE_STEPS) if self.first > 1 else None
+
+    @property
+    def next(self) -> int | None:
+        return self.last + 1 if self.last < self.total else None
+
+
+@dataclass(frozen=True, slots=True)
+class SkillFacts:
+    """One skill of the attempt: was it mounted, how was it used, and at which step first."""
+
+    slug: str
+    is_mounted: bool
+    kinds: tuple[str, ...]
+    first_step: int | None
+    uses: int
+
+    @property
+    def word(self) -> str:
+        return ", ".join(self.kinds) if self.kinds else "not read"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A bounded beginning of a longer text."""
+
+    text: str
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    trial: Trial
+    attempts: tuple[Attempt, ...]
+    attempt: Attempt | None
+    trajectories: tuple[Trajectory, ...]
+    trajectory: Trajectory | None
+    view: str
+    window: Window
+    steps: tuple[StepView, ...]
+    stored: tuple[StoredStep, ...]
+    outline: Outline | None
+    compactions: Mapping[str, Compaction]
+    excerpt: Excerpt | None
+    skills: tuple[SkillFacts, ...]
+    next_skill: int | None
+    verdicts: tuple[VerdictView, ...]
+    output: Piece | None
+    instruction: Piece | None
+    siblings: tuple[Trial, ...]
+    previous: Trial | None
+    following: Trial | None
+    decisions: tuple[Decision, ...]
+    shown_in: tuple[Decision, ...]
+    retrieved: tuple[Trial, ...]
+
+    @property
+    def verdict(self) -> VerdictView | None:
+        return self.verdicts[0] if self.verdicts else None
+
+    @property
+    def first_failure(self) -> CheckLine | None:
+        """What to read first when it failed: the first check that did not pass."""
+        groups = self.verdict.groups if self.verdict else ()
+        return next((check for group in groups for check in group.open if check.status != "skipped"), None)
+
+    @property
+    def read(self) -> list[SkillFacts]:
+        return [skill for skill in self.skills if skill.kinds]
+
+
+def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
+    """The page for a query string. Whatever the query says, a page comes out: nonsense falls back.
+
+    `trial` as `Trial.objects.for_detail` gives it. The number of queries is the same for every length.
+    """
+    attempts = list(trial.attempts.order_by("number"))
+    attempt = _chosen_attempt(attempts, query.get("attempt", ""))
+    trajectories = list(attempt.trajectories.filter(is_superseded=False)) if attempt else []
+    trajectory = _chosen_trajectory(trajectories, query.get("trajectory", ""))
+    uses = list(attempt.skill_uses.order_by("step", "id")[:MAX_SKILL_STEPS]) if attempt else []
+    window = _window(trajectory.steps_total if trajectory else 0, query)
+    compactions = {found.kind: found for found in trajectory.compactions.order_by("id")} if trajectory else {}
+    view = query.get("view", "")
+    view = view if view in VIEWS else "full"
+    stored = read_steps(trajectory, window.first, window.count) if trajectory and view == "full" else []
+    skill_steps = _skill_steps(uses, trajectory)
+    verdicts = verdicts_of(attempt)
+    siblings, previous, following = _siblings(trial)
+    return Inspection(
+        trial=trial,
+        attempts=tuple(attempts),
+        attempt=attempt,
+        trajectories=tuple(trajectories),
+        trajectory=trajectory,
+        view=view,
+        window=window,
+        stored=tuple(stored),
+        steps=tuple(draw_steps(stored, skills=skill_steps, kept=_kept(compactions, stored), alone=window.alone)),
+        outline=outline_of(trajectory, window.first, window.count, skill_steps) if trajectory else None,
+        compactions=compactions,
+        excerpt=_excerpt(compactions, view),
+        skills=tuple(_skill_facts(uses)),
+        next_skill=next((step for step in sorted(skill_steps) if step > window.last), None),
+        verdicts=tuple(verdicts),
+        output=_output(verdicts),
+        instruction=_instruction(trial),
+        siblings=tuple(siblings),
+        previous=previous,
+        following=following,
+        decisions=tuple(trial.decisions.select_related("episode__run", "after").order_by("number")),
+        shown_in=tuple(_shown_in(trial)),
+        retrieved=tuple(trial.retrieved.select_related("task").order_by("id")[:MAX_SIBLINGS]),
+    )
+
+
+def _chosen_attempt(attempts: Sequence[Attempt], number: str) -> Attempt | None:
+    """The one asked for; else the counting one; else the latest."""
+    asked = (attempt for attempt in attempts if str(attempt.number) == number)
+    counting = (attempt for attempt in attempts if attempt.counts)
+    return next(asked, None) or next(counting, None) or (attempts[-1] if attempts else None)
+
+
+def _chosen_trajectory(trajectories: Sequence[Trajectory], public_id: str) -> Trajectory | None:
+    asked = (found for found in trajectories if str(found.public_id) == public_id)
+    main = (found for found in trajectories if found.kind == "main")
+    return next(asked, None) or next(main, None) or next(iter(trajectories), None)
+
+
+def _window(total: int, query: Mapping[str, str]) -> Window:
+    """?step=14 or ?step=last opens the page that holds it; ?first=26 begins a page there."""
+    step = _place(query.get("step", ""), total)
+    first = _place(query.get("first", ""), total)
+    if step is not None and query.get("alone"):
+        return Window(step, 1, total, step, alone=True)
+    if first is None:
+        first = ((step or 1) - 1) // PAGE_STEPS * PAGE_STEPS + 1
+    elif step is not None and not first <= step < first + PAGE_STEPS:
+        first = (step - 1) // PAGE_STEPS * PAGE_STEPS + 1
+    return Window(first, PAGE_STEPS, total, step, alone=False)
+
+
+def _place(text: str, total: int) -> int | None:
+    if not total:
+        return None
+    if text == "last":
+        return total
+    return min(max(int(text), 1), total) if text.isdecimal() and len(text) < 12 else None
+
+
+def _skill_steps(uses: Sequence[SkillUse], trajectory: Trajectory | None) -> dict[int, list[tuple[str, str]]]:
+    """step -> (slug, kind) of the uses in this trajectory."""
+    steps: dict[int, list[tuple[str, str]]] = defaultdict(list)
+    for use in uses:
+        if use.step is not None and trajectory is not None and use.trajectory_id in (None, trajectory.pk):
+            found = (visible(use.skill), use.kind)
+            if found not in steps[use.step]:
+                steps[use.step].append(found)
+    return dict(steps)
+
+
+def _skill_facts(uses: Sequence[SkillUse]) -> list[SkillFacts]:
+    """Skills that were used first, in the order of their first use; then those only mounted."""
+    by_slug: dict[str, list[SkillUse]] = defaultdict(list)
+    for use in uses:
+        by_slug[use.skill].append(use)
+    facts = []
+    for slug, found in by_slug.items():
+        used = [use for use in found if use.kind != UseKind.MOUNTED]
+        steps = [use.step for use in used if use.step is not None]
+        kinds = tuple(dict.fromkeys(use.kind for use in used))
+        mounted = any(use.kind == UseKind.MOUNTED for use in found)
+        facts.append(SkillFacts(visible(slug), mounted, kinds, min(steps, default=None), len(used)))
+    return sorted(facts, key=lambda fact: (not fact.kinds, fact.first_step or 0, fact.slug))
+
+
+def _kept(compactions: Mapping[str, Compaction], stored: Sequence[StoredStep]) -> dict[int, Kept]:
+    """What the rich compaction kept, for the marks in the full view."""
+    rich = compactions.get(CompactionKind.RICH)
+    if rich is None or not stored:
+        return {}
+    return kept_steps(orjson.loads(Blob.objects.read(rich.spans_id)))
+
+
+def _excerpt(compactions: Mapping[str, Compaction], view: str) -> Excerpt | None:
+    found = compactions.get(view)
+    return excerpts_of([found])[0] if found else None
+
+
+def _output(verdicts: Sequence[VerdictView]) -> Piece | None:
+    """The end of the primary verdict's output: that is where a verifier says what it concluded."""
+    blob = verdicts[0].verdict.output_id if verdicts else None
+    if blob is None:
+        return None
+    text = Blob.objects.read(blob).decode("utf-8", "replace")
+    return Piece(visible(text[-MAX_OUTPUT:]), max(0, len(text) - MAX_OUTPUT))
+
+
+def _instruction(trial: Trial) -> Piece | None:
+    blob = trial.task_revision.instruction_id if trial.task_revision else None
+    if blob is None:
+        return None
+    text = Blob.objects.read(blob).decode("utf-8", "replace")
+    return Piece(visible(text[:MAX_INSTRUCTION]), max(0, len(text) - MAX_INSTRUCTION))
+
+
+def _siblings(trial: Trial) -> tuple[list[Trial], Trial | None, Trial | None]:
+    """(the family's trials in this episode, the one before, the one after). Without a family: by their order."""
+    same = Trial.objects.filter(episode=trial.episode_id).select_related("task")
+    if trial.task.family_id is None:
+        before, after = same.filter(pk__lt=trial.pk).order_by("-pk"), same.filter(pk__gt=trial.pk).order_by("pk")
+        return [], before.first(), after.first()
+    found = list(same.filter(task__family=trial.task.family_id).order_by("id")[:500])
+    found.sort(key=lambda other: (_PHASES.get(other.phase, 9), other.task.ordinal, other.sample, other.pk))
+    place = next((index for index, other in enumerate(found) if other.pk == trial.pk), None)
+    if place is None:
+        return [], None, None
+    start = max(0, min(place - MAX_SIBLINGS // 2, len(found) - MAX_SIBLINGS))
+    before_it = found[place - 1] if place else None
+    after_it = found[place + 1] if place + 1 < len(found) else None
+    return found[start : start + MAX_SIBLINGS], before_it, after_it
+
+
+def _shown_in(trial: Trial) -> list[Decision]:
+    rows = DecisionEvidence.objects.filter(trial=trial).select_related("decision__episode__run")
+    return [row.decision for row in rows.order_by("decision__number")]

@@ -1,0 +1,232 @@
+"""`/trials/<id>/`, the inspector: how did it end, where did it go wrong, and had it read a skill?"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_safe
+
+from benchapp.models import Attempt, Trajectory, Trial
+from benchapp.trajectory_store import StoredStep, read_field
+from inspector.inspection import Inspection, inspect_trial
+from inspector.pages import absolute, render_page
+from inspector.verdict import VerdictView
+from inspector.visible import visible
+from runner.trajectories.fields import fields
+
+VIEW_WORDS = {"full": "Full", "rich": "Rich", "rough": "Rough"}
+JSON_CHARS = 20_000  # of one field in the JSON twin
+PIECE_CHARS = 48_000  # of one field in one answer
+
+
+class FieldPieceForm(forms.Form):
+    """Which piece of which field: offsets in characters of the field's canonical text."""
+
+    trajectory = forms.UUIDField(required=False)
+    step = forms.IntegerField(min_value=1, max_value=2**31)
+    field = forms.RegexField(r"\A(message|reasoning|tool_calls/\d{1,6}|observations/\d{1,6})\Z")
+    start = forms.IntegerField(required=False, min_value=0, max_value=2**40)
+    end = forms.IntegerField(required=False, min_value=0, max_value=2**40)
+
+
+@require_safe
+def trial(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+    found = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
+    inspection = inspect_trial(found, request.GET)
+    data = _as_json(request, inspection)
+    kept = _kept_query(inspection)
+    context = {
+        "section": "trial",
+        "this": inspection,
+        "this_trial": found,
+        "this_query": "".join(f"&{name}={value}" for name, value in kept),
+        "this_hidden": kept,
+        "this_piece": f"&trajectory={inspection.trajectory.public_id}" if kept and inspection.trajectory else "",
+        "views": list(VIEW_WORDS.items()),
+    }
+    return render_page(request, "inspector/trial.html", data=data, context=context, as_json=as_json)
+
+
+@require_safe
+def field(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """A bounded piece of one field: HTML for htmx, plain text without it. 404 where there is no such field."""
+    found = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
+    form = FieldPieceForm(request.GET)
+    if not form.is_valid():
+        raise Http404("no such piece")
+    asked = form.cleaned_data
+    trajectory = _trajectory(found, asked["trajectory"])
+    start, end = asked["start"] or 0, asked["end"]
+    try:
+        text = read_field(trajectory, asked["step"], asked["field"], start, end)
+    except KeyError as error:
+        raise Http404("no such field") from error
+    piece, left = visible(text[:PIECE_CHARS]), max(0, len(text) - PIECE_CHARS)
+    if not request.htmx:  # type: ignore[attr-defined]
+        mark = f"\n[... {left:,} more characters from {start + PIECE_CHARS} on ...]\n" if left else ""
+        return HttpResponse(piece + mark, "text/plain; charset=utf-8")
+    context = {**asked, "piece": piece, "left_out": left, "start": start + PIECE_CHARS}
+    return render(request, "inspector/_field_piece.html", context)
+
+
+def _kept_query(this: Inspection) -> list[tuple[str, object]]:
+    """What a link inside the page must say besides its step: nothing while the counting attempt's main one is shown."""
+    kept: list[tuple[str, object]] = []
+    if this.attempt and this.attempt != this.attempts[-1] and not this.attempt.counts:
+        kept.append(("attempt", this.attempt.number))
+    if this.trajectory and this.trajectory.kind != "main":
+        kept.append(("trajectory", this.trajectory.public_id))
+    return kept
+
+
+def _trajectory(found: Trial, public_id: UUID | None) -> Trajectory:
+    trajectories = Trajectory.objects.filter(attempt__trial=found)
+    if public_id:
+        return get_object_or_404(trajectories, public_id=public_id)
+    main = trajectories.filter(attempt__counts=True, is_superseded=False).order_by("ordinal", "id")
+    if first := main.filter(kind="main").first() or main.first():
+        return first
+    raise Http404("no trajectory")
+
+
+def _as_json(request: HttpRequest, this: Inspection) -> dict[str, Any]:
+    found = this.trial
+    return {
+        **_facts(request, found),
+        "attempts": [_attempt_as_json(attempt) for attempt in this.attempts],
+        "attempt": this.attempt.number if this.attempt else None,
+        "verdicts": [_verdict_as_json(view) for view in this.verdicts],
+        "skills": [
+            {"skill": skill.slug, "mounted": skill.is_mounted, "used": skill.kinds, "first_step": skill.first_step}
+            for skill in this.skills
+        ],
+        "trajectories": [_trajectory_as_json(trajectory) for trajectory in this.trajectories],
+        "trajectory": this.trajectory.public_id if this.trajectory else None,
+        "compactions": [
+            {"kind": kind, "version": one.version, "tokens": one.tokens, "kept": one.steps_kept, "of": one.steps_total}
+            for kind, one in this.compactions.items()
+        ],
+        "decisions": [
+            {"number": decision.number, "status": decision.status, "url": _library_url(request, decision)}
+            for decision in this.decisions
+        ],
+        "shown_in": [{"number": decision.number, "url": _library_url(request, decision)} for decision in this.shown_in],
+        "retrieved": [other.public_id for other in this.retrieved],
+        "previous": this.previous.public_id if this.previous else None,
+        "following": this.following.public_id if this.following else None,
+        "steps": [_step_as_json(stored) for stored in this.stored],
+        "steps_total": this.window.total,
+        "next": _next(request, this),
+    }
+
+
+def _facts(request: HttpRequest, found: Trial) -> dict[str, Any]:
+    run = found.episode.run
+    names = (
+        *("success", "reward", "outcome", "process", "overall", "checks_passed", "checks_total", "turns"),
+        *("input_tokens", "cached_tokens", "output_tokens", "cost_usd", "duration_seconds", "exception_type"),
+        *("skills_mounted", "skills_read", "finished_at"),
+    )
+    return {
+        "id": found.public_id,
+        "status": found.status,
+        "task": {"key": found.task.key, "title": found.task.title, "role": found.task.role or None},
+        "family": found.task.family.key if found.task.family else None,
+        "phase": found.phase,
+        "sample": found.sample,
+        "experiment": run.experiment.public_id,
+        "run": {
+            "id": run.public_id,
+            "condition": run.condition,
+            "scripted": run.scripted,
+            "url": absolute(request, "run-json", run.public_id),
+        },
+        "episode": found.episode.public_id,
+        "library_digest": found.snapshot.digest if found.snapshot else None,
+        **{name: getattr(found, name) for name in names},
+    }
+
+
+def _attempt_as_json(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "id": attempt.public_id,
+        "number": attempt.number,
+        "status": attempt.status,
+        "counts": attempt.counts,
+        "started_at": attempt.started_at,
+        "finished_at": attempt.finished_at,
+        "input_tokens": attempt.input_tokens,
+        "output_tokens": attempt.output_tokens,
+        "cost_usd": attempt.cost_usd,
+        "exception_type": attempt.exception_type,
+        "exception_message": attempt.exception_message[:JSON_CHARS],
+    }
+
+
+def _verdict_as_json(view: VerdictView) -> dict[str, Any]:
+    verdict = view.verdict
+    return {
+        "source": verdict.source,
+        "primary": verdict.is_primary,
+        "success": verdict.success,
+        "reward": verdict.reward,
+        "outcome": verdict.outcome,
+        "process": verdict.process,
+        "overall": verdict.overall,
+        "rewards": verdict.rewards,
+        "checks": [
+            {"group": check.group, "name": check.name, "status": check.status, "message": check.message}
+            for check in verdict.checks.all()
+        ],
+        "dimensions": [
+            {"name": one.name, "score": one.score, "max_score": one.max_score, "weight": one.weight}
+            for one in view.dimensions
+        ],
+    }
+
+
+def _trajectory_as_json(trajectory: Trajectory) -> dict[str, Any]:
+    return {
+        "id": trajectory.public_id,
+        "name": trajectory.name,
+        "kind": trajectory.kind,
+        "source_format": trajectory.source_format,
+        "digest": trajectory.digest,
+        "steps": trajectory.steps_total,
+    }
+
+
+def _step_as_json(stored: StoredStep) -> dict[str, Any]:
+    step, usage = stored.step, stored.step.usage
+    return {
+        "number": step.number,
+        "source": step.source,
+        "time": step.timestamp,
+        "model": step.model,
+        "error": any(observation.is_error for observation in step.observations),
+        "input_tokens": usage.input_tokens if usage else None,
+        "output_tokens": usage.output_tokens if usage else None,
+        "fields": [
+            {"name": name, "text": text[:JSON_CHARS], "length": stored.long.get(name, len(text))}
+            for name, text in fields(step)
+        ],
+    }
+
+
+def _library_url(request: HttpRequest, decision: Any) -> str:
+    base = absolute(request, "library-json", decision.episode.run.public_id)
+    return f"{base}?episode={decision.episode.public_id}&decision={decision.number}"
+
+
+def _next(request: HttpRequest, this: Inspection) -> str | None:
+    if this.window.next is None or this.view != "full":
+        return None
+    query = request.GET.copy()
+    for name in ("step", "alone"):
+        query.pop(name, None)
+    query["first"] = str(this.window.next)
+    return request.build_absolute_uri(f"{request.path}?{query.urlencode()}")

@@ -1,0 +1,44 @@
+// The inspector's keys: j and k walk the steps, e and s the steps with an error or a skill use. Where the page ends,
+// the links with the same key (next page, next error, next skill use) take over.
+
+const steps = [...document.querySelectorAll(".steps > li")];
+let at = steps.findIndex((step) => step.matches(".pointed, :target"));
+
+function go(index) {
+  document.querySelector(".steps > li.at")?.classList.remove("at");
+  document.querySelector(".outline li.at")?.classList.remove("at");
+  at = index;
+  const step = steps[at];
+  step.classList.add("at");
+  step.scrollIntoView({ block: "start" });
+  history.replaceState(null, "", `#${step.id}`);
+  const row = document.querySelector(`.outline a[href$="#${step.id}"]`)?.parentElement;
+  row?.classList.add("at");
+  row?.scrollIntoView({ block: "nearest" });
+}
+
+const WALKS = {
+  j: () => at + 1,
+  k: () => (at < 0 ? -1 : at - 1),
+  e: () => steps.findIndex((step, index) => index > at && step.classList.contains("error")),
+  s: () => steps.findIndex((step, index) => index > at && step.classList.contains("skill")),
+};
+const PAGES = { j: "n", k: "p" };
+
+// Before keys.js: on the way down, so that e and s stay on the page as long as there is a step to go to.
+document.addEventListener(
+  "keydown",
+  (event) => {
+    const walk = WALKS[event.key];
+    if (!walk || !steps.length || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.closest?.("input, textarea, select") || document.querySelector("dialog[open]")) return;
+    const next = walk();
+    if (next >= 0 && next < steps.length) {
+      event.preventDefault();
+      go(next);
+    } else if (event.key in PAGES && (event.key === "j" || at === 0)) {
+      document.querySelector(`[data-key="${PAGES[event.key]}"]`)?.click();
+    }
+  },
+  true,
+);
