@@ -118,8 +118,8 @@ class _Import:
             recorder.record_library(library)
             done += 1
             self._tell(found.source.name, done, total)
-        for trial in found.trials:
-            self.runs.add(recorder.record_trial(trial).episode.run_id)
+        for trial in recorder.record_trials(found.trials):
+            self.runs.add(trial.episode.run_id)
             done += 1
             self._tell(found.source.name, done, total)
         recorder.finish()

@@ -1,0 +1,138 @@
+"""The rows of one imported attempt, written inside the caller's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from benchapp.importers.packing import PackedTrajectory, redacted_verdict, usage_json
+from benchapp.importers.sources import TrialSource
+from benchapp.models import Attempt, Blob, SkillUse, Trajectory, Trial, Verdict
+from benchapp.redaction import Redactor
+from runner.types import CheckStatus, TrajectoryKind, Usage, UseKind
+from runner.types import Verdict as VerdictValue
+
+MAX_EXCEPTION_MESSAGE = 2_000  # characters on the row; the whole lies in a blob
+USAGE = ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
+# A trial's columns that come from the attempt that counts.
+NUMBERS = (
+    *("success", "reward", "outcome", "process", "overall", "checks_passed", "checks_total", "steps", "turns"),
+    *(*USAGE, "duration_seconds", "skills_mounted", "skills_read", "finished_at"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptParts:
+    """A trial's source, redacted and packed: all that its rows need."""
+
+    source: TrialSource
+    packed: tuple[PackedTrajectory, ...]
+    verdict: VerdictValue | None
+    redactor: Redactor
+
+    @classmethod
+    def of(cls, source: TrialSource, packed: Sequence[PackedTrajectory], redactor: Redactor) -> AttemptParts:
+        return cls(source, tuple(packed), redacted_verdict(source.verdict, redactor), redactor)
+
+    @property
+    def main(self) -> PackedTrajectory | None:
+        return next((item for item in self.packed if item.head.kind is TrajectoryKind.MAIN), None)
+
+    @property
+    def status(self) -> str:
+        return Attempt.Status.FINISHED if self.source.is_finished else Attempt.Status.INTERRUPTED
+
+    def usage(self) -> tuple[Usage, dict[str, Any]]:
+        """(usage, the source's own totals): recomputed from the steps; the source's only where no step tells."""
+        recomputed, told = Usage(), self.source.usage
+        for item in self.packed:
+            recomputed = recomputed + item.usage
+        taken = [name for name in USAGE if getattr(recomputed, name) is None and getattr(told, name) is not None]
+        totals = usage_json(told)
+        if taken:
+            totals["taken"] = taken  # these columns of the attempt hold the source's numbers
+        return replace(recomputed, **{name: getattr(told, name) for name in taken}), totals
+
+    def save(self, attempt: Attempt) -> Attempt:
+        """Fills and saves the attempt, which has its trial, number and identity; then everything below it."""
+        source, redact = self.source, self.redactor.text
+        usage, totals = self.usage()
+        message = redact(source.exception.message) if source.exception else ""
+        config, exception = self._blobs(message)
+        attempt.status = self.status
+        attempt.started_at, attempt.finished_at = source.timing.started_at, source.timing.finished_at
+        attempt.started_text, attempt.finished_text = source.timing.started_text, source.timing.finished_text
+        attempt.agent_seconds, attempt.verifier_seconds = source.timing.agent_seconds, source.timing.verifier_seconds
+        attempt.turns = self.main.turns if self.main else None
+        attempt.source_tokens = totals
+        attempt.source_config_id, attempt.exception_id = config, exception
+        attempt.exception_type = redact(source.exception.type)[:200] if source.exception else ""
+        attempt.exception_message = message[:MAX_EXCEPTION_MESSAGE]
+        for name in USAGE:
+            setattr(attempt, name, getattr(usage, name))
+        attempt.save(force_insert=True)
+        self._save_below(attempt)
+        return attempt
+
+    def _blobs(self, message: str) -> tuple[str | None, str | None]:
+        """Digests of the config and of the exception's whole text."""
+        options = orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2
+        texts: dict[str, bytes] = {}
+        if self.source.config:
+            texts["config"] = orjson.dumps(self.redactor.value(dict(self.source.config)), option=options)
+        if self.source.exception:
+            traceback = self.redactor.text(self.source.exception.traceback)
+            texts["exception"] = f"{message}\n\n{traceback}".strip().encode()
+        digests = dict(zip(texts, Blob.objects.put_many(texts.values()), strict=True)) if texts else {}
+        return digests.get("config"), digests.get("exception")
+
+    def _save_below(self, attempt: Attempt) -> None:
+        if self.verdict is not None:
+            Verdict.objects.record(attempt, self.verdict)
+        for stage in self.source.stage_verdicts:
+            Verdict.objects.record(attempt, redacted_verdict(stage, self.redactor) or stage, is_primary=False)
+        rows: dict[str, Trajectory] = {}
+        for ordinal, item in enumerate(self.packed):
+            rows[item.head.name] = item.save(attempt, ordinal, rows.get(item.head.parent or ""))
+        if self.source.skills_mounted:
+            SkillUse.objects.bulk_create(
+                SkillUse(attempt=attempt, skill=self.redactor.text(slug)[:200], kind=UseKind.MOUNTED)
+                for slug in self.source.skills_mounted
+            )
+
+    def fill(self, trial: Trial, attempts_total: int) -> None:
+        """Gives the trial's row its numbers: those that Trial.settle would copy from the saved rows."""
+        trial.attempts_total = attempts_total
+        if not self.source.is_finished:
+            for name in NUMBERS:
+                setattr(trial, name, None)
+            trial.status, trial.is_done, trial.exception_type = Trial.Status.UNSCORED, False, ""
+            return
+        trial.is_done = True
+        usage, _ = self.usage()
+        for name in USAGE:
+            setattr(trial, name, getattr(usage, name))
+        trial.turns = self.main.turns if self.main else None
+        trial.steps = self.main.packed.steps_total if self.main else None
+        trial.exception_type = self.redactor.text(self.source.exception.type)[:200] if self.source.exception else ""
+        trial.finished_at = self.source.timing.finished_at
+        trial.duration_seconds = self.source.timing.duration_seconds
+        self._fill_verdict(trial)
+        mounted = set(self.source.skills_mounted or ())
+        read = {use.skill for item in self.packed for use in item.uses}
+        trial.skills_mounted = len(mounted) if mounted or trial.snapshot_id else None
+        trial.skills_read = len(read) if self.main else None
+
+    def _fill_verdict(self, trial: Trial) -> None:
+        verdict = self.verdict
+        for name in ("success", "reward", "outcome", "process", "overall"):
+            setattr(trial, name, getattr(verdict, name) if verdict else None)
+        statuses = {None: Trial.Status.UNSCORED, True: Trial.Status.PASSED, False: Trial.Status.FAILED}
+        trial.status = statuses[trial.success]
+        checks = [check for check in verdict.checks if check.status is not CheckStatus.SKIPPED] if verdict else []
+        trial.checks_total = len(checks) or None
+        passed = sum(check.status is CheckStatus.PASSED for check in checks)
+        trial.checks_passed = passed if checks else None
