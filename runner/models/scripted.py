@@ -118,8 +118,8 @@ def _seed(request: ModelRequest) -> int:
 
 def _usage(request: ModelRequest, said: str) -> Usage:
     """Cached is what the previous turn had sent already: everything before the last reply."""
-    sizes = [len(_text(message)) + len(json.dumps(message.get("tool_calls") or "")) - 2 for message in request.messages]
-    tools = len(json.dumps([dict(tool) for tool in request.tools])) if request.tools else 0
+    sizes = [len(_text(message)) + _size(message.get("tool_calls")) for message in request.messages]
+    tools = _size([dict(tool) for tool in request.tools])
     replies = [place for place, message in enumerate(request.messages) if message.get("role") == "assistant"]
     cached = tools + sum(sizes[: replies[-1]]) if replies else 0
     return Usage(
@@ -128,6 +128,10 @@ def _usage(request: ModelRequest, said: str) -> Usage:
         output_tokens=_tokens(len(said)),
         cost_usd=None,
     )
+
+
+def _size(value: object) -> int:
+    return len(json.dumps(value)) if value else 0
 
 
 def _tokens(characters: int) -> int:

@@ -6,6 +6,7 @@ from its dice, the instruction and these answers.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
@@ -46,17 +47,23 @@ class Attempt:
     profile: Profile
     handled: set[str] = field(default_factory=set)  # lessons its program will act on
     told: set[str] = field(default_factory=set)  # lessons and habits some text has taught it
+    guided: bool = False  # has it read a skill of the family?
     too_narrow: list[str] = field(default_factory=list)  # files that advice it read restricts itself to
 
     def read(self, text: str, *, from_trace: bool = False) -> None:
-        """Takes the lessons out of a text: those its case needs, and the habits."""
+        """Takes the lessons out of a text: those its case needs, and the habits.
+
+        Whether it then acts on a lesson depends on the page the lesson stands on, as the same rule works better in one
+        skill than in another.
+        """
+        page = hashlib.sha256(text.encode()).hexdigest()[:12]
         wanted = [LESSONS[key] for key in self.case.needs] + [HAND_CHECK, KEEP_FILES]
         for paragraph in paragraphs(text):
             for lesson in wanted:
                 if lesson.key not in self.told and lesson.taught_by(paragraph):
-                    self._take(lesson, paragraph, from_trace)
+                    self._take(lesson, paragraph, page, from_trace)
 
-    def _take(self, lesson: Lesson, paragraph: str, from_trace: bool) -> None:
+    def _take(self, lesson: Lesson, paragraph: str, page: str, from_trace: bool) -> None:
         files = narrowed_to(paragraph)
         if not from_trace and files and not files & set(self.case.files):
             self.too_narrow += sorted(files - set(self.too_narrow))
@@ -64,7 +71,9 @@ class Attempt:
         if from_trace and not self.dice.chance(f"trace/{lesson.key}", self.profile.learns_from_trace):
             return
         self.told.add(lesson.key)
-        if lesson.key in self.case.needs and not self.dice.chance(f"misapply/{lesson.key}", self.profile.misapplies):
+        if lesson.key in self.case.needs and not self.dice.chance(
+            f"misapply/{lesson.key}/{page}", self.profile.misapplies
+        ):
             self.handled.add(lesson.key)
 
     def unhandled(self) -> list[str]:
@@ -123,7 +132,7 @@ def _parts(instruction: str) -> tuple[str, bool, str]:
 
 
 def _at_a_loss() -> Play:
-    yield Turn("I look at what is there.", "ls -la")
+    yield Turn("I look at what is there.", "ls")
     yield Turn("This is a kind of task I have no procedure for.", None)
 
 
@@ -133,7 +142,9 @@ def _look_around(state: Attempt) -> Play:
         yield Turn("Let me look at the data.", f"head -n 5 data/{main}")
         yield Turn("The files are right here, not in a folder.", f"ls && head -n 5 {main}")
     else:
-        yield Turn(state.say("look", "First a look at the folder.", "I start by looking at what is there."), "ls -l")
+        yield Turn(
+            state.say("look", "First a look at the folder.", "I start by looking at what is there."), "ls && wc -l *"
+        )
         heads = " && ".join(f"head -n 4 {name}" for name in case.files)
         yield Turn(state.say("head", "Now the first lines of the input.", "What does the input look like?"), heads)
 
@@ -155,6 +166,7 @@ def _use_library(state: Attempt) -> Play:
         )
         if state.playbook.fits(slug) or any(LESSONS[key].taught_by(text) for key in state.case.needs):
             state.read(text)
+            state.guided = True
         yield from _follow(state, slug, text)
 
 
@@ -253,7 +265,8 @@ def _look_closer(state: Attempt) -> Play:
 
 def _slip(state: Attempt) -> str:
     """The part of what was asked for that it forgets in this attempt, or ""."""
-    if KEEP_FILES.key in state.told or not state.dice.chance("slip", state.profile.slips):
+    rate = state.profile.slips / 2 if state.guided else state.profile.slips
+    if KEEP_FILES.key in state.told or not state.dice.chance("slip", rate):
         return ""
     return state.dice.pick("which-slip", ("notes", "tidy-up"))
 

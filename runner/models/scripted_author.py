@@ -22,9 +22,13 @@ SECTION = re.compile(
 )
 TRIAL = re.compile(r"^### Trial (\S+) \(([^)\n]*)\)[ \t]*$", re.MULTILINE)
 SKILL_FILE = re.compile(r"^### (\S+)\n(`{3,})[^\n]*\n(.*?)^\2[ \t]*$", re.MULTILINE | re.DOTALL)
-# Parts of a compaction: what tools returned is not what anybody concluded, so lessons are not read from it.
-RESULT = re.compile(r"^Result \d+: .*?(?=^(?:## Step|Tool call \d+: |Message: |\[\.\.\.)|\Z)", re.MULTILINE | re.DOTALL)
-PROGRAM_TEXT = re.compile(r"^Tool call \d+: .*?(?=^(?:## Step|Result \d+: |\[\.\.\.)|\Z)", re.MULTILINE | re.DOTALL)
+# Parts of a compaction. What tools returned, the programs and the prompts are not what anybody concluded, so no lesson
+# is read from them.
+NEXT = r"(?=^## Step \d+, |^Tool call \d+: |^Result \d+: |\Z)"
+UNSAID = re.compile(
+    rf"^(?:Result \d+: |Tool call \d+: ).*?{NEXT}|^## Step \d+, (?:user|system)$.*?(?=^## Step \d+, |\Z)",
+    re.MULTILINE | re.DOTALL,
+)
 
 REVISION_BLUNDERS = ("too narrow", "uncited file", "malformed", "create again", "verbatim")
 FIRST_BLUNDERS = ("too narrow", "uncited file", "malformed")
@@ -43,10 +47,6 @@ class Call:
     evidence: str
     trials: tuple[tuple[str, str], ...]  # slot, outcome
     skills: Mapping[str, str]  # path -> text
-
-    @property
-    def failed(self) -> bool:
-        return bool(self.trials) and self.trials[-1][1] != "passed"
 
 
 def answer(user_messages: list[str], dice: Dice, profile: Profile) -> str:
@@ -70,10 +70,11 @@ def read_call(message: str) -> Call:
     """The prompt's sections. What is missing is empty: the author works with what it is given."""
     found = list(SECTION.finditer(message))
     ends = [match.start() for match in found[1:]] + [len(message)]
-    # Evidence may quote a heading; the first of a name is the prompt's own, and skills come last.
+    # Evidence may quote a heading: of each name the first is the prompt's own, but of the last section the last.
     parts: dict[str, str] = {}
-    for match, end in zip(found, ends, strict=True):
-        parts.setdefault(match[1], message[match.end() : end].strip("\n"))
+    for match, end in zip(found, ends[: len(found)], strict=True):
+        if match[1] not in parts or match[1] == "Skills of this family":
+            parts[match[1]] = message[match.end() : end].strip("\n")
     occasion, family = _fields(parts.get("Occasion", "")), _fields(parts.get("Family", ""))
     evidence = parts.get("Evidence", "")
     return Call(
@@ -105,7 +106,7 @@ def _skill_paths(call: Call) -> list[str]:
 
 def _lessons(call: Call, playbook: Playbook | None) -> list[Lesson]:
     """Lessons the evidence shows and the family's skills do not teach yet, in the order of the playbook."""
-    said = PROGRAM_TEXT.sub("", RESULT.sub("", call.evidence))
+    said = UNSAID.sub("", call.evidence)
     known = "\n".join(call.skills.values())
     candidates = (*(playbook.lessons if playbook else ()), *HABITS)
     return [

@@ -26,7 +26,7 @@ class Profile:
     checks_after_failures: float  # the same where an earlier trial it was shown had failed
     sees_gap: float  # of a closer look
     sees_trap: float
-    slips: float  # forgets part of what was asked for
+    slips: float  # forgets part of what was asked for; half as often with a skill of the family at hand
     drafts_badly: float  # a first program that crashes
     blunders: float  # as author: one of the five bad answers
     overlooks: float  # as author: leaves out a lesson that the evidence shows
@@ -41,7 +41,7 @@ PROFILES = {
         misapplies=0.12,
         learns_from_trace=0.55,
         stumbles=0.10,
-        checks_by_hand=0.25,
+        checks_by_hand=0.30,
         checks_when_told=0.85,
         checks_after_failures=0.60,
         sees_gap=0.30,

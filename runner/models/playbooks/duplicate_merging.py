@@ -12,7 +12,7 @@ IDENTITY_FORMS = Lesson(
     patterns=(
         r"(normali[sz]e|canonical|unify|same form|common form|reduce|compare only).{0,60}(identif|number|id\b|serial|phone|digits|letters)",
         r"(identif|number|id|serial|phone)\w*.{0,60}(normali[sz]e|canonical|same form|common form|punctuation)",
-        r"(punctuation|hyphen|dash|space|blank|bracket)s?.{0,50}(strip|remov|drop|ignor|differ)",
+        r"(punctuation|hyphen|dash|space|bracket)s?.{0,50}(strip|remov|drop|ignor|differ)",
     ),
     symptom=r"all stand for|is one and the same",
     rule=(
@@ -45,6 +45,7 @@ NOT_BY_NAME = Lesson(
     key="names-are-not-identities",
     patterns=(
         r"\bnames? (is|are|do|does|can|prove|tell)\w* .{0,20}(not|never|no|nothing|shared|ambiguous)",
+        r"(not|never) by (the )?names?\b",
         r"namesake|share (a|the same) name",
         r"(not|never|don't|do not) (merge|match|compare|group|go) (by|on).{0,20}name",
         r"only (the |an? )?(identifier|number|id)\b.{0,40}(tell|decide|merge|prove|count)",
@@ -54,7 +55,7 @@ NOT_BY_NAME = Lesson(
     gotcha="Different people share a name, and one person may stand under two names.",
     narrow="In `{file}` some people have the same name: leave those alone.",
     thought="Names are not identities: I merge by number only.",
-    surprise="There are people with the same name and different numbers, so names cannot decide. I merge by number.",
+    surprise="There are people with the same name and different numbers, so names cannot decide. I merge by number, not by name.",
 )
 
 

@@ -54,7 +54,7 @@ NEVER_BY_POSITION = Lesson(
     gotcha="Two files that start in the same order need not stay so.",
     narrow="`{file}` is not in the same order as the other file.",
     thought="Both files have the same length, but I match by the key and never by position.",
-    surprise="The order of the two files parts after a few lines, so pairing lines would be wrong. I match by key.",
+    surprise="The order of the two files parts after a few lines, so pairing lines would be wrong. I match by key, not by position.",
 )
 
 
