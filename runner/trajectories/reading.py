@@ -15,6 +15,7 @@ SNIFFED_BYTES = 256 * 1024
 SNIFFED_LINES = 50
 _SESSION_KEYS = {"parentUuid", "uuid", "sessionId", "isSidechain"}
 _CODEX_TYPES = ("thread.", "turn.", "item.")
+_ROLLOUT_TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 _ACP_TYPES = frozenset({"user_message", "agent_thought", "agent_message", "tool_call", "tool_call_update", "plan"})
 
 
@@ -43,7 +44,9 @@ def sniff(source: Path | BinaryIO) -> str:
     stripped = start.lstrip()
     if stripped.startswith(b"["):
         keys = _top_keys(stripped[1:].lstrip())
-        return "terminus-episodes" if {"prompt", "response"} <= keys.keys() else "plain-text"
+        if {"prompt", "response"} <= keys.keys():
+            return "terminus-episodes"
+        return "chat-messages" if "role" in keys else "plain-text"
     for line in (stripped, *start.split(b"\n", SNIFFED_LINES)[1:SNIFFED_LINES]):
         if line.lstrip().startswith(b"{"):
             found = _object_format(_top_keys(line))
@@ -58,8 +61,12 @@ def _object_format(keys: dict[str, Any]) -> str | None:
         return "atif"
     if "messages" in keys and {"sessionId", "projectHash"} & keys.keys():
         return "gemini-native"
+    if "messages" in keys or ("role" in keys and {"content", "tool_calls"} & keys.keys()):
+        return "chat-messages"
     if not isinstance(kind, str):
         return None
+    if kind in _ROLLOUT_TYPES and "payload" in keys:
+        return "codex-rollout"
     if kind.startswith(_CODEX_TYPES):
         return "codex-jsonl"
     if kind in _ACP_TYPES:

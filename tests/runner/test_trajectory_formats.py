@@ -20,6 +20,9 @@ FORMATS = {
     "codex.jsonl": "codex-jsonl",
     "gemini_native.json": "gemini-native",
     "acp.jsonl": "acp-jsonl",
+    "codex_rollout.jsonl": "codex-rollout",
+    "chat_openai.json": "chat-messages",
+    "chat_dataclaw.jsonl": "chat-messages",
 }
 
 
@@ -253,6 +256,34 @@ def test_it_reads_acp_and_says_where_arguments_come_from() -> None:
     assert (edit.name, edit.arguments) == ("edit", {"path": "/app/sum.txt", "newText": "2"})
     assert steps[2].observations[2].is_error
     assert uses(steps) == [("csv-sums", "invoked", 2, None), ("csv-sums", "read", 3, "scripts/add.py")]
+
+
+def test_it_reads_a_codex_rollout() -> None:
+    result, steps = read("codex_rollout.jsonl")
+    assert [step.source for step in steps] == [Source.SYSTEM, Source.USER, Source.AGENT, Source.AGENT]
+    assert (result.head.session_id, result.head.agent_version, result.head.model) == ("r-1", "0.80.0", "code-model")
+    first = steps[2]
+    assert (first.reasoning, first.message, first.timestamp) == ("Plan it", "I look.", "2026-01-02T03:04:08.000Z")
+    assert [item.is_error for item in first.observations] == [False, True]
+    assert result.usage == Usage(300, 200, 30)
+    assert uses(steps) == [("csv-sums", "read", 3, "SKILL.md")]
+
+
+def test_it_reads_chat_messages_with_tool_calls() -> None:
+    result, steps = read("chat_openai.json")
+    assert [step.source for step in steps] == [Source.SYSTEM, Source.USER, Source.AGENT, Source.AGENT]
+    assert steps[2].tool_calls[0].arguments == {"command": "cat data.csv"}
+    assert steps[2].tool_calls[1].arguments == {"raw": "{broken"}
+    assert [item.content for item in steps[2].observations] == ["a,b\n1,2", "no"]
+    assert (result.head.model, result.usage) == ("chat-model", Usage())
+
+
+def test_it_reads_exported_conversations_with_their_outputs() -> None:
+    result, steps = read("chat_dataclaw.jsonl")
+    assert [item.is_error for step in steps for item in step.observations] == [False, True]
+    assert steps[1].reasoning == "Skill first."
+    assert result.head.session_id == "session"
+    assert uses(steps) == [("csv-sums", "invoked", 3, None)]
 
 
 def test_it_reads_plain_text_by_blocks(tmp_path: Path) -> None:

@@ -113,6 +113,13 @@ def test_claude_calls_equal_those_counted_line_by_line_and_each_has_its_result()
     assert total == 157
 
 
+def test_the_exported_copies_hold_the_same_calls() -> None:
+    copies = sorted(KEYPOINTS.glob("*/*/claude-code.dataclaw.jsonl"))
+    found = [read(path) for path in copies]
+    assert [list(result.problems) for result, _ in found] == [[]] * len(copies)
+    assert sum(calls(steps) for _, steps in found) == 157
+
+
 def test_two_results_sum_turns_and_keep_the_last_running_total() -> None:
     result, _ = read(KEYPOINTS / "fix-security-bug" / "fix-security-bug-3" / "claude-code.txt")
     assert (result.turns, result.usage.cost_usd) == (46, 0.7870243499999998)

@@ -1,0 +1,136 @@
+"""Codex' own session log (sessions/**/rollout-*.jsonl): {timestamp, type, payload} a line, with prompt and times.
+
+Steps come from `response_item` lines, what was sent to and came from the model. `event_msg` lines repeat them for the
+screen; of those only `token_count` is used: its total_token_usage is a running total.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from runner.trajectories.atif import content_text
+from runner.trajectories.readers import ReadTrajectory
+from runner.trajectories.readers.claude_messages import MessageSteps, number
+from runner.trajectories.streams import json_lines
+from runner.trajectories.text import clean, storable, storable_value
+from runner.types import Source, Step, Usage
+
+_CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call")
+
+
+def read(result: ReadTrajectory) -> Iterator[Step]:
+    """An agent step holds reasoning, text and calls up to the next result."""
+    turn, total = _Turn(), Usage()
+    result.set_head(agent_name="codex")
+    with result.open_binary() as stream:
+        for _, event in json_lines(stream, result.problems):
+            payload = event.get("payload")
+            payload = payload if isinstance(payload, Mapping) else {}
+            kind, timestamp = event.get("type"), event.get("timestamp")
+            if kind == "response_item":
+                yield from turn.add(payload, storable(timestamp) if isinstance(timestamp, str) else None)
+            elif kind == "event_msg" and payload.get("type") == "token_count":
+                total = _running(payload, total)
+            elif kind in ("session_meta", "turn_context"):
+                _take_head(result, payload)
+            else:
+                result.count("events_without_step", f"{kind}/{payload.get('type', '')}"[:100].rstrip("/"))
+    yield from turn.steps.flush()
+    result.usage = total
+    result.facts["usage_from"] = "token counts" if total != Usage() else "nothing"
+
+
+def _running(payload: Mapping[str, Any], before: Usage) -> Usage:
+    info = payload.get("info")
+    raw = info.get("total_token_usage") if isinstance(info, Mapping) else None
+    if not isinstance(raw, Mapping):
+        return before
+    return Usage(*(number(raw.get(key)) for key in ("input_tokens", "cached_input_tokens", "output_tokens")))
+
+
+def _take_head(result: ReadTrajectory, payload: Mapping[str, Any]) -> None:
+    for key, name in {"id": "session_id", "cli_version": "agent_version", "model": "model"}.items():
+        if isinstance(payload.get(key), str) and getattr(result.head, name) is None:
+            result.set_head(**{name: storable(payload[key])})
+    if isinstance(payload.get("cwd"), str):
+        result.add_extra(cwd=storable(payload["cwd"]))
+
+
+class _Turn:
+    """Puts items together: everything the model said before a result is one message."""
+
+    def __init__(self) -> None:
+        self.steps = MessageSteps()
+        self._message = 0
+        self._is_answered = True
+
+    def add(self, item: Mapping[str, Any], timestamp: str | None) -> Iterator[Step]:
+        kind = str(item.get("type"))
+        if kind == "reasoning":
+            summary = content_text(item.get("summary"))[0]
+            yield from self._said({"type": "thinking", "thinking": summary} if summary else None, timestamp)
+        elif kind == "message" and item.get("role") == "assistant":
+            yield from self._said({"type": "text", "text": content_text(item.get("content"))[0]}, timestamp)
+        elif kind == "message":
+            yield from self._other_message(item, timestamp)
+        elif kind in _CALLS:
+            call = {"type": "tool_use", "id": _id(item), "name": item.get("name") or kind, "input": _arguments(item)}
+            yield from self._said(call, timestamp)
+        elif kind.endswith("_output"):
+            self._is_answered = True
+            text, failed = _output(item.get("output"))
+            block = {"type": "tool_result", "tool_use_id": _id(item), "content": text, "is_error": failed}
+            yield from self.steps.user({"content": [block]}, timestamp, {}, None)
+        else:
+            yield from self.steps.flush()
+            yield Step(0, Source.SYSTEM, f"[{clean(kind)}]", timestamp=timestamp, extra={"item": storable_value(item)})
+
+    def _said(self, block: Mapping[str, Any] | None, timestamp: str | None) -> Iterator[Step]:
+        if self._is_answered:
+            self._message += 1
+            self._is_answered = False
+        if block is not None:
+            message = {"id": f"message-{self._message}", "content": [block]}
+            yield from self.steps.assistant(message, timestamp, {})
+
+    def _other_message(self, item: Mapping[str, Any], timestamp: str | None) -> Iterator[Step]:
+        self._is_answered = True
+        yield from self.steps.flush()
+        source = Source.USER if item.get("role") == "user" else Source.SYSTEM
+        yield Step(0, source, clean(content_text(item.get("content"))[0]), timestamp=timestamp)
+
+
+def _id(item: Mapping[str, Any]) -> str:
+    return storable(str(item.get("call_id") or item.get("id") or "call"))
+
+
+def _arguments(item: Mapping[str, Any]) -> Any:
+    raw = item.get("arguments", item.get("input", item.get("action")))
+    if not isinstance(raw, str):
+        return raw or {}
+    try:
+        value = json.loads(raw, strict=False)
+    except (ValueError, RecursionError):
+        value = raw
+    return value if isinstance(value, Mapping) else {"input": raw}
+
+
+def _output(raw: Any) -> tuple[str, bool]:
+    """(text, failed). Shell results are JSON texts {"output": ..., "metadata": {"exit_code": ...}}."""
+    value = raw
+    if isinstance(raw, str) and raw.startswith("{"):
+        try:
+            value = json.loads(raw, strict=False)
+        except (ValueError, RecursionError):
+            return raw, False
+    if not isinstance(value, Mapping):
+        return content_text(raw)[0], False
+    metadata = value.get("metadata")
+    code = metadata.get("exit_code") if isinstance(metadata, Mapping) else None
+    failed = value.get("success") is False or code not in (None, 0)
+    for key in ("output", "content"):
+        if key in value:
+            return content_text(value[key])[0], failed
+    return str(raw) if isinstance(raw, str) else json.dumps(raw, ensure_ascii=False, sort_keys=True), failed
