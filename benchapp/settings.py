@@ -104,6 +104,7 @@ AUTH_USER_MODEL = "benchapp.User"
 # Without REDIS_URL: the embedded broker that `manage.py demo` starts, on a private socket below var/.
 REDIS_URL = environ.secret("REDIS_URL") or broker_url(VAR_DIR / "valkey")
 EMBEDDED_BROKER = not environ.secret("REDIS_URL")
+RQ = {"COMMIT_MODE": "auto"}  # hints are given after the commit, and a lost one is made up for
 RQ_QUEUES = {"default": {"URL": REDIS_URL, "DEFAULT_TIMEOUT": 3600}}
 
 # An episode whose owner has not renewed its lease for this long may be taken over.

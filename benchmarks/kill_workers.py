@@ -173,7 +173,7 @@ def _world(options: argparse.Namespace, folder: Path, kills: int) -> dict[str, A
         "SKILLGLASS_SANDBOXES": str(folder / "sandboxes"),
         "LEASE_SECONDS": "10",
     }
-    environment.setdefault("DJANGO_SETTINGS_MODULE", "benchapp.settings")
+    environment["DJANGO_SETTINGS_MODULE"] = "benchapp.settings"
     arguments = ["--folder", str(folder), "--kills", str(kills), "--seed", str(options.seed)]
     arguments += [part for name in options.condition for part in ("--condition", name)]
     arguments += [part for key in options.environment for part in ("--environment", key)]

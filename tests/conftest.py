@@ -5,16 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
-
-# Before Django reads its settings: tests never touch an installation's files.
-os.environ.setdefault("SKILLGLASS_VAR", tempfile.mkdtemp(prefix="skillglass-tests-"))
-os.environ.setdefault("REDIS_URL", "redis://127.0.0.1:1/0")  # nobody listens there; tests that need a broker start one
 
 SHARED_DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import pytest
 from django.apps import apps
 
+from benchapp import recorded
 from benchapp.models import (
     Attempt,
     Blob,
@@ -169,7 +170,7 @@ def test_the_history_takes_two_queries_whatever_its_length(suite: Suite, django_
     recorder = recorder_of(episode)
     run_episode(plan, recorder, small_toolbox())
     with django_assert_num_queries(2):
-        recorder.history()
+        recorded.history(episode)
 
 
 # --- one attempt ----------------------------------------------------------------------------------------------------

@@ -1,0 +1,15 @@
+"""Settings under which tests run: no installation's files are touched, and nobody answers as broker."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+
+if "SKILLGLASS_VAR" not in os.environ:
+    os.environ["SKILLGLASS_VAR"] = tempfile.mkdtemp(prefix="skillglass-tests-")
+    atexit.register(shutil.rmtree, os.environ["SKILLGLASS_VAR"], ignore_errors=True)
+os.environ["REDIS_URL"] = "redis://127.0.0.1:1/0"  # a test that needs a broker starts one
+
+from benchapp.settings import *  # noqa: E402, F403
