@@ -165,10 +165,8 @@ def make_trial(
         **({} if finished else fields),
     )
     if finished:
-        steps = fields.pop("steps", 8)
-        make_attempt(
-            trial, success=success, mounted=mounted, read=read, verdict=verdict, steps=steps, **(attempt or {})
-        )
+        given = {"steps": fields.pop("steps", 8), **(attempt or {})}
+        make_attempt(trial, success=success, mounted=mounted, read=read, verdict=verdict, **given)
         trial.refresh_from_db()
         if fields:
             Trial.objects.filter(pk=trial.pk).update(**fields)

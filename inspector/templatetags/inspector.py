@@ -15,7 +15,7 @@ from benchapp.models import Run
 
 register = template.Library()
 
-UNKNOWN = format_html('<span class="unknown">unknown</span>')
+UNKNOWN = SafeString('<span class="unknown">unknown</span>')
 TONES = {
     "passed": "ok",
     "applied": "ok",

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.db.models import Case, Count, Q, When
+from django.db.models import Case, Count, Q, QuerySet, When
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
@@ -42,7 +42,7 @@ def assign(request: HttpRequest) -> HttpResponse:
 
 
 def _page(request: HttpRequest, form: AssignForm, *, as_json: bool, status: int = 200) -> HttpResponse:
-    batches = list(ImportBatch.objects.annotate(problems_total=Count("problems"))[:BATCHES])
+    batches = list(_batches()[:BATCHES])
     chosen = _chosen(request, batches)
     problems = paginate(request, chosen.problems.all() if chosen else [], per_page=PROBLEMS)
     runs = list(_runs_to_edit()[: RUNS + 1])
@@ -69,12 +69,17 @@ def _page(request: HttpRequest, form: AssignForm, *, as_json: bool, status: int 
     return render_page(request, "inspector/imports.html", data=data, context=context, as_json=as_json, status=status)
 
 
+def _batches() -> QuerySet[ImportBatch]:
+    """Newest first; said again because grouping drops the model's own order."""
+    return ImportBatch.objects.annotate(problems_total=Count("problems")).order_by("-started_at", "-id")
+
+
 def _chosen(request: HttpRequest, batches: list[ImportBatch]) -> ImportBatch | None:
     """The batch that `?batch=` names; without one the newest that has problems, else the newest."""
     wanted = request.GET.get("batch", "")
     named = next((batch for batch in batches if str(batch.public_id) == wanted), None)
     if named is None and (public_id := _uuid(wanted)):
-        named = ImportBatch.objects.annotate(problems_total=Count("problems")).filter(public_id=public_id).first()
+        named = _batches().filter(public_id=public_id).first()
     with_problems = next((batch for batch in batches if batch.problems_total), None)  # type: ignore[attr-defined]
     return named or with_problems or (batches[0] if batches else None)
 
@@ -91,7 +96,7 @@ def _uuid(text: str) -> UUID | None:
         return None
 
 
-def _runs_to_edit() -> Any:
+def _runs_to_edit() -> QuerySet[Run]:
     """Imported runs, those without a condition first."""
     runs = Run.objects.standing().filter(experiment__origin__in=EDITABLE).select_related("experiment")
     return runs.annotate(trials_total=Count("episodes__trials")).order_by(

@@ -3,6 +3,7 @@
 
 const steps = [...document.querySelectorAll(".steps > li")];
 let at = steps.findIndex((step) => step.matches(".pointed, :target"));
+if (at >= 0 && !location.hash) steps[at].scrollIntoView({ block: "start" });
 
 function go(index) {
   document.querySelector(".steps > li.at")?.classList.remove("at");

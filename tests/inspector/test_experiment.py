@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from benchapp.models import Episode, Run
+from tests.factories import (
+    make_experiment,
+    make_learning_run,
+    make_run,
+    make_suite,
+    make_trial,
+    make_unordered_episode,
+)
+from tests.queries import assert_queries_flat
+
+pytestmark = pytest.mark.django_db
+
+T, F = True, False
+
+
+def twin(client: Client, run: Run) -> dict[str, object]:
+    return client.get(f"/experiments/{run.experiment.public_id}.json").json()
+
+
+def page(client: Client, run: Run) -> str:
+    return client.get(run.experiment.get_absolute_url()).text
+
+
+def test_it_lays_conditions_beside_metrics(client: Client) -> None:
+    suite = make_suite(environments=1, families=2)
+    experiment = make_experiment(suite=suite)
+    make_learning_run(experiment, condition="no-skill", outcomes=(T, F, F, T, F, F, T, F, F))
+    run = make_learning_run(experiment, condition="selfgen-always", outcomes=(T, T, F, T, T, None, T, T, T))
+    first, second = twin(client, run)["conditions"]
+    assert (first["condition"], second["condition"]) == ("no-skill", "selfgen-always")
+    assert first["metrics"]["LSR"]["passed"] == 2
+    assert second["metrics"]["ESR"] == {"passed": 4, "scored": 4, "planned": 6, "rate": 1.0, "low": None, "high": None}
+
+
+def test_it_says_how_many_of_the_planned_were_scored(client: Client) -> None:
+    run = make_learning_run(families=2, outcomes=(T, F, F, T, T, None, T, T, T))
+    assert '<b>4/4</b> <span class="muted">of 6</span>' in " ".join(page(client, run).split())
+
+
+def test_it_gives_an_interval_from_ten_on(client: Client) -> None:
+    run = make_learning_run(families=4, outcomes=(T, F, F, T, T, F, T, T, T))
+    text = page(client, run)
+    assert "<b>33 %</b> 4/12" in text
+    assert "95 % 14–61" in text
+    assert "the interval covers tasks, not reruns" in text
+
+
+def test_it_adds_up_replicates_and_says_so(client: Client) -> None:
+    suite = make_suite(environments=1, families=1)
+    experiment = make_experiment(suite=suite)
+    runs = [make_learning_run(experiment, replicate=number) for number in (1, 2)]
+    (row,) = twin(client, runs[0])["conditions"]
+    assert row["runs"] == [str(run.public_id) for run in runs]
+    assert row["metrics"]["LSR"]["planned"] == 6
+    assert "Counts of replicates are added up" in page(client, runs[0])
+
+
+def test_it_leaves_tainted_episodes_out_and_says_so(client: Client) -> None:
+    run = make_learning_run(environments=2, families=1)
+    Episode.objects.filter(pk=run.episodes.first().pk).update(is_tainted=True)
+    data = twin(client, run)
+    assert data["tainted_episodes"] == 1
+    assert data["conditions"][0]["metrics"]["LSR"]["planned"] == 3
+    assert "1 tainted episode left out" in page(client, run)
+
+
+def test_it_names_setups_that_differ(client: Client) -> None:
+    suite = make_suite(environments=1, families=1)
+    experiment = make_experiment(suite=suite)
+    make_learning_run(experiment, setup={"compactor": "1"})
+    run = make_learning_run(experiment, condition="no-skill", setup={"compactor": "2"})
+    assert twin(client, run)["setup"] == {"differs": ["compactor"], "unknown": 0}
+    assert "their setups differ in compactor" in page(client, run)
+
+
+def test_it_lists_imported_runs_by_what_is_known(client: Client) -> None:
+    run = make_run(make_experiment(origin="imported"), condition="unknown", agent_model="unknown", replicate=None)
+    episode = make_unordered_episode(run)
+    make_trial(episode, phase="evaluation", success=True, attempt={"cost_usd": None})
+    make_trial(episode, phase="evaluation", success=None, attempt={"cost_usd": None, "input_tokens": None})
+    data = twin(client, run)
+    assert data["conditions"] == []
+    (member,) = data["runs"]
+    assert member["trials"] == {"total": 2, "done": 2, "scored": 1, "passed": 1}
+    assert (member["mean_reward"], member["rewards"]) == (1.0, 1)
+    assert (member["spent"]["cost_usd"], member["spent"]["tokens_known"]) == (None, 1)
+    text = page(client, run)
+    assert "condition unknown" in text
+    assert "of 1/2" in text
+    assert "$0.00" not in text
+
+
+def test_it_is_gone_once_deleted(client: Client) -> None:
+    run = make_run(make_experiment(deleted_at=timezone.now()))
+    assert client.get(run.experiment.get_absolute_url()).status_code == 404
+    assert client.get(f"/runs/{run.public_id}/").status_code == 404
+
+
+def test_its_queries_do_not_grow(client: Client) -> None:
+    suite = make_suite(environments=1, families=1)
+    experiment = make_experiment(suite=suite)
+
+    def make(count: int) -> None:
+        for number in range(count):
+            make_learning_run(experiment, replicate=experiment.runs.count() + number)
+
+    # experiment, runs, tally, tainted, rates, spending, rewards
+    assert assert_queries_flat(client, experiment.get_absolute_url(), make) == 7
