@@ -11,10 +11,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from runner.types import Step, ToolCall
 
+SHORTEST = 8  # characters of the shortest secret with a shape
 MIN_KNOWN_CHARS = 12  # shorter values found under a secret's key are not searched for in texts: too many accidents
 
 
@@ -78,6 +80,7 @@ _HARMLESS_ENDINGS = ("per_token", "pad_token", "eos_token", "bos_token", "unk_to
 _TEMPLATE = re.compile(r"\$\{?[A-Za-z_][A-Za-z0-9_]*(?::-[^}]*)?\}?|\{\{.*\}\}|<[^<>]*>|\*+|\[redacted:[a-z-]+\]")
 
 
+@lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
     """Does a value under this key count as a secret? Counts of tokens, prices and names of keys do not."""
     if re.fullmatch(r"[A-Z][A-Z0-9_]*_(?:KEY|PAT)", name):  # an environment variable
@@ -102,6 +105,8 @@ class Redactor:
         return cls(tuple(sorted(found, key=lambda value: (-len(value), value))))
 
     def text(self, text: str) -> str:
+        if len(text) < SHORTEST:
+            return text
         for secret in self.known:
             if secret in text:
                 self.counts["configured"] += text.count(secret)

@@ -51,8 +51,10 @@ class _Candidate:
     references: list[str] = field(default_factory=list)
 
     @property
-    def score(self) -> tuple[int, int]:
-        return (self.tool_calls, -PREFERENCE.index(self.format))
+    def rank(self) -> tuple[int, int, bool, int, str]:
+        """The smallest is the best."""
+        path = self.source.path
+        return (-self.tool_calls, PREFERENCE.index(self.format), bool(_SPOOL.search(path)), -self.steps, path)
 
 
 def is_candidate(name: str) -> bool:
@@ -119,7 +121,7 @@ def _compared(wholes: list[_Candidate]) -> list[_Candidate]:
     for candidate in wholes:
         if candidate.source.size <= MAX_COMPARED_BYTES:
             _count(candidate)
-    best = sorted(wholes, key=lambda found: (found.score, found.steps, found.source.path), reverse=True)
+    best = sorted(wholes, key=lambda found: found.rank)
     named = {
         resolved
         for found in wholes
