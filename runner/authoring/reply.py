@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,8 +13,6 @@ MAX_UPSERTS = 200
 MAX_DELETES = 200
 MAX_SUMMARY_CHARS = 1_000
 KEYS = ("summary", "operation_type", "upsert_files", "delete_paths")
-
-_FENCE = re.compile(r"^```[A-Za-z]*[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 
 
 class UnreadableReply(ValueError):
@@ -73,11 +70,23 @@ def _json_object(text: str) -> Mapping[str, Any]:
 def _candidates(text: str) -> Iterator[str]:
     stripped = text.strip().removeprefix("\ufeff")
     yield stripped
-    for match in _FENCE.finditer(text):
-        yield match.group(1).strip()
+    yield from _fenced(text)
     start, end = stripped.find("{"), stripped.rfind("}")
     if 0 <= start < end and (start, end) != (0, len(stripped) - 1):
         yield stripped[start : end + 1]
+
+
+def _fenced(text: str) -> Iterator[str]:
+    """What stands between a line that opens a code fence and the next that closes one."""
+    inside: list[str] | None = None
+    for line in text.split("\n"):
+        if inside is None:
+            inside = [] if line.startswith("```") else None
+        elif line.rstrip() == "```":
+            yield "\n".join(inside).strip()
+            inside = None
+        else:
+            inside.append(line)
 
 
 def _no_constant(name: str) -> None:
@@ -86,11 +95,11 @@ def _no_constant(name: str) -> None:
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A key given twice has no one meaning: which text would be the skill's?"""
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise UnreadableReply(f"reply: the key {twice[:80]!r} appears twice in one object")
+    value: dict[str, Any] = {}
+    for key, item in pairs:
+        if key in value:
+            raise UnreadableReply(f"reply: the key {key[:80]!r} appears twice in one object")
+        value[key] = item
     return value
 
 

@@ -10,7 +10,9 @@ from typing import Any
 import yaml
 
 SKILL_FILE = "SKILL.md"
-MAX_FRONTMATTER_CHARS = 32 * 1024
+MAX_FRONTMATTER_CHARS = 16 * 1024
+MAX_DEPTH = 20
+MAX_BRACKETS = 200
 
 
 class SkillFileError(ValueError):
@@ -43,26 +45,45 @@ def parse_skill(text: str) -> SkillFile:
     return SkillFile(_frontmatter("\n".join(lines[1:closing])), "\n".join(lines[closing + 1 :]))
 
 
+class _Loader(yaml.SafeLoader):
+    """Without aliases, whose merging multiplies, and without depth, which recursion pays for."""
+
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]
+        line = event.start_mark.line + 2 if event.start_mark else 2
+        if isinstance(event, yaml.AliasEvent):
+            raise SkillFileError(f"line {line}: a YAML alias, expected the value itself")
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise SkillFileError(f"line {line}: nested deeper than {MAX_DEPTH}")
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+
 def _frontmatter(source: str) -> Mapping[str, Any]:
     if len(source) > MAX_FRONTMATTER_CHARS:
         raise SkillFileError(
             f"line 2: the frontmatter has {len(source):,} characters, expected at most {MAX_FRONTMATTER_CHARS:,}"
         )
+    brackets = source.count("[") + source.count("{")
+    if brackets > MAX_BRACKETS:  # each open one is looked at again for every token inside
+        raise SkillFileError(f"line 2: {brackets:,} opening brackets, expected at most {MAX_BRACKETS}")
     try:
-        value = yaml.safe_load(source)
+        value = yaml.load(source, Loader=_Loader)
+    except SkillFileError:
+        raise
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 2}" if error.problem_mark else "frontmatter"
         raise SkillFileError(f"{line}: not YAML: {error.problem}") from error
-    except (yaml.YAMLError, ValueError, TypeError, OverflowError, RecursionError) as error:
-        # Not only YAMLError: PyYAML lets errors of date, number and hash conversion through, and nests by recursion.
-        raise SkillFileError(f"frontmatter: not YAML: {_reason(error)}") from error
+    except (yaml.YAMLError, ValueError, TypeError, OverflowError) as error:
+        # Not only YAMLError: PyYAML lets errors of date, number and hash conversion through.
+        raise SkillFileError(f"frontmatter: not YAML: {' '.join(str(error).split())[:200]}") from error
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise SkillFileError(f"line 2: expected a mapping with text keys, found {type(value).__name__}")
     return value
-
-
-def _reason(error: BaseException) -> str:
-    return "nested too deeply" if isinstance(error, RecursionError) else " ".join(str(error).split())[:200]
 
 
 def _quoted(line: str) -> str:

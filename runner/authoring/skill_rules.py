@@ -20,7 +20,7 @@ _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 # Stems that say nothing of the content, alone or with a number or "old", "new", "copy" beside them.
 _VAGUE = re.compile(
     r"(helpers?|utils?|common|misc|notes?|more|stuff|things?|temp|tmp|test|old|new|copy|backup|untitled|doc|docs|file"
-    r"|data|template|script|main|all|info|readme)([-_ ]?(\d+|old|new|copy|final))*",
+    r"|data|template|script|main|all|info|readme)([-_ ]?(\d|old|new|copy|final))*",
     re.IGNORECASE,
 )
 

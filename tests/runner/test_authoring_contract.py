@@ -279,6 +279,15 @@ def test_it_keeps_an_author_to_its_own_family(candidate: Patch, mode: AuthorMode
 # --- frontmatter ------------------------------------------------------------------------------------------------
 
 
+# Merge keys multiply: read as PyYAML reads it by itself, this would not end.
+BOMB = (
+    f"---\nname: {SLUG}\ndescription: {DESCRIPTION!r}\n"
+    + "k0: &k0 {x: 1}\n"
+    + "".join(f"k{i}: &k{i} {{<<: [{', '.join([f'*k{i - 1}'] * 9)}]}}\n" for i in range(1, 40))
+    + "---\n"
+)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -301,9 +310,14 @@ def test_it_keeps_an_author_to_its_own_family(candidate: Patch, mode: AuthorMode
         "---\n? [a]\n: b\n---\n",
         "---\nname: !!python/object/apply:os.system ['true']\n---\n",
         "---\nname: " + "[" * 5_000 + "\n---\n",
+        "---\nname: " + "[" * 30 + "]" * 30 + "\n---\n",
+        "---\nname: x\n" + "".join(f"{' ' * i}a:\n" for i in range(150)) + "---\n",
+        "---\nname: " + "- " * 7_000 + "\n---\n",
+        "---\n" + "? " * 7_000 + "\n---\n",
         "---\nname: x\n" + "# pad\n" * 10_000 + "---\n",
         f"---\nname: {SLUG}\ndescription: {DESCRIPTION!r}\ncompatibility: [a]\n---\n",
         "---\na: &a [x,x]\nb: &b [*a,*a]\nc: [*b,*b]\n---\n",
+        BOMB,
     ],
 )
 def test_it_wants_frontmatter_with_a_name_and_a_description(text: str) -> None:
@@ -446,7 +460,14 @@ def test_it_rejects_names_that_say_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["failure_patterns.md", "result_schema.json", "extract_failure_modes.py", "notes_on_units.md"]
+    "name",
+    [
+        "failure_patterns.md",
+        "notes" + "1" * 150 + "x.md",
+        "result_schema.json",
+        "extract_failure_modes.py",
+        "notes_on_units.md",
+    ],
 )
 def test_it_accepts_names_that_say_something(name: str) -> None:
     inner = f"references/{name}"
@@ -580,6 +601,7 @@ def test_whatever_is_accepted_leaves_other_families_alone_and_can_be_stored(
     at = occasion(mode, profile=profile)
     findings = check_patch(candidate, at)
     assert {finding.rule for finding in findings} <= RULES.keys()
+    assert all("\0" not in (text := finding.path + finding.message) and text.encode() for finding in findings)
     after = apply_patch(at.library, candidate)
     if any(finding.severity == "error" for finding in findings):
         return

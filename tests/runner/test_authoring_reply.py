@@ -70,6 +70,8 @@ def test_it_reads_text_with_fences_and_raw_line_ends_inside() -> None:
         ('{"upsert_files": {}, "summary": 3}', "summary: a JSON number, expected text"),
         ('{"upsert_files": {}, "x": NaN}', "NaN"),
         ('{"x": ' + "[" * 100_000, "nested too deeply"),
+        ("```a\n" * 500_000, "not JSON"),  # as slow as its square if each fence looked for its end
+        ("{" + ",".join(f'"{i}":0' for i in range(200_000)) + ',"0":0}', "the key '0' appears twice"),
         ('{"x": ' + "9" * 5_000 + "}", "not usable JSON"),
         ("x" * (MAX_REPLY_CHARS + 1), "characters, expected at most"),
         (json.dumps({"upsert_files": {f"{i}/SKILL.md": "" for i in range(201)}}), "201 files"),
