@@ -1,0 +1,94 @@
+"""`manage.py doctor`: what is there, what is missing, and never a secret."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+
+from benchapp import checks, embedded
+from benchapp.checks import KEYS, Finding, findings
+
+pytestmark = pytest.mark.django_db
+
+SECRET = "sk-never-to-be-shown"
+
+
+def doctor() -> tuple[str, int]:
+    out = StringIO()
+    try:
+        call_command("doctor", stdout=out, no_color=True)
+    except SystemExit as error:
+        return out.getvalue(), int(error.code or 0)
+    return out.getvalue(), 0
+
+
+def found(name: str) -> Finding:
+    return next(finding for finding in findings() if finding.name == name)
+
+
+@pytest.fixture(autouse=True)
+def _no_docker(monkeypatch: pytest.MonkeyPatch) -> None:
+    def away() -> str:
+        raise ConnectionError("no engine at the socket")
+
+    monkeypatch.setattr(checks, "_docker_version", away)
+
+
+@pytest.fixture
+def embedded_broker(settings: Any, tmp_path: Path) -> None:
+    settings.REDIS_URL, settings.EMBEDDED_BROKER = embedded.broker_url(tmp_path), True
+
+
+def test_it_is_content_with_what_the_demo_needs(embedded_broker: None) -> None:
+    text, status = doctor()
+    assert status == 0
+    assert "Everything the demo needs is there." in text
+    assert "embedded Valkey, not running" in text
+
+
+def test_a_named_broker_that_does_not_answer_is_fatal() -> None:
+    text, status = doctor()
+    assert status == 1
+    assert "missing  Broker: REDIS_URL does not answer" in text
+    assert "The demo cannot run: Broker." in text
+
+
+def test_every_missing_thing_says_what_it_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in KEYS:
+        monkeypatch.delenv(name, raising=False)
+    missing = [finding for finding in findings() if not finding.is_there]
+    assert {"Docker", *KEYS} <= {finding.name for finding in missing}
+    assert all(finding.cost for finding in missing)
+
+
+@pytest.mark.parametrize("suffix", ["", "_FILE"])
+def test_keys_are_told_by_name_only(monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
+    monkeypatch.setenv(f"OPENAI_API_KEY{suffix}", SECRET)
+    text, _ = doctor()
+    assert "OPENAI_API_KEY: set\n" in text
+    assert SECRET not in text
+
+
+def test_a_missing_engine_is_named_with_its_reason() -> None:
+    docker = found("Docker")
+    assert (docker.is_there, docker.detail, docker.is_fatal) == (False, "no engine at the socket", False)
+
+
+def test_an_old_python_is_fatal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks.sys, "version_info", (3, 10, 4))
+    assert (found("Python").is_fatal, found("Python").detail) == (True, "3.10.4")
+
+
+def test_a_data_folder_that_cannot_be_written_is_fatal(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
+    monkeypatch.setattr(checks.os, "access", lambda *_: False)
+    assert found("Data folder").is_fatal
+
+
+def test_a_data_folder_that_is_not_made_yet_is_judged_by_where_it_will_lie(settings: Any, tmp_path: Path) -> None:
+    settings.VAR_DIR = tmp_path / "not" / "yet"
+    assert found("Data folder").is_there
+    assert found("Disk").detail.endswith("GiB free")
