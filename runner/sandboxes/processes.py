@@ -2,7 +2,8 @@
 
 On Linux a process belongs to a sandbox when its environment carries the sandbox's mark or its working directory lies
 inside the private folder; so one that left its process group with setsid is found too. A process that wiped its
-environment *and* moved away *and* left its group escapes. Elsewhere (macOS) only process groups are known.
+environment *and* moved away *and* left its group escapes. Elsewhere (macOS) only the process groups that a living
+sandbox started are known: what an interrupted attempt left there is not found again.
 """
 
 from __future__ import annotations

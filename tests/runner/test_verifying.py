@@ -10,8 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runner.agents import AgentJob, make_agent
 from runner.errors import VerifierError
 from runner.sandboxes.local import LocalSandbox, open_sandbox
+from runner.suites.folder import workspace_files
+from runner.suites.starter_suite import load_starter
 from runner.types import CheckGroup, CheckStatus, Dimension, File, Task
 from runner.verifying import run_verifier
 from runner.verifying.reports import (
@@ -193,6 +196,21 @@ def test_nothing_the_agent_left_makes_the_verdict(task: Task, sandbox: LocalSand
 def test_python_start_up_files_in_the_agents_home_are_switched_off(task: Task, sandbox: LocalSandbox) -> None:
     write_tests(task, 'echo "0${PYTHONNOUSERSITE:-.5}" > ../logs/verifier/reward.txt')
     assert run_verifier(task, sandbox).reward == 1.0
+
+
+@pytest.mark.parametrize(("agent", "success"), [("nop", False), ("oracle", True)])
+def test_a_bundled_task_is_failed_by_nop_and_passed_by_the_oracle(
+    sandbox: LocalSandbox, agent: str, success: bool
+) -> None:
+    bundled = load_starter().environments[0].families[0].tasks[0]
+    sandbox.put("workspace", workspace_files(bundled))
+    run = make_agent(agent).run(AgentJob(bundled, bundled.instruction, (), 1), sandbox, None, lambda step: None)
+    verdict = run_verifier(bundled, sandbox)
+    assert run.failure is None
+    assert verdict.success is success
+    assert {check.group for check in verdict.checks} == {CheckGroup.PUBLIC, CheckGroup.HIDDEN, CheckGroup.PROCESS}
+    assert (verdict.outcome == verdict.process == verdict.overall == 1.0) is success
+    assert verdict.dimensions
 
 
 # --- reading reports --------------------------------------------------------------------------------------------
