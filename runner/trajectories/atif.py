@@ -2,10 +2,12 @@
 
 Read leniently: odd types are tolerated and reported, keys we do not model are kept in `extra` below ATIF_KEY.
 Written strictly: what `step_to_json` returns is a valid step of ATIF-v1.8, and reading it back gives an equal step.
+Content parts (images, audio) are written as the text with their marks; the parts themselves stay in `extra`.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -315,7 +317,7 @@ def content_text(raw: Any) -> tuple[str, Any]:
     if isinstance(raw, Mapping):
         raw = [raw]
     if not isinstance(raw, list):
-        return str(raw), None
+        return _as_json(raw), None
     texts = [_part_text(part) for part in raw]
     plain = all(isinstance(part, str) or (isinstance(part, Mapping) and set(part) == {"type", "text"}) for part in raw)
     return "\n".join(texts), None if plain else [_without_data(part) for part in raw]
@@ -325,7 +327,7 @@ def _part_text(part: Any) -> str:
     if isinstance(part, str):
         return part
     if not isinstance(part, Mapping):
-        return str(part)
+        return _as_json(part)
     if isinstance(part.get("text"), str):
         return str(part["text"])
     kind = part.get("type") if isinstance(part.get("type"), str) else "part"
@@ -348,6 +350,10 @@ def _without_data(part: Any) -> Any:
     if isinstance(source, Mapping):
         kept["source"] = {key: value for key, value in source.items() if key != "data"}
     return storable_value(kept)
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(storable_value(value), ensure_ascii=False)
 
 
 def _text_or_none(raw: Any, key: str, place: str, problems: Problems) -> str | None:

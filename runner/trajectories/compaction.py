@@ -31,7 +31,7 @@ MAX_OBSERVATIONS = 8
 MAX_TITLE_CHARS = 300
 MAX_CHECK_CHARS = 500
 MAX_CHECKS_CHARS = 6_000
-_MARK_ROOM = len(left_out(10**12))
+_MARK_ROOM = len(left_out(10**12)) + 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,12 +286,17 @@ def _kept_text(text: str, spans: Sequence[Span]) -> str:
     pieces, at = [], 0
     for span in spans:
         if span.start > at:
-            pieces.append(left_out(span.start - at))
+            pieces.append(_mark(text, span.start - at))
         pieces.append(text[span.start : span.end])
         at = span.end
     if at < len(text):
-        pieces.append(left_out(len(text) - at))
+        pieces.append(_mark(text, len(text) - at))
     return "".join(pieces)
+
+
+def _mark(text: str, characters: int) -> str:
+    """On a line of its own where the text has lines."""
+    return f"\n{left_out(characters)}\n" if "\n" in text else left_out(characters)
 
 
 def _heading(step: Step) -> str:

@@ -44,7 +44,7 @@ def sniff(source: Path | BinaryIO) -> str:
     stripped = start.lstrip()
     if stripped.startswith(b"["):
         keys = _top_keys(stripped[1:].lstrip())
-        if {"prompt", "response"} <= keys.keys():
+        if "prompt" in keys and {"episode", "response"} & keys.keys():  # a long prompt may hide what follows it
             return "terminus-episodes"
         return "chat-messages" if "role" in keys else "plain-text"
     for line in (stripped, *start.split(b"\n", SNIFFED_LINES)[1:SNIFFED_LINES]):

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from runner.trajectories.shell_words import SHELLS, Invocation, invocations
+from runner.trajectories.shell_words import MAX_COMMAND_CHARS, SHELLS, Invocation, invocations
 from runner.types import Observation, SkillUse, Source, Step, ToolCall, UseKind
 
 _SKILL_TOOLS = frozenset({"skill", "activate_skill", "load_skill", "use_skill"})
@@ -73,7 +73,9 @@ _VALUE_OPTIONS = frozenset({"-m", "-W", "-X", "-n", "-e", "--with", "-p", "-f"})
 
 _PATH = re.compile(r"(?:^|/)skills/(?P<slug>[^/\s'\"]+)(?:/(?P<rest>[^\s'\"]*))?")
 _SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]*")
-_IMPORTED = re.compile(r"sys\.path\.(?:append|insert)\([^)\n]*?['\"](?P<path>[^'\"\n]*skills/[^'\"\n]+)['\"]")
+_IMPORTED = re.compile(
+    r"sys\.path\.(?:append|insert)\([^)\n]{0,100}?['\"](?P<path>[^'\"\n]{0,500}skills/[^'\"\n]{1,500})['\"]"
+)
 _INVOCATION_FAILED = re.compile(
     r"InputValidationError|<tool_use_error>|Skill not found|Unknown skill|not found\b", re.I
 )
@@ -132,7 +134,7 @@ def _call_uses(
             for slug, kind, file in _invocation_uses(invocation, mounted):
                 if not _failed_on(file, kind, failed, results):
                     yield slug, kind, file
-        for match in _IMPORTED.finditer(command):
+        for match in _IMPORTED.finditer(command[:MAX_COMMAND_CHARS]):
             if not failed and re.search(r"\bpython[0-9.]*\b", command):
                 yield from _file_use(match["path"] + "/", UseKind.EXECUTED, mounted)
 

@@ -16,10 +16,11 @@ import ijson
 import orjson
 
 from runner.trajectories.problems import Problems
-from runner.trajectories.text import MAX_DEPTH, TOO_DEEP, left_out
+from runner.trajectories.text import MAX_DEPTH, TOO_DEEP, left_out, storable_value
 
 MAX_STRING_BYTES = 8 * 1024 * 1024
 MAX_LINE_BYTES = 32 * 1024 * 1024
+MAX_OPENINGS = MAX_DEPTH  # a line with no more brackets than this cannot be too deep
 MAX_VALUE_NODES = 1_000_000
 MAX_VALUE_CHARS = 64 * 1024 * 1024
 CHUNK = 64 * 1024
@@ -279,12 +280,27 @@ def json_lines(stream: BinaryIO, problems: Problems) -> Iterator[tuple[int, dict
         except orjson.JSONDecodeError:
             value, utf8_reported = _lenient(line, number, offset, problems, utf8_reported)
         if isinstance(value, dict):
-            yield number, value
+            yield number, _shallow(value, line, number, problems)
         elif value is not _UNREADABLE:
-            problems.add(f"line {number}", "one JSON object on each line", f"found {str(value)[:80]!r}")
+            problems.add(f"line {number}", "one JSON object on each line", f"found {line[:80]!r}")
 
 
 _UNREADABLE = object()
+
+
+def _shallow(value: dict[str, Any], line: bytes, number: int, problems: Problems) -> dict[str, Any]:
+    if line.count(b"[") + line.count(b"{") <= MAX_OPENINGS or not _is_deeper(value, MAX_DEPTH):
+        return value
+    problems.add(f"line {number}", f"values nested at most {MAX_DEPTH} deep", "the rest is left out")
+    bounded: dict[str, Any] = storable_value(value)
+    return bounded
+
+
+def _is_deeper(value: Any, limit: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return limit <= 0 or any(_is_deeper(item, limit - 1) for item in inner)
 
 
 def _lenient(line: bytes, number: int, offset: int, problems: Problems, utf8_reported: bool) -> tuple[Any, bool]:
@@ -306,13 +322,13 @@ def _lenient(line: bytes, number: int, offset: int, problems: Problems, utf8_rep
 
 
 def raw_lines(stream: BinaryIO, problems: Problems) -> Iterator[tuple[int, int, bytes]]:
-    """(number, byte offset, line without its end). A line over MAX_LINE_BYTES has its long strings cut; where that
-    does not help it is left out and reported."""
+    """(number, byte offset, line without its end). A line over MAX_STRING_BYTES has its long strings cut; where that
+    does not bring it below MAX_LINE_BYTES it is left out and reported."""
     number = offset = 0
-    while line := stream.readline(MAX_LINE_BYTES):
+    while line := stream.readline(MAX_STRING_BYTES):
         number += 1
         start, offset = offset, offset + len(line)
-        if len(line) < MAX_LINE_BYTES or line.endswith(b"\n"):
+        if len(line) < MAX_STRING_BYTES or line.endswith(b"\n"):
             yield number, start, line.rstrip(b"\r\n")
             continue
         cap = StringCap(problems, f"line {number}")
@@ -324,7 +340,7 @@ def raw_lines(stream: BinaryIO, problems: Problems) -> Iterator[tuple[int, int, 
                 too_long = too_long or len(kept) + len(piece) > MAX_LINE_BYTES
                 if not too_long:
                     kept += piece
-            line = b"" if ended else stream.readline(MAX_LINE_BYTES // 8)
+            line = b"" if ended else stream.readline(MAX_STRING_BYTES)
             offset += len(line)
         if too_long:
             problems.add(f"line {number}", f"a line of at most {MAX_LINE_BYTES:,} bytes", "the line is left out")

@@ -12,9 +12,10 @@ import pytest
 
 from runner.trajectories.problems import MAX_PER_EXPECTATION, Problems
 from runner.trajectories.reading import ReadTrajectory, read_trajectory, sniff
+from runner.trajectories.skill_use import step_uses
 from runner.trajectories.streams import StringCap, json_lines, walk
 from runner.trajectories.text import MAX_DEPTH, MAX_FIELD_CHARS, TOO_DEEP, clean, cut, storable_value
-from runner.types import Step
+from runner.types import Source, Step, ToolCall
 
 HEAD = b'{"schema_version":"ATIF-v1.8","agent":{"name":"x","version":"1"},"steps":['
 MEBIBYTE = 1024 * 1024
@@ -92,7 +93,7 @@ def test_a_text_of_200_mb_is_cut_with_a_mark_in_bounded_memory(tmp_path: Path) -
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
     length, peak, reported = map(int, done.stdout.split())
     assert MAX_FIELD_CHARS - 100 < length < MAX_FIELD_CHARS + 100
-    assert peak < 150
+    assert peak < 200  # held whole it would be more than twice that
     assert reported == 1
 
 
@@ -264,3 +265,66 @@ def test_the_string_cap_leaves_valid_json(size: int) -> None:
 def test_anything_is_read_somehow(content: bytes) -> None:
     assert sniff(BytesIO(content)) == "plain-text"
     read(content)
+
+
+@pytest.mark.parametrize("depth", [100, 900])
+def test_a_line_nested_too_deep_keeps_its_upper_levels(depth: int) -> None:
+    inner = "[" * depth + "]" * depth
+    line = '{"type":"item.completed","item":{"id":"i","type":"web_search","query":' + inner + "}}\n"
+    result, (step,) = read(line.encode())
+    assert TOO_DEEP in json.dumps(step.tool_calls[0].arguments)
+    assert any("nested at most" in text for text in problems(result))
+
+
+def test_many_top_level_keys_are_capped_and_reported() -> None:
+    keys = ",".join(f'"k{index}":{index}' for index in range(5_000))
+    result, steps = read(atif(agent("m"))[:-1] + b"," + keys.encode() + b"}")
+    assert len(steps) == 1
+    assert len(result.head.extra or {}) == 100
+    assert any("4,880 more of the same kind" in text for text in problems(result))
+
+
+def test_one_message_without_end_becomes_several_steps() -> None:
+    block = b'{"type":"assistant","session_id":"s","message":{"id":"m","content":[{"type":"text","text":"t"}]}}\n'
+    _, steps = read(block * 25_000)
+    assert len(steps) == 3
+
+
+# Each of these once made a pattern look at the same text again and again: they end at once or, if that comes back, never.
+@pytest.mark.parametrize(
+    "response",
+    [
+        "x```json\n" * 200_000,
+        "```json\n" * 200_000,
+        "available_skills: [\n" * 200_000,
+        "\x1b]" * 500_000,
+        "\r" * 500_000,
+    ],
+)
+def test_repeated_openings_do_not_slow_reading_down(response: str) -> None:
+    _, steps = read(json.dumps([{"episode": 0, "prompt": response, "response": response}]).encode())
+    assert [step.source for step in steps] == ["user", "agent"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat <<EOF skills" + "\n" * 90_000,
+        "skills sys.path.append(" * 4_000,
+        "skills sys.path.append('" + "x" * 90_000,
+        "cat 'skills" + "\\'" * 40_000,
+        "$a${a}skills=" * 6_000,
+    ],
+)
+def test_hostile_commands_do_not_slow_skill_use_down(command: str) -> None:
+    step = Step(1, Source.AGENT, tool_calls=(ToolCall("c", "Bash", {"command": command}),))
+    assert step_uses(step, mounted=None) == []
+
+
+def test_copies_of_output_are_looked_for_in_bounded_time() -> None:
+    output = "a\n\n[stdout]\n" * 20_000
+    results = {"results": [{"source_call_id": "c", "content": output}]}
+    call = {"tool_call_id": "c", "function_name": "Bash", "arguments": {}}
+    content = atif(agent("m", tool_calls=[call], observation=results)).replace(b'"x"', b'"claude-code"')
+    _, (step,) = read(content)
+    assert step.observations[0].content == output

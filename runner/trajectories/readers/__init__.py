@@ -14,6 +14,8 @@ from runner.types import Step, Trajectory, TrajectoryHead, TrajectoryKind, Usage
 Opener = Callable[[], BinaryIO]
 Reader = Callable[["ReadTrajectory"], Iterator[Step]]
 
+MAX_EXTRA_KEYS = 100
+
 READERS: dict[str, str] = {
     "atif": "runner.trajectories.readers.atif",
     "terminus-episodes": "runner.trajectories.readers.terminus",
@@ -76,7 +78,13 @@ class ReadTrajectory:
         self.head = replace(self.head, **values)
 
     def add_extra(self, **values: Any) -> None:
-        self.set_head(extra={**(self.head.extra or {}), **values})
+        known = self.head.extra or {}
+        if len(known.keys() | values.keys()) > MAX_EXTRA_KEYS:
+            self.problems.add(
+                "whole file", f"at most {MAX_EXTRA_KEYS} keys beside the known ones", f"left out: {', '.join(values)}"
+            )
+        else:
+            self.set_head(extra={**known, **values})
 
     def count(self, fact: str, key: str) -> None:
         """One more of something that gives no step of its own."""

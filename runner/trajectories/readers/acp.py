@@ -18,6 +18,7 @@ from runner.types import Observation, Source, Step, ToolCall
 
 _SKILL = re.compile(r"<skill_content name=\"([^\"\n]{1,200})\">")
 _PATH = re.compile(r"<path>([^<\n]{1,4000})</path>")
+MAX_PIECES = 10_000  # of one message; what follows makes a step of its own
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w.\-]{0,63}")
 
 
@@ -31,11 +32,13 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
                 yield from turn.flush()
                 yield Step(0, Source.USER, clean(content_text(event.get("text"))[0]))
             elif kind in ("agent_thought", "agent_message"):
-                if turn.calls:
+                if turn.calls or len(turn.thoughts) + len(turn.messages) > MAX_PIECES:
                     yield from turn.flush()
                 texts = turn.thoughts if kind == "agent_thought" else turn.messages
                 texts.append(clean(content_text(event.get("text"))[0]))
             elif kind in ("tool_call", "tool_call_update"):
+                if len(turn.calls) > MAX_PIECES:
+                    yield from turn.flush()
                 turn.add_call(event)
             else:
                 result.problems.add(f"line {line}", "a message, a thought or a tool call", f"found type {kind!r:.60}")

@@ -22,6 +22,7 @@ from runner.types import Observation, Source, Step
 
 _STDOUT = "\n\n[stdout]\n"
 _METADATA = "\n\n[metadata] "
+MAX_MARKS = 50
 _ERROR = "[error] tool reported failure"
 
 
@@ -84,11 +85,13 @@ def _tidy(observation: Observation, metadata: Any) -> Observation:
     if mark and isinstance(metadata, dict) and _is_copy(tail, metadata.get("tool_use_result")):
         content = head
     head, mark, tail = content.partition(_STDOUT)
-    while mark:  # the output itself may hold the mark: the copy is where both sides are equal
+    for _ in range(MAX_MARKS if mark else 0):  # the output itself may hold the mark: the copy is where sides are equal
         if head.strip() == tail.strip():
             content = head
             break
         more, mark, tail = tail.partition(_STDOUT)
+        if not mark:
+            break
         head = head + _STDOUT + more
     return replace(observation, content=content, is_error=is_error)
 

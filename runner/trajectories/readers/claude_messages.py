@@ -10,6 +10,7 @@ from runner.trajectories.text import clean, storable, storable_value
 from runner.types import Observation, Source, Step, ToolCall, Usage
 
 MAX_EXTRA_CHARS = 500
+MAX_BLOCKS = 10_000  # of one message; what follows makes a step of its own
 
 
 class MessageSteps:
@@ -27,7 +28,7 @@ class MessageSteps:
 
     def assistant(self, message: Mapping[str, Any], timestamp: str | None, extra: dict[str, Any]) -> Iterator[Step]:
         identifier = message.get("id")
-        if self._open is None or identifier is None or self._open.id != identifier:
+        if self._open is None or identifier is None or self._open.id != identifier or self._open.blocks > MAX_BLOCKS:
             yield from self.flush()
             self._open = _Message(identifier, timestamp, extra)
         self._open.add(message)
@@ -75,6 +76,7 @@ class MessageSteps:
 class _Message:
     def __init__(self, identifier: Any, timestamp: str | None, extra: dict[str, Any]) -> None:
         self.id, self._timestamp, self._extra = identifier, timestamp, dict(extra)
+        self.blocks = 0
         self._texts: list[str] = []
         self._thoughts: list[str] = []
         self._calls: dict[str, ToolCall] = {}
@@ -92,6 +94,7 @@ class _Message:
             self._usage = _usage(message["usage"], is_final=message.get("stop_reason") is not None)
 
     def _add_block(self, block: Mapping[str, Any]) -> None:
+        self.blocks += 1
         kind = block.get("type")
         if kind == "text":
             if block.get("text"):
@@ -115,6 +118,7 @@ class _Message:
     def takes(self, observation: Observation) -> bool:
         if observation.source_call_id not in self._calls:
             return False
+        self.blocks += 1
         self._observations.append(observation)
         return True
 

@@ -75,6 +75,8 @@ class _Items:
     def add(self, item: Mapping[str, Any], is_complete: bool) -> Iterator[Step]:
         identifier = storable(str(item.get("id")))
         if item.get("type") == "reasoning":
+            if is_complete and len(self._thoughts) > MAX_WAITING:
+                yield Step(0, Source.AGENT, reasoning=self._take_thoughts())
             if is_complete:
                 self._thoughts.append(clean(str(item.get("text") or "")))
             return

@@ -16,8 +16,8 @@ from runner.trajectories.streams import walk
 from runner.trajectories.text import clean, storable, storable_value
 from runner.types import Observation, Source, Step, ToolCall
 
-_AVAILABLE = re.compile(r"available_skills:\s*(\[.{2,200000}?\n\])", re.DOTALL)
-_FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n[ \t]*```", re.DOTALL)
+_AVAILABLE = re.compile(r"available_skills:[ \t]{0,9}\n?(\[.{2,200000}?\n\])", re.DOTALL)
+_FENCE_OPENINGS = ("```", "```json")
 _ACTED_ON = ("load_skill", "load_reference", "commands", "task_complete")
 _SPOKEN = ("analysis", "explanation", "plan")
 
@@ -48,7 +48,9 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
 
 def listed_skills(prompt: str) -> tuple[str, ...]:
     """Names of the skills a terminus prompt announces below "available_skills:"."""
-    match = _AVAILABLE.search(prompt)
+    match = _AVAILABLE.match(
+        prompt, max(0, prompt.find("available_skills:"))
+    )  # the first only: a search could be made slow
     try:
         found = json.loads(match[1]) if match else []
     except (ValueError, RecursionError):
@@ -86,13 +88,26 @@ def _acted_on(response: str) -> tuple[dict[str, Any], str]:
     whole = _object(response)
     if whole is not None:
         return whole, ""
-    blocks = [(match, _object(match[1])) for match in _FENCED.finditer(response)]
-    known = [(match, block) for match, block in blocks if block is not None]
-    loading = [pair for pair in known if "load_skill" in pair[1]]
+    blocks = [(start, end, _object(body)) for start, end, body in _fenced(response)]
+    known = [(start, end, block) for start, end, block in blocks if block is not None]
+    loading = [each for each in known if "load_skill" in each[2]]
     if not known:
         return {}, response
-    match, block = (loading or known)[0]
-    return block, (response[: match.start()] + response[match.end() :]).strip()
+    start, end, block = (loading or known)[0]
+    return block, (response[:start] + response[end:]).strip()
+
+
+def _fenced(text: str) -> Iterator[tuple[int, int, str]]:
+    """(start, end, inside) of each fenced block, found line by line."""
+    at, opened, inside = 0, -1, 0
+    for line in text.splitlines(keepends=True):
+        mark = line.strip()
+        if opened < 0 and mark in _FENCE_OPENINGS:
+            opened, inside = at, at + len(line)
+        elif opened >= 0 and mark == "```":
+            yield opened, at + len(line), text[inside:at]
+            opened = -1
+        at += len(line)
 
 
 def _object(text: str) -> dict[str, Any] | None:
