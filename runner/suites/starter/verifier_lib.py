@@ -177,10 +177,10 @@ def run_program(place):
 
 def text_of(path):
     assert path.is_file() and not path.is_symlink(), "expected a file %s, found none" % path.name
-    content = path.read_bytes()
-    assert len(content) <= MAX_BYTES, "expected %s below %d bytes, found %d" % (path.name, MAX_BYTES, len(content))
+    size = path.stat().st_size
+    assert size <= MAX_BYTES, "expected %s below %d bytes, found %d" % (path.name, MAX_BYTES, size)
     try:
-        return content.decode("utf-8-sig")
+        return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
         raise AssertionError("expected %s in UTF-8" % path.name) from None
 

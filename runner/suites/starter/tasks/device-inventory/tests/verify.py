@@ -15,5 +15,6 @@ verifier.rows(
     because="Each field comes from the newest record in which it is filled (newest filled value)",
 )
 verifier.complete()
+verifier.ordered()
 verifier.handed_over()
 verifier.finish()

@@ -10,5 +10,6 @@ verifier.rows(
     because="The ready-made week_mean counts a day without reading as zero; the average has to come from the single days",
 )
 verifier.complete()
+verifier.ordered()
 verifier.handed_over()
 verifier.finish()

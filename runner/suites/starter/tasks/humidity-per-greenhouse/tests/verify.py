@@ -10,5 +10,6 @@ verifier.rows(
     because="A house without a single value had nothing to average: it keeps its line, with 0 readings and an empty average",
 )
 verifier.complete()
+verifier.ordered()
 verifier.handed_over()
 verifier.finish()

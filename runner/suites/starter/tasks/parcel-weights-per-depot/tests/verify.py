@@ -15,5 +15,6 @@ verifier.rows(
     because="A depot without a single value had nothing to average: it keeps its line, with 0 parcels and an empty average",
 )
 verifier.complete()
+verifier.ordered()
 verifier.handed_over()
 verifier.finish()

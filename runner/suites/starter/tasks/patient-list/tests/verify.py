@@ -10,5 +10,6 @@ verifier.rows(
     because="A namesake is another patient, and a patient who married is still the same: the patient number decides",
 )
 verifier.complete()
+verifier.ordered()
 verifier.handed_over()
 verifier.finish()

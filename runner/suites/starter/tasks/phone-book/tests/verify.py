@@ -10,5 +10,6 @@ verifier.rows(
     because="'+442079460011', '0044-20-7946-0011' and '(+44) 2079460011' all stand for the same number",
 )
 verifier.complete()
+verifier.ordered()
 verifier.handed_over()
 verifier.finish()

@@ -10,5 +10,6 @@ verifier.rows(
     because="Each field comes from the newest record in which it is filled (newest filled value); the older record still counts for fields the newer one lacks",
 )
 verifier.complete()
+verifier.ordered()
 verifier.handed_over()
 verifier.finish()

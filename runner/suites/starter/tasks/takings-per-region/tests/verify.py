@@ -15,5 +15,6 @@ verifier.rows(
     because="The branch is written differently in the two files: BR-007 is the same key as 7",
 )
 verifier.complete()
+verifier.ordered()
 verifier.handed_over()
 verifier.finish()

@@ -15,5 +15,6 @@ verifier.rows(
     because="changed carries no offset: it is local time of the office (utc_offset in sources.json)",
 )
 verifier.complete()
+verifier.ordered()
 verifier.handed_over()
 verifier.finish()

@@ -10,5 +10,6 @@ verifier.rows(
     because="999 is the code for a missing value (see codebook.md), a code, not a measurement",
 )
 verifier.complete()
+verifier.ordered()
 verifier.handed_over()
 verifier.finish()
