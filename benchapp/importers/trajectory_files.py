@@ -39,6 +39,7 @@ _SPOOL = re.compile(r"(?:^|/)(?:command|episode)-\d+/")  # what a harness piped 
 _NO_TEXT = frozenset(
     ".cast .mp4 .pane .png .jpg .jpeg .gif .webp .pdf .zip .zst .gz .xz .tar .bin .db .sqlite .py .sh .toml .yaml".split()
 )
+_STRUCTURED = frozenset({".json", ".jsonl"})
 _NOT_A_LOG = frozenset({"exit-code.txt", "settings.json", ".claude.json", ".claude.json.backup", "auth.json"})
 
 
@@ -73,6 +74,7 @@ def choose(root: Root, folder: Path, entries: Iterable[Entry], *, stage: str = "
     structured = [found for found in candidates if found.format in PREFERENCE]
     parts = [found for found in structured if _is_part(found)]
     wholes = [found for found in structured if not _is_part(found)] or _plain(candidates)
+    _report_strange(root, folder, candidates, any_found=bool(structured))
     if not wholes:
         return Choice(tuple(_part(found.source, stage) for found in parts))
     if len(wholes) > 1:
@@ -97,11 +99,22 @@ def _sniffed(root: Root, folder: Path, entry: Entry) -> _Candidate | None:
         root.report(path, "", "a file that can be read", error.strerror or str(error))
         return None
     if source_format == "empty":
+        if path.suffix in _STRUCTURED:
+            root.report(path, "whole file", "a trajectory", "the file is empty")
         return None
     if source_format == "git-lfs-pointer":
         root.report(path, "line 1", "the trajectory itself", "a Git LFS pointer: the content was not downloaded")
         return None
     return _Candidate(TrajectorySource(entry.name, lambda: root.open(path), entry.size), source_format)
+
+
+def _report_strange(root: Root, folder: Path, candidates: list[_Candidate], *, any_found: bool) -> None:
+    """JSON that is no trajectory we know: worth a word where it is called one, or where there is no other."""
+    for found in candidates:
+        path = PurePosixPath(found.source.path)
+        is_named = "trajectory" in path.name
+        if found.format == "plain-text" and path.suffix in _STRUCTURED and (is_named or not any_found):
+            root.report(folder / path, "whole file", f"a trajectory: {', '.join(PREFERENCE)}", "none of these")
 
 
 def _plain(candidates: list[_Candidate]) -> list[_Candidate]:
