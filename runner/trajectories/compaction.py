@@ -3,8 +3,10 @@
 Parameters are table 8 of the SkillEvolBench paper (appendix C.2). What the paper leaves open is decided here:
 
 - Selected are the first `head` steps, the last `tail` steps, and every step between them with a signal in its text.
-- A field over its limit keeps its beginning and its end, half each. A step over `event_chars` cuts its longest fields
-  first, all to the same length. Of more than MAX_OBSERVATIONS results the first and last half stay.
+- A field over its limit keeps its beginning and its end, half each; one that is over it by less than a mark takes
+  stays whole. A step over `event_chars` cuts its longest fields first, all to the same length. Of more than
+  MAX_OBSERVATIONS results the first and the last stay, half each.
+- Of a user message that begins with the task's instruction only the instruction stays.
 - tokens = ceil(characters / 4), of the whole text with header and marks. Over budget the oldest signal steps go first,
   then head steps from the last back to the first, then tail steps from the oldest on; the last step always stays.
 - Everything left out leaves a mark with its size, in the text and in the spans: `render` rebuilds the text from both.
@@ -208,7 +210,7 @@ def _spans(step: Step, reason: str, settings: Settings) -> Iterator[Span]:
         yield Span(step.number, "message", 0, 0, len(step.message), reason)
     for name, text in kept:
         limit, end, length = min(limits[name], allowance), ends[name], len(text)
-        if limit >= end:
+        if end <= limit + _MARK_ROOM:  # a mark would take more room than it saves
             yield Span(step.number, name, 0, end, length, reason)
             continue
         yield Span(step.number, name, 0, limit - limit // 2, length, reason)

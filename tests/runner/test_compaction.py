@@ -135,6 +135,11 @@ def test_a_cut_field_keeps_beginning_and_end_around_its_size() -> None:
     assert [(span.start, span.end) for span in compaction.spans[1:]] == [(0, 1500), (8508, 10008)]
 
 
+def test_a_field_is_not_cut_where_the_mark_would_be_longer_than_the_cut() -> None:
+    assert "left out" not in of([Step(1, Source.AGENT, "look", observations=(Observation("x" * 3_020),))]).text
+    assert "left out" in of([Step(1, Source.AGENT, "look", observations=(Observation("x" * 3_100),))]).text
+
+
 @pytest.mark.parametrize(("kind", "limit"), [(RICH, 200), (ROUGH, 100)])
 def test_tool_arguments_have_their_own_limit(kind: CompactionKind, limit: int) -> None:
     call = ToolCall("c", "Bash", {"command": "echo " + "w" * 500})
@@ -165,6 +170,16 @@ def test_rough_drops_reasoning_and_says_so() -> None:
     rough = of([step], ROUGH).text
     assert "thought" not in rough
     assert "Reasoning: [... 7 characters left out ...]" in rough
+
+
+def test_what_a_condition_added_behind_the_instruction_is_left_out() -> None:
+    told = Step(1, Source.USER, "Add up column b.\n\nSkills lie in ../skills.")
+    trajectory = [told, Step(2, Source.AGENT, told.message)]
+    made = compact(trajectory, RICH, verdict=None, title="t", with_checks=False, instruction="Add up column b.")
+    first, second = made.text.split("## Step ")[1:]
+    assert first == "1, user\nAdd up column b.\n[... 26 characters left out ...]\n\n\n"
+    assert second.endswith("Skills lie in ../skills.")
+    assert render(made.spans, trajectory, verdict=None, title="t", with_checks=False) == made.text
 
 
 def test_the_header_tells_verdict_and_reward() -> None:

@@ -81,6 +81,7 @@ def test_a_cut_off_file_gives_the_steps_before_the_cut() -> None:
     assert any("one whole JSON value" in text for text in problems(result))
 
 
+@pytest.mark.slow
 def test_a_text_of_200_mb_is_cut_with_a_mark_in_bounded_memory(tmp_path: Path) -> None:
     path = tmp_path / "trajectory.json"
     with path.open("wb") as file:
@@ -97,6 +98,7 @@ def test_a_text_of_200_mb_is_cut_with_a_mark_in_bounded_memory(tmp_path: Path) -
     assert reported == 1
 
 
+@pytest.mark.slow
 def test_a_line_of_200_mb_does_not_end_the_reading() -> None:
     start = b'{"type":"thread.started","thread_id":"t"}\n{"type":"item.completed","item":{"id":"i","type":"agent_message","text":"'
     after = b'"}}\n{"type":"item.completed","item":{"id":"j","type":"agent_message","text":"after"}}\n'
@@ -107,6 +109,7 @@ def test_a_line_of_200_mb_does_not_end_the_reading() -> None:
     assert any(text.startswith("line 2: a text of at most") for text in problems(result))
 
 
+@pytest.mark.slow
 def test_a_long_line_that_no_cut_helps_is_left_out_and_reported() -> None:
     start = b'{"type":"thread.started","thread_id":"t"}\n{"type":"item.completed","item":['
     after = b'0]}\n{"type":"item.completed","item":{"id":"j","type":"agent_message","text":"after"}}\n'
@@ -122,6 +125,7 @@ def test_deep_nesting_is_replaced_by_a_mark() -> None:
     assert any(f"nested at most {MAX_DEPTH}" in text for text in problems(result))
 
 
+@pytest.mark.slow
 def test_a_million_open_brackets_end_in_a_problem() -> None:
     result, _ = read(HEAD + b"[" * 1_000_000)
     assert any("one whole JSON value" in text for text in problems(result))
@@ -134,6 +138,7 @@ def test_deep_nesting_on_a_line_is_reported() -> None:
     assert [problem.place for problem in found] == ["line 1"]
 
 
+@pytest.mark.slow
 def test_a_json_bomb_in_one_step_is_bounded() -> None:
     found = Problems()
     content = b'{"steps":[{"a":[' + b"0," * 1_500_000 + b'0]},{"b":1}]}'
