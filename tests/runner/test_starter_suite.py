@@ -13,7 +13,10 @@ from typing import Any
 
 import pytest
 
-from runner.models.playbooks import LESSONS, PLAYBOOKS, recognise
+from runner.models.playbooks import LESSONS, recognise
+from runner.models.playbooks.habits import HABITS
+from runner.models.scripted_agent import paragraphs
+from runner.protocols.instruction import build_instruction
 from runner.suites.folder import rubric, solution_files, test_files, workspace_files
 from runner.suites.starter_suite import STARTER, load_starter
 from runner.types import Files, Role, Task
@@ -180,24 +183,21 @@ def test_it_says_what_is_wrong_with_an_unreadable_result(content: bytes, bench: 
     (place.workspace / "averages.csv").write_bytes(content)
     verdict = place.verify()
     assert float(verdict["reward"]) < 0.5
-    assert all(message.startswith(("expected", "station")) for message in failed(verdict, "outcome", "hidden"))
+    assert all(message.startswith(("expected", "station", "line")) for message in failed(verdict, "outcome", "hidden"))
 
 
 @every_task
 def test_it_keeps_its_lessons_out_of_what_agents_and_zero_shot_authors_are_told(task: Task) -> None:
-    told = task.instruction.splitlines()
-    for playbook in PLAYBOOKS:
-        for lesson in playbook.lessons:
-            assert not [line for line in told if lesson.taught_by(line)]
+    told = list(paragraphs(build_instruction(task, library=True, frozen=False)))
+    for lesson in (*LESSONS.values(), *HABITS):
+        assert not [paragraph for paragraph in told if lesson.taught_by(paragraph)], lesson.key
 
 
 def test_it_leaves_the_gaps_of_its_curated_skills_open() -> None:
     for environment in SUITE.environments:
         for family in environment.families:
             text = family.curated[f"{family.slug}/SKILL.md"].content.decode() + family.description
-            assert [
-                key for key, lesson in LESSONS.items() for line in text.splitlines() if lesson.taught_by(line)
-            ] == []
+            assert [key for key, lesson in LESSONS.items() for line in paragraphs(text) if lesson.taught_by(line)] == []
 
 
 def test_its_verifiers_import_nothing_but_the_standard_library() -> None:
