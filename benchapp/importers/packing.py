@@ -83,10 +83,14 @@ class AttemptPacker:
     problems: ProblemList
     found: list[PackedTrajectory] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
+    told: dict[str, list[dict[str, str]]] = field(default_factory=dict)  # problems by path
 
     def pack(self) -> list[PackedTrajectory]:
         for choice in self.trial.choices:
             self._pack_choice(choice)
+        for item in self.found:
+            if told := self.told.pop(item.path, None):
+                item.extra["problems"] = told
         return self.found
 
     def _pack_choice(self, choice: Choice) -> None:
@@ -188,11 +192,6 @@ class AttemptPacker:
             extra["reported"] = usage_json(read.reported)
         if redactions:
             extra["redactions"] = redactions
-        if len(read.problems):
-            extra["problems"] = [
-                {"place": problem.place, "expected": problem.expected, "message": problem.message}
-                for problem in list(read.problems)[:MAX_KEPT_PROBLEMS]
-            ]
         return dict(self._storable(extra) or {})
 
     def _storable(self, value: Any) -> Any:
@@ -204,8 +203,12 @@ class AttemptPacker:
             self._report(source, place, problem.expected, problem.message)
 
     def _report(self, source: TrajectorySource, place: str, expected: str, message: str) -> None:
+        """Tells the problem now, and keeps it with the trajectory, to be told again when its source is unchanged."""
         message = Redactor(self.redactor.known).text(message)
         self.problems.add(f"{self.path}/{source.path}", place, expected, message)
+        told = self.told.setdefault(source.path, [])
+        if len(told) < MAX_KEPT_PROBLEMS:
+            told.append({"place": storable(place), "expected": storable(expected), "message": storable(message)})
 
     def _unique(self, name: str) -> str:
         """The name, or the name with the first number that makes it new."""

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Count, Max, Sum
+from django.db.models import Max
 
 from benchapp.importers.editing import Author, RunEdit, edit_runs, next_sample
 from benchapp.importers.mapping import Mapping, applied_to_run
@@ -21,7 +21,7 @@ from benchapp.importers.packing import AttemptPacker
 from benchapp.importers.places import Places
 from benchapp.importers.problems import ProblemList
 from benchapp.importers.remapping import OF_RUN, SET_BY_MAP, Remapping
-from benchapp.importers.sources import ExperimentSource, FoundTrial, LibrarySource, TrialSource
+from benchapp.importers.sources import Choice, ExperimentSource, FoundTrial, LibrarySource, TrialSource
 from benchapp.importers.trial_rows import AttemptParts
 from benchapp.models import Activity, Attempt, Snapshot, Trial
 from benchapp.models.base import derived_id
@@ -92,7 +92,7 @@ class ExperimentRecorder:
         settings = self.mapping.of_trial(source, found.path)
         same = next((known for known in reversed(earlier) if known.digest == digest), None)
         if same is not None:
-            return self._keep(same, found, settings)
+            return self._keep(same, found, source, settings)
         trial = self._record(found, source, settings, digest, earlier)
         self.counts["changed" if earlier else "created"] += 1
         return trial
@@ -144,7 +144,7 @@ class ExperimentRecorder:
         self.samples[slot] = self.samples[slot] + 1 if slot in self.samples else next_sample(*slot)
         return self.samples[slot]
 
-    def _keep(self, known: Known, found: FoundTrial, settings: dict[str, Any]) -> Trial:
+    def _keep(self, known: Known, found: FoundTrial, source: TrialSource, settings: dict[str, Any]) -> Trial:
         """A trial whose source is the same. An attempt that had been superseded counts again."""
         rows = Attempt.objects.select_related("trial__episode__run", "trial__task__family", "trial__task__suite")
         attempt = rows.get(pk=known.pk)
@@ -160,16 +160,27 @@ class ExperimentRecorder:
         if is_changed:
             self.samples.clear()  # a trial may have moved into a slot counted before
         self.counts["changed" if is_changed else "unchanged"] += 1
-        self._tell_again(attempt, found)
+        self._tell_again(attempt, found, source)
         return trial
 
-    def _tell_again(self, attempt: Attempt, found: FoundTrial) -> None:
-        trajectories = attempt.trajectories.filter(is_superseded=False)
-        for path, extra in trajectories.filter(extra__has_key="problems").values_list("source_path", "extra"):
-            for problem in extra["problems"]:
+    def _tell_again(self, attempt: Attempt, found: FoundTrial, source: TrialSource) -> None:
+        """Counts what is stored of an unchanged trial, and tells what was wrong with its trajectories."""
+        rows = list(
+            attempt.trajectories.filter(is_superseded=False).values_list(
+                "source_path", "steps_total", "extra__problems"
+            )
+        )
+        self._count(len(rows), sum(steps for _, steps, _ in rows))
+        for path, _, problems in rows:
+            for problem in problems or ():
                 self.problems.add(f"{found.path}/{path}", problem["place"], problem["expected"], problem["message"])
-        totals = trajectories.aggregate(trajectories=Count("pk"), steps=Sum("steps_total"))
-        self._count(totals["trajectories"], totals["steps"] or 0)
+        stored = {path for path, _, _ in rows}
+        empty = [
+            Choice(tuple(item for item in choice.trajectories if item.path not in stored)) for choice in source.choices
+        ]
+        if any(choice.trajectories for choice in empty):  # nothing in it could be read, so nothing is kept with it
+            quiet = Redactor.knowing(source.config)
+            AttemptPacker(replace(source, choices=tuple(empty)), quiet, found.path, self.problems).pack()
 
     def _count(self, trajectories: int, steps: int) -> None:
         self.counts.update(trials=1, attempts=1, trajectories=trajectories, steps=steps)

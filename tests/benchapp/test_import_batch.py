@@ -1,0 +1,192 @@
+"""An import can be repeated, killed and resumed; its list of problems stays; the command's status and JSON tell."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+
+from benchapp.importers.batch import COUNTED, import_paths
+from benchapp.models import Attempt, ImportBatch, ImportProblem, Trajectory, Trial
+from tests.benchapp.import_folders import atif, bring_in, job, result, trial, write
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def command(*arguments: object) -> tuple[int, str]:
+    """(exit status, output) of import_runs."""
+    output = StringIO()
+    try:
+        call_command("import_runs", *map(str, arguments), stdout=output)
+    except SystemExit as stop:
+        return int(stop.code or 0), output.getvalue()
+    return 0, output.getvalue()
+
+
+@pytest.mark.django_db
+def test_it_prints_one_object_with_exactly_these_keys(tmp_path):
+    folder = job(tmp_path / "job")
+    write(folder / "sum-csv__0000002" / "verifier" / "reward.txt", "ten")
+    status, output = command(folder, "--json")
+    found = json.loads(output)
+    assert status == 3
+    assert list(found) == [*COUNTED, "problems"]
+    assert (found["trials"], found["created"], found["snapshots"], found["skills"]) == (3, 3, 0, 0)
+    assert [set(problem) for problem in found["problems"]] == [{"path", "place", "expected", "message"}]
+
+
+@pytest.mark.django_db
+def test_it_exits_with_0_3_or_1(tmp_path):
+    assert command(job(tmp_path / "job"))[0] == 0
+    (tmp_path / "empty").mkdir()
+    assert command(tmp_path / "empty")[0] == 1
+    assert command(tmp_path / "job", tmp_path / "empty")[0] == 3
+    assert command(tmp_path / "job", "--map", write(tmp_path / "map.yaml", "rules: 5"))[0] == 1
+
+
+@pytest.mark.django_db
+def test_it_sums_up_for_people(tmp_path):
+    folder = job(tmp_path / "job")
+    write(folder / "sum-csv__0000002" / "verifier" / "reward.txt", "ten")
+    _, output = command(folder)
+    assert "1 problems; everything else is in:" in output
+    assert "sum-csv__0000002/verifier/reward.txt, whole file: expected one finite number; found 'ten'" in output
+
+
+@pytest.mark.django_db
+def test_it_keeps_counts_and_problems_for_the_page(tmp_path):
+    folder = job(tmp_path / "job")
+    write(folder / "sum-csv__0000002" / "verifier" / "reward.txt", "ten")
+    bring_in(folder)
+    batch = ImportBatch.objects.get()
+    assert (batch.status, batch.counts["created"], batch.paths) == ("done", 3, [str(folder)])
+    assert batch.finished_at is not None
+    assert list(batch.problems.values_list("place", "expected")) == [("whole file", "one finite number")]
+
+
+@pytest.mark.django_db
+def test_it_adds_nothing_the_second_time(tmp_path):
+    folder = job(tmp_path / "job")
+    first = bring_in(folder).as_json()
+    second = bring_in(folder).as_json()
+    assert (second["created"], second["changed"], second["unchanged"]) == (0, 0, 3)
+    same = ("experiments", "runs", "trials", "attempts", "trajectories", "steps")
+    assert {name: first[name] for name in same} == {name: second[name] for name in same}
+
+
+@pytest.mark.django_db
+def test_it_finds_the_same_trials_in_a_copy_elsewhere(tmp_path):
+    bring_in(job(tmp_path / "job"))
+    report = bring_in(job(tmp_path / "moved" / "copy"))
+    assert (report.counts["created"], report.counts["unchanged"]) == (0, 3)
+
+
+@pytest.mark.django_db
+def test_it_numbers_samples_by_start_whatever_the_order_on_disk(tmp_path):
+    for number, minute in ((1, 50), (2, 10), (3, 30)):
+        trial(tmp_path, number, started_at=f"2026-03-01T10:{minute}:00Z", finished_at=f"2026-03-01T10:{minute}:09Z")
+    bring_in(tmp_path)
+    attempts = Attempt.objects.order_by("trial__sample").values_list("started_at__minute", flat=True)
+    assert list(attempts) == [10, 30, 50]
+    trial(tmp_path, 4, started_at="2026-03-01T09:00:00Z", finished_at="2026-03-01T09:00:09Z")
+    assert bring_in(tmp_path).counts["created"] == 1
+    assert Trial.objects.order_by("sample").last().sample == 3
+
+
+@pytest.mark.django_db
+def test_it_supersedes_an_attempt_whose_source_changed_and_keeps_the_old_one(tmp_path):
+    folder = job(tmp_path / "job")
+    bring_in(folder)
+    path = folder / "sum-csv__0000002" / "agent" / "trajectory.json"
+    old = path.read_text()
+    write(path, atif("something", "else"))
+    report = bring_in(folder)
+    assert (report.counts["created"], report.counts["changed"], report.counts["unchanged"]) == (0, 1, 2)
+    attempts = Attempt.objects.filter(trial__attempts_total=2).order_by("number")
+    assert list(attempts.values_list("number", "status", "counts")) == [(1, "superseded", False), (2, "finished", True)]
+    assert attempts[0].trial.steps == 3
+    assert Trajectory.objects.count() == 4
+
+    path.write_text(old)  # the source is what it was: so is the record
+    report = bring_in(folder)
+    assert (report.counts["created"], report.counts["changed"]) == (0, 1)
+    assert list(attempts.values_list("status", "counts")) == [("finished", True), ("superseded", False)]
+    assert Trial.objects.get(attempts_total=2).steps == 2
+    assert bring_in(folder).counts["changed"] == 0
+
+
+@pytest.mark.django_db
+def test_it_goes_on_where_an_import_broke_off(tmp_path):
+    folder = job(tmp_path / "job", trials=5)
+
+    def stop(name: str, done: int, total: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        import_paths([folder], progress=stop)
+    assert ImportBatch.objects.get().status == "interrupted"
+    assert Trial.objects.count() == 2
+    report = bring_in(folder)
+    assert (report.counts["created"], report.counts["unchanged"]) == (3, 2)
+    assert Trial.objects.filter(status="passed").count() == 5
+
+
+@pytest.mark.django_db
+def test_it_marks_the_batch_of_a_killed_import(tmp_path):
+    folder = job(tmp_path / "job")
+    ImportBatch.objects.create(paths=[str(folder)], format="auto")
+    bring_in(folder)
+    assert list(ImportBatch.objects.order_by("id").values_list("status", flat=True)) == ["interrupted", "done"]
+
+
+@pytest.mark.django_db
+def test_it_tells_the_problems_of_unchanged_trials_again(tmp_path):
+    folder = job(tmp_path / "job")
+    write(folder / "sum-csv__0000002" / "agent" / "trajectory.json", json.dumps(atif("a", "b"))[:-200])
+    first, second = bring_in(folder), bring_in(folder)
+    assert len(first.problems) > 0
+    assert list(first.problems) == list(second.problems)
+    assert ImportProblem.objects.count() == 2 * len(first.problems)
+
+
+@pytest.mark.django_db
+def test_it_costs_few_statements_per_trial(tmp_path, django_assert_max_num_queries):
+    for number in range(1, 21):
+        trial(tmp_path, number)
+    with django_assert_max_num_queries(40 + 20 * 24):
+        bring_in(tmp_path)
+    with django_assert_max_num_queries(40 + 20 * 6):
+        bring_in(tmp_path)
+
+
+@pytest.mark.slow
+def test_it_is_whole_after_being_killed_at_random_moments(tmp_path):
+    """With real processes and a real file, since kill -9 leaves no chance to tidy up."""
+    folder = tmp_path / "job"
+    for number in range(1, 41):
+        trial(folder, number, **{"id": result(number)["id"]})
+    environment = {**os.environ, "SKILLGLASS_VAR": str(tmp_path / "var"), "DATABASE_URL": ""}
+    del environment["DATABASE_URL"]
+    manage = [sys.executable, str(REPOSITORY / "manage.py")]
+    subprocess.run([*manage, "migrate", "-v0"], env=environment, check=True, cwd=REPOSITORY)
+    for pause in (2.0, 2.4, 2.8, 3.2):
+        process = subprocess.Popen(
+            [*manage, "import_runs", str(folder), "--json"], env=environment, cwd=REPOSITORY, stdout=subprocess.DEVNULL
+        )
+        time.sleep(pause)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    arguments = [*manage, "import_runs", str(folder), "--json"]
+    last = json.loads(subprocess.run(arguments, env=environment, cwd=REPOSITORY, capture_output=True).stdout)
+    assert last["created"] + last["unchanged"] == last["trials"] == last["trajectories"] == 40
+    check = subprocess.run([*manage, "check_record"], env=environment, cwd=REPOSITORY, capture_output=True, text=True)
+    assert (check.returncode, "40 trials, 40 attempts" in check.stdout) == (0, True), check.stdout

@@ -1,0 +1,286 @@
+"""Whatever a folder holds: nothing outside it is read, work is bounded, the fault is reported and the rest comes in."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from benchapp.importers.problems import MAX_PER_KIND, ProblemList
+from benchapp.importers.walking import Root
+from benchapp.models import Attempt, Blob, Trajectory, Trial
+from benchapp.trajectory_store import iterate_steps
+from tests.benchapp.import_folders import atif, bring_in, job, release, result, told, trial, write
+
+pytestmark = pytest.mark.django_db
+
+SECRET = b"root:x:0:0:do not read me"
+
+
+def folder_of(job_folder: Path, number: int = 2) -> Path:
+    return job_folder / f"sum-csv__{number:07d}"
+
+
+def deep(levels: int) -> str:
+    return "[" * levels + "]" * levels
+
+
+def nest(levels: int) -> dict:
+    value: dict = {}
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+# file in trial 2, content, place of the problem, a word of the expectation
+BROKEN = {
+    "a truncated result": ("result.json", '{"id": "x", "task_name"', "line 1", "JSON"),
+    "an empty result": ("result.json", "", "whole file", "JSON"),
+    "a list as result": ("result.json", "[]", "whole file", "object"),
+    "numbers of the wrong type": (
+        "result.json",
+        result(2, agent_result={"n_input_tokens": "many", "cost_usd": -1}),
+        "agent_result.n_input_tokens",
+        "finite number",
+    ),
+    "a huge number": (
+        "result.json",
+        result(2, agent_result={"n_input_tokens": 10**30}),
+        "agent_result.n_input_tokens",
+        "whole number",
+    ),
+    "NaN": ("verifier/reward.json", '{"reward": NaN}', "whole file", "finite"),
+    "a date out of range": ("result.json", result(2, started_at="99999-01-01T00:00:00Z"), "started_at", "ISO 8601"),
+    "an end before its start": ("result.json", result(2, finished_at="2020-01-01T00:00:00Z"), "finished_at", "after"),
+    "deep nesting": ("config.json", deep(100_000), "whole file", "nested"),
+    "a broken config": ("config.json", '{"agent":', "line 1", "JSON"),
+    "a broken trajectory": ("agent/trajectory.json", json.dumps(atif("a", "b"))[:-300], "", "JSON"),
+    "a trajectory that is none": ("agent/trajectory.json", '{"hello": 1}', "whole file", "trajectory"),
+    "a trajectory without steps": (
+        "agent/trajectory.json",
+        {"schema_version": "ATIF-v1.6", "agent": {}, "steps": 5},
+        "",
+        "step",
+    ),
+    "an empty trajectory": ("agent/trajectory.json", "", "whole file", "trajectory"),
+    "a pointer instead of a trajectory": (
+        "agent/trajectory.json",
+        "version https://git-lfs.github.com/spec/v1\noid sha256:aa\nsize 140677567\n",
+        "line 1",
+        "trajectory",
+    ),
+    "invalid UTF-8": ("verifier/test-stdout.txt", b"ok \xff\xfe", "byte 3", "UTF-8"),
+    "a reward that is no number": ("verifier/reward.txt", "ten", "whole file", "number"),
+    "checks of the wrong shape": ("verifier/ctrf.json", {"results": {"tests": {"name": "x"}}}, "results.tests", "list"),
+    "a check with an odd status": (
+        "verifier/ctrf.json",
+        {"results": {"tests": [{"name": "x", "status": "maybe"}]}},
+        "results.tests[0].status",
+        "one of",
+    ),
+    "rewards of the wrong type": (
+        "result.json",
+        result(2, verifier_result={"rewards": [1]}),
+        "verifier_result.rewards",
+        "object",
+    ),
+    "a stage that climbs out": (
+        "result.json",
+        result(2, step_results=[{"step_name": "../../../x"}]),
+        "step_results[0].step_name",
+        "name of a folder",
+    ),
+    "a reference that climbs out": (
+        "agent/trajectory.json",
+        atif(continued_trajectory_ref="../../../../etc/passwd"),
+        "continuation",
+        "inside the trial",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_it_reports_the_fault_and_brings_in_the_rest(tmp_path, kind):
+    name, content, place, expected = BROKEN[kind]
+    folder = job(tmp_path / "job")
+    write(folder_of(folder) / name, content)
+    report = bring_in(folder)
+    assert report.exit_status == 3
+    problems = [problem for problem in report.problems if problem.path.endswith(f"sum-csv__0000002/{name}")]
+    assert [problem for problem in problems if problem.place.startswith(place) and expected in problem.expected]
+    assert not [problem for problem in report.problems if "sum-csv__0000002" not in problem.path]
+    assert Trial.objects.count() == 3
+    assert Trial.objects.filter(status="passed").count() >= 2
+    again = bring_in(folder)
+    assert (again.counts["created"], again.counts["changed"], again.counts["unchanged"]) == (0, 0, 3)
+    assert list(again.problems) == list(report.problems)
+
+
+def test_it_is_the_same_trial_once_its_result_is_mended(tmp_path):
+    folder = job(tmp_path / "job")
+    write(folder_of(folder) / "result.json", '{"id": "x", ')
+    bring_in(folder)
+    write(folder_of(folder) / "result.json", result(2))
+    report = bring_in(folder)
+    assert (report.exit_status, report.counts["created"], report.counts["changed"]) == (0, 0, 1)
+    assert Trial.objects.count() == 3
+    write(folder_of(folder) / "result.json", "{")
+    assert bring_in(folder).counts["changed"] == 1
+    assert Trial.objects.count() == 3
+
+
+def test_it_does_not_follow_links_out(tmp_path):
+    outside = write(tmp_path / "outside" / "passwd", SECRET)
+    folder = job(tmp_path / "job")
+    (folder_of(folder) / "agent" / "trajectory.json").unlink()
+    (folder_of(folder) / "agent" / "trajectory.json").symlink_to(outside)
+    (folder_of(folder) / "verifier" / "test-stdout.txt").unlink()
+    (folder_of(folder) / "verifier" / "test-stdout.txt").symlink_to(outside)
+    (folder / "elsewhere").symlink_to(tmp_path / "outside")
+    (folder / "loop").symlink_to(folder)
+    report = bring_in(folder)
+    assert {problem.path.rpartition("/")[2] for problem in report.problems} == {
+        "trajectory.json",
+        "test-stdout.txt",
+        "elsewhere",
+    }
+    assert {problem.expected for problem in report.problems} == {"a file inside the folder given"}
+    assert Trial.objects.count() == 3
+    assert not [blob for blob in Blob.objects.all() if SECRET in blob.content()]
+
+
+def test_it_does_not_follow_a_link_in_place_of_the_result(tmp_path):
+    folder = job(tmp_path / "job")
+    real = (folder_of(folder) / "result.json").rename(tmp_path / "elsewhere.json")
+    (folder_of(folder) / "result.json").symlink_to(real)
+    report = bring_in(folder)
+    assert told(report, "0000002/result.json")
+    assert Trial.objects.filter(status="passed").count() == 2
+
+
+def test_it_does_not_follow_links_out_of_a_release(tmp_path):
+    outside = write(tmp_path / "outside" / "passwd", SECRET)
+    folder = release(tmp_path / "release")
+    (folder / "skills/human_authored/words/count-words/notes.md").symlink_to(outside)
+    report = bring_in(folder)
+    assert told(report, "notes.md") == [": a file inside the folder given"]
+    assert not [blob for blob in Blob.objects.all() if SECRET in blob.content()]
+
+
+def test_it_never_opens_a_pipe(tmp_path):
+    folder = job(tmp_path / "job")
+    os.mkfifo(folder_of(folder) / "agent" / "extra.jsonl")
+    report = bring_in(folder)
+    assert told(report, "extra.jsonl") == [": a regular file"]
+    assert Trial.objects.filter(status="passed").count() == 3
+
+
+def test_it_opens_nothing_outside_by_any_path(tmp_path):
+    outside = write(tmp_path / "outside.txt", SECRET)
+    root = Root(tmp_path / "inside", ProblemList())
+    (tmp_path / "inside").mkdir()
+    with pytest.raises(OSError, match="outside"):
+        root.open(root.base / ".." / "outside.txt")
+    assert root.read(outside, 100) is None
+    assert root.inside(root.base, "../outside.txt") is None
+    assert root.inside(root.base, "a\0b") is None
+
+
+def test_it_stops_at_a_bounded_depth(tmp_path):
+    folder = tmp_path / "job"
+    trial(folder)
+    path = folder
+    for _ in range(30):
+        path = path / "d"
+    write(path / "result.json", result(9))
+    report = bring_in(folder)
+    assert [problem.expected for problem in report.problems] == ["folders nested at most 16 deep"]
+    assert Trial.objects.count() == 1
+
+
+def test_it_keeps_two_trials_that_share_an_id(tmp_path):
+    folder = job(tmp_path / "job")
+    copy = folder / "sum-csv__0000009"
+    write(copy / "result.json", result(1))
+    write(copy / "verifier/reward.txt", "1")
+    for _ in range(2):
+        report = bring_in(folder)
+        assert [problem.expected for problem in report.problems] == ["an id of its own for every trial"]
+        assert "sum-csv__0000009" in report.problems.__iter__().__next__().path
+        assert Trial.objects.count() == 4
+    assert report.counts["unchanged"] == 4
+
+
+def test_it_makes_nul_bytes_and_terminal_codes_harmless(tmp_path):
+    noisy = atif("a\x00b\x1b[31mred\x1b[0m", "10%\r90%")
+    folder = trial(tmp_path, trajectory=noisy, task_name="acme/sum\x00\x1b[2Jcsv")
+    assert folder.exists()
+    bring_in(tmp_path)
+    steps = [step.message for step in iterate_steps(Trajectory.objects.get())]
+    assert steps[1:] == ["a\u2400bred", "90%"]
+    assert Trial.objects.get().task.key == "acme/sum\u2400csv"
+
+
+def test_it_survives_names_that_are_no_unicode(tmp_path):
+    folder = job(tmp_path / "job")
+    folder_of(folder).rename(folder / os.fsdecode(b"sum-\xff\x1b[31mcsv"))
+    write(folder_of(folder, 3) / "result.json", "{")
+    report = bring_in(folder)
+    assert Trial.objects.count() == 3
+    assert all(problem.path.isprintable() for problem in report.problems)
+
+
+def test_it_bounds_the_problems_of_one_kind():
+    problems = ProblemList()
+    for number in range(10_000):
+        problems.add("file", f"line {number}", "a number", "x" * 100_000)
+    found = list(problems)
+    assert len(found) == MAX_PER_KIND + 1
+    assert found[-1].message.startswith(f"{10_000 - MAX_PER_KIND:,} more")
+    assert max(len(problem.message) for problem in found) < 2_000
+
+
+def test_it_never_prints_a_secret_in_a_problem(tmp_path):
+    key = "sk-proj-" + "a1B2" * 10
+    folder = job(tmp_path / "job")
+    write(folder_of(folder) / "verifier/reward.txt", key)
+    write(folder_of(folder, 3) / "result.json", result(3, started_at=key))
+    report = bring_in(folder)
+    assert report.exit_status == 3
+    assert key not in repr(list(report.problems))
+
+
+def test_it_reports_a_file_or_nothing_given_instead_of_a_folder(tmp_path):
+    archive = write(tmp_path / "job.zip", b"PK\x03\x04")
+    report = bring_in(archive, tmp_path / "nothing")
+    assert report.exit_status == 1
+    assert [problem.expected for problem in report.problems] == ["a folder", "a folder"]
+    assert Attempt.objects.count() == 0
+
+
+@pytest.mark.slow
+def test_it_reads_a_line_of_200_megabytes_within_bounds(tmp_path):
+    import tracemalloc
+
+    folder = job(tmp_path / "job")
+    path = folder_of(folder) / "agent" / "trajectory.json"
+    path.unlink()
+    path = path.with_name("claude-code.txt")
+    with path.open("w") as file:
+        file.write('{"type": "system", "subtype": "init", "session_id": "s", "model": "m"}\n')
+        file.write(
+            '{"type": "assistant", "session_id": "s", "message": {"id": "1", "content": [{"type": "text", "text": "'
+        )
+        for _ in range(200):
+            file.write("x" * 1_000_000)
+        file.write('"}]}}\n')
+        file.write('{"type": "result", "subtype": "success", "session_id": "s", "total_cost_usd": 0.1, "usage": {}}\n')
+    tracemalloc.start()
+    report = bring_in(folder)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 200_000_000
+    assert report.exit_status == 3
+    assert Trial.objects.filter(status="passed").count() == 3
