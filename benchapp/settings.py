@@ -6,6 +6,7 @@ from pathlib import Path
 
 import dj_database_url
 from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management.utils import get_random_secret_key
 
 from benchapp import environ
@@ -18,11 +19,16 @@ VERSION = "0.1.0"
 VAR_DIR = Path(environ.text("SKILLGLASS_VAR") or BASE_DIR / "var").resolve()
 
 
+try:
+    VAR_DIR.mkdir(parents=True, exist_ok=True)
+except OSError as error:
+    raise ImproperlyConfigured(f"{VAR_DIR}: {error.strerror}; SKILLGLASS_VAR names another folder") from error
+
+
 def _secret_key() -> str:
     """From SECRET_KEY, else one made at the first start and kept in var/, so that sessions outlive a restart."""
     if key := environ.secret("SECRET_KEY"):
         return key
-    VAR_DIR.mkdir(parents=True, exist_ok=True)
     path = VAR_DIR / "secret_key"
     try:
         with path.open("x") as file:

@@ -40,8 +40,9 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         return self.filter(pk=pk).values_list("lease_epoch", flat=True).get() if taken else None
 
     def renew(self, pk: int, *, epoch: int, now: datetime, seconds: float) -> bool:
-        """Renews the lease; False when it was lost. Inside a transaction this is also the fence."""
-        return bool(self.filter(pk=pk, lease_epoch=epoch).update(lease_until=now + timedelta(seconds=seconds)))
+        """Renews the lease; False when it was lost or given back. Inside a transaction this is also the fence."""
+        held = self._held(pk, epoch).exclude(lease_owner="")
+        return held.update(lease_until=now + timedelta(seconds=seconds)) == 1
 
     def release(self, pk: int, *, epoch: int) -> bool:
         """Gives the lease back after progress. Like everything a holder writes, False when it was lost."""

@@ -70,6 +70,14 @@ def test_it_is_renewed_while_work_goes_on(episode: Episode) -> None:
         assert not Episode.objects.free(timezone.now()).filter(pk=episode.pk).exists()
 
 
+def test_a_renewal_that_comes_after_the_lease_was_given_back_does_not_hold_the_episode(episode: Episode) -> None:
+    """The renewing thread may be waiting for the database while the work ends."""
+    epoch = hold(episode)
+    Episode.objects.release(episode.pk, epoch=epoch)
+    assert not Episode.objects.renew(episode.pk, epoch=epoch, now=timezone.now(), seconds=60)
+    assert Episode.objects.free(timezone.now()).filter(pk=episode.pk).exists()
+
+
 def test_the_holder_learns_that_it_was_lost(episode: Episode) -> None:
     lease = Lease.take(episode.pk, seconds=0.3)
     assert lease is not None
