@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from django.core.management import get_commands
 from django.test import Client
-from django.urls import URLPattern, get_resolver, reverse
+from django.urls import URLPattern, get_resolver
 
-from benchapp.models import Run, Trial
-from tests.factories import make_batch, make_learning_run, make_run, make_trial, make_unordered_episode
+from tests.pages import PAGES, address, make_world
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
@@ -22,15 +20,6 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 MAX_HTML_BYTES = 100_000
 
-# Pages whose address needs an id: name -> what gives it.
-PAGES: dict[str, Callable[[], list[object]]] = {
-    "index": list,
-    "imports": list,
-    "experiment": lambda: [Run.objects.get(condition="selfgen-always").experiment.public_id],
-    "run": lambda: [Run.objects.get(condition="selfgen-always").public_id],
-    "library": lambda: [Run.objects.get(condition="selfgen-always").public_id],
-    "trial": lambda: [Trial.objects.filter(success=False).first().public_id],
-}
 # Parts and acts: asked for by a page, never opened by themselves. Their own tests are named beside them.
 PARTS = {
     "imports-assign": "test_imports_page",
@@ -40,9 +29,7 @@ PARTS = {
 
 @pytest.fixture
 def world() -> None:
-    make_learning_run(families=2)
-    make_trial(make_unordered_episode(make_run(condition="unknown")), phase="evaluation")
-    make_batch(problems=2)
+    make_world()
 
 
 def names() -> set[str]:
@@ -62,7 +49,7 @@ def test_every_part_has_its_own_test(part: str) -> None:
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", PAGES)
 def test_every_page_answers_with_the_frame(client: Client, world: None, name: str) -> None:
-    url = reverse(name, args=PAGES[name]())
+    url = address(name)
     response = client.get(url)
     assert response.status_code == 200
     assert len(response.content) < MAX_HTML_BYTES
@@ -76,7 +63,7 @@ def test_every_page_answers_with_the_frame(client: Client, world: None, name: st
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", PAGES)
 def test_every_page_has_a_twin_under_its_own_address(client: Client, world: None, name: str) -> None:
-    url = reverse(name, args=PAGES[name]())
+    url = address(name)
     twin = client.get((url.rstrip("/") or "/index") + ".json")
     assert twin.status_code == 200
     assert twin["Content-Type"] == "application/json"
@@ -92,13 +79,13 @@ def test_every_page_has_a_twin_under_its_own_address(client: Client, world: None
     + ["view=x", "tab=x", "step=x", "step=99999999999999999999", "first=-1", "attempt=x", "trajectory=x", "page=²"],
 )
 def test_no_query_breaks_a_page(client: Client, world: None, name: str, query: str) -> None:
-    assert client.get(f"{reverse(name, args=PAGES[name]())}?{query}").status_code in {200, 404}
+    assert client.get(f"{address(name)}?{query}").status_code in {200, 404}
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", PAGES)
 def test_nothing_is_inline_in_what_is_sent(client: Client, world: None, name: str) -> None:
-    assert not inline(client.get(reverse(name, args=PAGES[name]())).text)
+    assert not inline(client.get(address(name)).text)
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)

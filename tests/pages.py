@@ -1,0 +1,63 @@
+"""Every page there is, and a small world in which each has something to show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.urls import reverse
+
+from benchapp.models import Attempt, Run, Trial
+from tests.factories import (
+    make_attempt,
+    make_batch,
+    make_experiment,
+    make_learning_run,
+    make_run,
+    make_suite,
+    make_trial,
+    make_unordered_episode,
+)
+
+CONDITION = "selfgen-always"
+
+
+def _run() -> Run:
+    return Run.objects.get(condition=CONDITION)
+
+
+# name of the address -> what fills it
+PAGES: dict[str, Callable[[], list[object]]] = {
+    "index": list,
+    "imports": list,
+    "experiment": lambda: [_run().experiment.public_id],
+    "run": lambda: [_run().public_id],
+    "library": lambda: [_run().public_id],
+    "trial": lambda: [Trial.objects.filter(episode__run=_run(), success=False).first().public_id],
+}
+
+
+def address(name: str) -> str:
+    return reverse(name, args=PAGES[name]())
+
+
+def make_world() -> None:
+    """An experiment with two conditions and one trial at work, an import without protocol, a batch with problems."""
+    suite = make_suite(environments=2, families=2)
+    experiment = make_experiment(suite=suite, name="starter demo", status="running")
+    baseline = (True, False, False, True, False, False, True, False, False)
+    make_learning_run(experiment, condition="no-skill", author_model="", scripted=True, outcomes=baseline)
+    run = make_learning_run(experiment, condition=CONDITION, scripted=True, status="running")
+    _put_to_work(run.episodes.last().trials.last())
+    make_attempt(run.episodes.first().trials.first(), counts=False)
+    imported = make_run(
+        make_experiment(name="<b>imported</b>", origin="imported"), condition="unknown", agent_model="unknown"
+    )
+    for success in (True, False, None):
+        make_trial(make_unordered_episode(imported), phase="evaluation", success=success)
+    make_batch(problems=2)
+
+
+def _put_to_work(trial: Trial) -> None:
+    attempt = make_attempt(trial, counts=False, worker="host-1")
+    Attempt.objects.filter(pk=attempt.pk).update(status="running", finished_at=None)
+    Trial.objects.filter(pk=trial.pk).update(status="running", is_done=False, success=None)
