@@ -75,7 +75,7 @@ def run_world(options: argparse.Namespace) -> dict[str, Any]:
     try:
         _wait_for_web(port, supervisor)
         experiment = _launch(options)
-        killed = _disturb(experiment, supervisor.pid, options.kills, random.Random(options.seed))
+        killed = _disturb(experiment, supervisor, options.kills, random.Random(options.seed))
     finally:
         supervisor.send_signal(signal.SIGTERM)
         supervisor.wait(60)
@@ -95,7 +95,7 @@ def _launch(options: argparse.Namespace) -> Any:
     return launch({**DEMO, **changes})
 
 
-def _disturb(experiment: Any, supervisor: int, kills: int, dice: random.Random) -> dict[str, int]:
+def _disturb(experiment: Any, supervisor: subprocess.Popen[bytes], kills: int, dice: random.Random) -> dict[str, int]:
     """Waits for the end of the experiment; in between kills `kills` times, a worker or a work-horse."""
     killed = {"worker": 0, "work-horse": 0}
     until = time.monotonic() + DEADLINE_SECONDS
@@ -104,7 +104,9 @@ def _disturb(experiment: Any, supervisor: int, kills: int, dice: random.Random) 
         if experiment.status not in ("waiting", "running"):
             return killed
         time.sleep(dice.uniform(0.3, 2.5))
-        workers, horses = _working(supervisor)
+        if supervisor.poll() is not None:
+            raise SystemExit(f"the supervisor ended with status {supervisor.returncode}")
+        workers, horses = _working(supervisor.pid)
         wanted = "work-horse" if horses and dice.random() < 0.6 else "worker"
         candidates = horses if wanted == "work-horse" else workers
         if sum(killed.values()) < kills and candidates:

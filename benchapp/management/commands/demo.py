@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 from typing import Any
@@ -16,6 +17,8 @@ from benchapp.models import Experiment
 from benchapp.static_files import collect_if_changed
 from benchapp.supervising import AlreadyRunning
 
+log = logging.getLogger(__name__)
+
 OPEN = (Experiment.Status.WAITING, Experiment.Status.RUNNING)
 
 
@@ -30,7 +33,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         self._stop = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, lambda *_: self._stop.set())
+            signal.signal(number, self._stop_on)
         port = options["port"] or environ.number("PORT", 8000)
         installation = Installation(port, options["workers"])
         try:
@@ -46,7 +49,12 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         finally:
             self.stdout.write("Ending ...")
+            self.stdout.flush()
             installation.end()
+
+    def _stop_on(self, number: int, _: object) -> None:
+        log.warning("%s: ending", signal.Signals(number).name)
+        self._stop.set()
 
     def _run(self, installation: Installation, *, with_experiment: bool) -> None:
         experiment = launch(DEMO) if with_experiment else None
