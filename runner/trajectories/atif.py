@@ -161,6 +161,8 @@ def step_from_json(raw: Any, number: int | None = None, problems: Problems | Non
     usage, metrics_rest = _usage_from_json(body.get("metrics"), place, problems)
     if metrics_rest:
         rest["metrics"] = metrics_rest
+    elif usage is None and body.get("metrics") is not None:
+        rest["raw_metrics"] = storable_value(body["metrics"])
     source = _source(raw.get("source"), place, problems)
     message, parts = content_text(raw.get("message"))
     if parts is not None:
@@ -216,7 +218,7 @@ def _usage_from_json(raw: Any, place: str, problems: Problems) -> tuple[Usage | 
         return None, {}
     if not isinstance(raw, Mapping):
         problems.add(place, "metrics: an object", f"found {_kind(raw)}")
-        return None, {"raw": storable_value(raw)}
+        return None, {}
     rest = {key: storable_value(value) for key, value in raw.items() if key not in _USAGE_KEYS}
     found: dict[str, Any] = {}
     for key, name in _USAGE_KEYS.items():
@@ -295,7 +297,7 @@ def _observation(raw: Any, calls: set[str], place: str, problems: Problems) -> O
     call = raw.get("source_call_id")
     if call is None and isinstance(extra, dict) and isinstance(extra.get("source_call_id"), str):
         call = extra.pop("source_call_id")  # our own writing of a result whose call lies elsewhere
-    elif call is not None and call not in calls:
+    elif call is not None and (not isinstance(call, str) or storable(call) not in calls):
         problems.add(place, "source_call_id: a tool call of the same step, or null", f"found {call!r:.60}")
     is_error = isinstance(extra, dict) and extra.get("is_error") is True
     if is_error and isinstance(extra, dict):

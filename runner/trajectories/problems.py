@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from runner.trajectories.text import storable
+
 MAX_PER_EXPECTATION = 20
+MAX_MESSAGE_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,7 @@ class Problems:
     def add(self, place: str, expected: str, message: str) -> None:
         count = self._seen[expected] = self._seen.get(expected, 0) + 1
         if count <= MAX_PER_EXPECTATION:
-            self._kept.append(Problem(place, expected, message[:500]))
+            self._kept.append(Problem(storable(place), expected, storable(message[:MAX_MESSAGE_CHARS])))
 
     def __iter__(self) -> Iterator[Problem]:
         yield from self._kept

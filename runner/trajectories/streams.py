@@ -161,7 +161,8 @@ def _walk_value(
     if event == "start_array":
         for event, value in _items(events):
             yield "", _build(events, event, value, problems)
-    elif event != "start_map":
+        return
+    if event != "start_map":
         yield "", value
         return
     for event, key in events:

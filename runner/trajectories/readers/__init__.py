@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any, BinaryIO
 
 from runner.trajectories.problems import Problems
+from runner.trajectories.text import storable, storable_value
 from runner.types import Step, Trajectory, TrajectoryHead, TrajectoryKind, Usage
 
 Opener = Callable[[], BinaryIO]
@@ -84,10 +85,11 @@ class ReadTrajectory:
                 "whole file", f"at most {MAX_EXTRA_KEYS} keys beside the known ones", f"left out: {', '.join(values)}"
             )
         else:
-            self.set_head(extra={**known, **values})
+            self.set_head(extra={**known, **storable_value(values)})
 
     def count(self, fact: str, key: str) -> None:
         """One more of something that gives no step of its own."""
+        key = storable(key)
         counts = self.facts.setdefault(fact, {})
         if key in counts or len(counts) < 100:
             counts[key] = counts.get(key, 0) + 1
