@@ -19,6 +19,7 @@ from benchapp.importers.recording import ExperimentRecorder
 from benchapp.importers.sources import FoundExperiment
 from benchapp.importers.walking import Root
 from benchapp.models import ImportBatch, ImportProblem, Run, User
+from runner.trajectories.text import storable
 
 COUNTED = (
     "experiments",
@@ -67,7 +68,7 @@ def import_paths(
     """Brings in everything readable below the paths. Safe to repeat and to kill: what is in stays in, once."""
     given = [Path(path) for path in paths]
     run = _Import(format, mapping or Mapping(), progress, Author(user, "import_runs"))
-    names = [str(path) for path in given]
+    names = [storable(str(path)) for path in given]
     # An import of the same paths that still says "running" was killed: this one goes on where it stopped.
     stale = ImportBatch.objects.filter(paths=names, status=ImportBatch.Status.RUNNING)
     stale.update(status=ImportBatch.Status.INTERRUPTED, finished_at=timezone.now())

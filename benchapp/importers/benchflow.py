@@ -12,7 +12,7 @@ from benchapp.importers.harbor_run import suggestion
 from benchapp.importers.harbor_verdict import read_verdict, told_rewards
 from benchapp.importers.sources import UNKNOWN, Choice, ExceptionSource, RunSource, TaskSource, Timing, TrialSource
 from benchapp.importers.times import aware, read_time, seconds_between, zoneless_text
-from benchapp.importers.walking import Root
+from benchapp.importers.walking import Root, name_of
 
 if TYPE_CHECKING:
     from benchapp.importers.harbor_trial import Header
@@ -66,7 +66,7 @@ def _run(result: Document, config: Document, folder: Path) -> RunSource:
     return RunSource(
         harness=result.text("agent", 100) or config.text("agent", 100) or UNKNOWN,
         agent_model=result.text("model", 200) or config.text("model", 200) or UNKNOWN,
-        setup=setup | suggestion("with-skills" if skills else "", folder.parent.name),
+        setup=setup | suggestion("with-skills" if skills else "", name_of(folder.parent)),
     )
 
 

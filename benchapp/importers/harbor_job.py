@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from benchapp.importers.documents import Document, read_object
 from benchapp.importers.sources import ExperimentSource
 from benchapp.importers.times import aware, read_time
-from benchapp.importers.walking import Root
+from benchapp.importers.walking import Root, name_of
 
 if TYPE_CHECKING:
     from benchapp.importers.harbor_trial import HarborTrial
@@ -30,7 +30,10 @@ class Job:
         result, config = (_optional(root, folder / name) for name in ("result.json", "config.json"))
         ident = result.text("id", 100)
         return cls(
-            folder, f"id:{ident}" if ident else f"name:{config.text('job_name', 200) or folder.name}", result, config
+            folder,
+            f"id:{ident}" if ident else f"name:{config.text('job_name', 200) or name_of(folder)}",
+            result,
+            config,
         )
 
     def report_missing(self, trials: Sequence[HarborTrial]) -> None:
@@ -65,7 +68,7 @@ def job_of(root: Root, key: str, job: Job | None, trials: Sequence[HarborTrial])
     suite = suites.pop() if len(suites) == 1 else ""
     if job is None:
         directory = trials[0].header.trials_dir
-        name = PurePosixPath(directory).name or trials[0].folder.parent.name or trials[0].header.name
+        name = PurePosixPath(directory).name or name_of(trials[0].folder.parent) or trials[0].header.name
         return ExperimentSource(key, name, root.label(trials[0].folder.parent), suite=suite)
     finished = read_time(job.result, "finished_at")
     unfinished = bool(job.result) and "finished_at" in job.result.raw and job.result.raw["finished_at"] is None
@@ -75,7 +78,7 @@ def job_of(root: Root, key: str, job: Job | None, trials: Sequence[HarborTrial])
             spec[name] = job.result.raw[name]
     return ExperimentSource(
         key=key,
-        name=job.config.text("job_name", 300) or job.folder.name,
+        name=job.config.text("job_name", 300) or name_of(job.folder),
         path=root.label(job.folder),
         spec=spec,
         suite=suite,

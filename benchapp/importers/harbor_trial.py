@@ -21,7 +21,8 @@ from benchapp.importers.sources import (
 )
 from benchapp.importers.times import aware, phase_seconds, read_time, seconds_between, zoneless_text
 from benchapp.importers.trajectory_files import NEVER_ENTERED, choose, is_candidate
-from benchapp.importers.walking import Entry, Root
+from benchapp.importers.walking import Entry, Root, name_of
+from runner.trajectories.text import storable
 from runner.types import Usage, Verdict
 
 MAX_EXCEPTION_BYTES = 8 * 1024 * 1024
@@ -50,7 +51,7 @@ class Header:
 def header_of(root: Root, folder: Path) -> Header:
     result, config = _document(root, folder / "result.json"), _document(root, folder / "config.json")
     embedded = result.object("config") if result.object("config") else config
-    name = result.text("trial_name", 300) or embedded.text("trial_name", 300) or folder.name
+    name = result.text("trial_name", 300) or embedded.text("trial_name", 300) or name_of(folder)
     job = embedded.text("job_id", 100)
     directory = embedded.text("trials_dir", 1_000) or ""
     return Header(
@@ -83,7 +84,7 @@ class HarborTrial:
         self.path = root.label(folder)
         # A job is named by the id its trials give; then by the folder it was written to; then by where it lies now.
         own = header.job_key
-        self.job_key = own if own.startswith("id:") else enclosing_job or own or f"name:{folder.parent.name}"
+        self.job_key = own if own.startswith("id:") else enclosing_job or own or f"name:{name_of(folder.parent)}"
         self.order = (header.started, header.name, self.path)
         self._derived = ""
 
@@ -99,7 +100,7 @@ class HarborTrial:
         self.root.report(
             self.folder, "id", "an id of its own for every trial", f"{ident} is also that of {other}; both are kept"
         )
-        self._derived = "@" + "/".join(self.folder.parts[-2:])
+        self._derived = storable("@" + "/".join(self.folder.parts[-2:]))
 
     @cached_property
     def _entries(self) -> dict[str, Entry]:
@@ -136,7 +137,7 @@ class HarborTrial:
         verifier_seconds = phase_seconds(result.object("verifier"))
         skills = skills_of(own, lock)
         return TrialSource(
-            run=run_of(result, own, skills, f"{self.header.trials_dir}/{self.folder.parent.name}"),
+            run=run_of(result, own, skills, f"{self.header.trials_dir}/{name_of(self.folder.parent)}"),
             task=self._task(result, lock),
             timing=Timing(
                 started_at=aware(started),

@@ -6,13 +6,15 @@ counts, the old one stays.
 
 from __future__ import annotations
 
+import errno
+import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from django.db import transaction
+from django.db import DatabaseError, IntegrityError, transaction
 from django.db.models import Max
 
 from benchapp.importers.editing import Author, RunEdit, edit_runs, next_sample
@@ -29,6 +31,8 @@ from benchapp.redaction import Redactor
 from runner.digests import library_digest
 from runner.types import File, Files
 
+logger = logging.getLogger(__name__)
+MACHINE_FAILURES = (errno.ENOSPC, errno.EIO, errno.EMFILE, errno.EDQUOT, errno.ENOMEM)
 IDS_JOINED = "|"
 CHANGED_AT_SOURCE = "its source changed"
 LOOKED_UP = 500  # trials looked up at once
@@ -76,7 +80,24 @@ class ExperimentRecorder:
         while some := list(islice(waiting, LOOKED_UP)):
             self._look_elsewhere(some)
             for found in some:
-                yield self._record_trial(found)
+                if trial := self._attempted(found):
+                    yield trial
+
+    def _attempted(self, found: FoundTrial) -> Trial | None:
+        """The trial, or None, reported, where reading it failed in a way that no reader foresaw."""
+        try:
+            return self._record_trial(found)
+        except IntegrityError:  # another import brought it in at this moment
+            self._look_elsewhere([found])
+            return self._record_trial(found)
+        except (DatabaseError, MemoryError):
+            raise  # the machine's failure, not the trial's
+        except Exception as error:
+            if getattr(error, "errno", None) in MACHINE_FAILURES:
+                raise
+            logger.exception("reading the trial in %s failed", found.path)
+            self.problems.add(found.path, "", "a trial that can be read", f"{type(error).__name__}: {error}; left out")
+            return None
 
     def _look_elsewhere(self, trials: Sequence[FoundTrial]) -> None:
         """The same trials under another experiment: their job's files told another id then."""

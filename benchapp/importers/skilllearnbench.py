@@ -31,7 +31,7 @@ from benchapp.importers.sources import (
     TrajectorySource,
     TrialSource,
 )
-from benchapp.importers.walking import Entry, Root
+from benchapp.importers.walking import Entry, Root, name_of
 from benchapp.models import KeyPoint
 from runner.trajectories.reading import read_trajectory, sniff
 from runner.trajectories.text import clean
@@ -81,7 +81,7 @@ def _level(folder: Path, pattern: str) -> Iterator[Path]:
 def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
     configs = [entry for entry in _folders(root, folder / "skills") if not entry.name.startswith(".")]
     instances = [
-        Instance(root, task.name, instance)
+        Instance(root, name_of(task), instance, _identity(folder))
         for task in _folders(root, folder / "eval_keypoints")
         for instance in _folders(root, task)
     ]
@@ -89,7 +89,7 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
         key=f"skilllearnbench:{_identity(folder)}",
         name="SkillLearnBench release",
         path=root.label(folder),
-        spec={"format": NAME, "configs": [config.name for config in configs], **_omitted(root, folder)},
+        spec={"format": NAME, "configs": [name_of(config) for config in configs], **_omitted(root, folder)},
         suite=NAME,
     )
     yield FoundExperiment(
@@ -103,7 +103,7 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
 
 def _identity(folder: Path) -> str:
     """One experiment per folder name: the release itself has no id."""
-    return folder.name
+    return name_of(folder)
 
 
 def _omitted(root: Root, folder: Path) -> dict[str, Any]:
@@ -137,15 +137,14 @@ def split_config(name: str) -> tuple[str, str]:
 
 def _libraries(root: Root, configs: list[Path]) -> Iterator[LibrarySource]:
     for config in configs:
-        method, model = split_config(config.name)
-        run = RunSource(
-            author_model=model, condition=method, setup={"source": NAME, "config": config.name}, skills=config.name
-        )
+        method, model = split_config(name_of(config))
+        name = name_of(config)
+        run = RunSource(author_model=model, condition=method, setup={"source": NAME, "config": name}, skills=name)
         for ordinal, task in enumerate(_quiet_folders(root, config)):
             files = _library(root, task)
             yield LibrarySource(
                 run=run,
-                episode=EpisodeSource(task.name, task.name, family=task.name, ordinal=ordinal),
+                episode=EpisodeSource(name_of(task), name_of(task), family=name_of(task), ordinal=ordinal),
                 suite=NAME,
                 path=root.label(task),
                 files=files,
@@ -172,8 +171,7 @@ def _library(root: Root, task: Path) -> dict[str, File]:
         if total > MAX_LIBRARY_BYTES:
             root.report(task, "", f"a library of at most {MAX_LIBRARY_BYTES:,} bytes", "the rest is left out")
             break
-        name = entry.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-        files[clean(name)[:1000]] = File(content, 0o755 if _is_executable(entry) else 0o644)
+        files[clean(entry.name)[:1000]] = File(content, 0o755 if _is_executable(entry) else 0o644)
     _report_headless(root, task, files)
     return files
 
@@ -201,13 +199,15 @@ class Instance:
     root: Root
     family: str
     folder: Path
+    release: str
 
     def __post_init__(self) -> None:
         self.path = self.root.label(self.folder)
-        number = _INSTANCE.search(self.folder.name)
+        self.name = name_of(self.folder)
+        number = _INSTANCE.search(self.name)
         self.ordinal = int(number[1]) if number and len(number[1]) < 9 else 0
-        self.ids: tuple[str, ...] = (f"skilllearnbench:oracle:{self.family}/{self.folder.name}",)
-        self.order = (self.family, f"{self.ordinal:09d}", self.folder.name)
+        self.ids: tuple[str, ...] = (f"{NAME}:{self.release}:oracle:{self.family}/{self.name}",)
+        self.order = (self.family, f"{self.ordinal:09d}", self.name)
 
     @cached_property
     def _files(self) -> list[Entry]:
@@ -231,8 +231,7 @@ class Instance:
 
     @property
     def task(self) -> TaskSource:
-        name = self.folder.name
-        return TaskSource(NAME, name, name, family=self.family, ordinal=self.ordinal)
+        return TaskSource(NAME, self.name, self.name, family=self.family, ordinal=self.ordinal)
 
     def facts(self) -> TaskFacts:
         return TaskFacts(self.task, tuple(point for entry in self._files for point in self._points(entry)))

@@ -91,7 +91,7 @@ def choose(root: Root, folder: Path, entries: Iterable[Entry], *, stage: str = "
 
 
 def _sniffed(root: Root, folder: Path, entry: Entry) -> _Candidate | None:
-    path = folder / entry.name
+    path = entry.path
     try:
         with root.open(path) as stream:
             source_format = sniff(stream)

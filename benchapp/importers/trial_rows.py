@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-
-import orjson
 
 from benchapp.importers.packing import PackedTrajectory, redacted_verdict, usage_json
 from benchapp.importers.sources import TrialSource
@@ -79,10 +78,10 @@ class AttemptParts:
 
     def _blobs(self, message: str) -> tuple[str | None, str | None]:
         """Digests of the config and of the exception's whole text."""
-        options = orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2
         texts: dict[str, bytes] = {}
         if self.source.config:
-            texts["config"] = orjson.dumps(self.redactor.value(dict(self.source.config)), option=options)
+            config = self.redactor.value(dict(self.source.config))
+            texts["config"] = json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False).encode()
         if self.source.exception:
             traceback = self.redactor.text(self.source.exception.traceback)
             texts["exception"] = f"{message}\n\n{traceback}".strip().encode()

@@ -14,15 +14,21 @@ from pathlib import Path
 from typing import BinaryIO
 
 from benchapp.importers.problems import ProblemList
+from runner.trajectories.text import storable
 
 MAX_DEPTH = 16
 MAX_ENTRIES = 2_000_000  # of the whole folder given
 MAX_TREE_FILES = 20_000  # of one trial, or one skill library
 
 
+def name_of(path: Path) -> str:
+    """The last part of a path as a text that can be stored: names on disk need not be Unicode."""
+    return storable(path.name)
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A regular file below a folder, with its POSIX path relative to it and its size in bytes."""
+    """A regular file below a folder, with its POSIX path relative to it (storable) and its size in bytes."""
 
     path: Path
     name: str
@@ -42,7 +48,7 @@ class Root:
     def label(self, path: Path) -> str:
         """The path as the person who started the import would write it."""
         relative = os.path.relpath(path, self.base)
-        return str(self.given) if relative == "." else str(self.given / relative)
+        return storable(str(self.given) if relative == "." else str(self.given / relative))
 
     def report(self, path: Path, place: str, expected: str, message: str) -> None:
         self.problems.add(self.label(path), place, expected, message)
@@ -72,7 +78,7 @@ class Root:
         elif entry.is_dir(follow_symlinks=False):
             folders.append(path)
         elif entry.is_file(follow_symlinks=False):
-            files.append(Entry(path, entry.name, entry.stat(follow_symlinks=False).st_size))
+            files.append(Entry(path, storable(entry.name), entry.stat(follow_symlinks=False).st_size))
         else:
             self.report(path, "", "a regular file", "a device, socket or pipe; it was not opened")
 
@@ -105,7 +111,7 @@ class Root:
             return
         folders, files = self.listing(folder)
         for file in files:
-            yield Entry(file.path, file.path.relative_to(top).as_posix(), file.size)
+            yield Entry(file.path, storable(file.path.relative_to(top).as_posix()), file.size)
         for sub in folders:
             if sub.name not in skip:
                 yield from self._walk(sub, top, skip, depth + 1)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
+from benchapp.importers.harbor_trial import HarborTrial
 from benchapp.importers.problems import MAX_PER_KIND, ProblemList
 from benchapp.importers.walking import Root
 from benchapp.models import Attempt, Blob, Trajectory, Trial
@@ -230,6 +232,49 @@ def test_it_survives_names_that_are_no_unicode(tmp_path):
     report = bring_in(folder)
     assert Trial.objects.count() == 3
     assert all(problem.path.isprintable() for problem in report.problems)
+
+
+def test_it_survives_odd_names_on_every_level(tmp_path):
+    odd = os.fsdecode(b"odd-\xff\x1b[31m")
+    folder = trial(
+        tmp_path / odd / odd, files={f"agent/{odd}.jsonl": '{"type": "thread.started"}\n', "config.json": None}
+    )
+    write(folder / "result.json", "{")
+    shutil.copytree(release(tmp_path / "release"), tmp_path / f"release-{odd}")
+    config = tmp_path / f"release-{odd}" / "skills" / "human_authored"
+    (config / "words").rename(config / odd)
+    (tmp_path / f"release-{odd}" / "eval_keypoints" / "words" / "words-2").rename(
+        tmp_path / f"release-{odd}" / "eval_keypoints" / "words" / odd
+    )
+    report = bring_in(tmp_path)
+    assert (report.counts["trials"], report.counts["snapshots"], report.counts["experiments"]) == (3, 4, 3)
+    assert "left out" not in repr(list(report.problems))
+
+
+def test_it_takes_numbers_of_any_size(tmp_path):
+    config = {**result(1)["config"], "kwargs": {"seed": 10**300, "x": 1e300}}
+    huge = atif("a", "b")
+    huge["steps"][2]["metrics"] = {"prompt_tokens": 10**40}
+    trial(tmp_path, trajectory=huge, config=config)
+    report = bring_in(tmp_path)
+    assert Trial.objects.get().status == "passed"
+    assert Trajectory.objects.get().steps_total >= 2  # up to the number that no JSON reader takes
+    assert told(report, "trajectory.json")
+
+
+def test_it_goes_on_after_a_reader_fails(tmp_path, monkeypatch):
+    folder = job(tmp_path / "job")
+    read = HarborTrial.read
+
+    def fails(self):
+        if self.path.endswith("2"):
+            raise RecursionError("too deep for us")
+        return read(self)
+
+    monkeypatch.setattr(HarborTrial, "read", fails)
+    report = bring_in(folder)
+    assert (report.exit_status, Trial.objects.count()) == (3, 2)
+    assert [problem.message for problem in report.problems] == ["RecursionError: too deep for us; left out"]
 
 
 def test_it_bounds_the_problems_of_one_kind():
