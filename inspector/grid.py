@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from benchapp.models import Episode, Family, Trial
-from runner.types import Phase, Role
+from runner.types import Phase, Role, UseKind
 
 PHASE_TITLES = {
     Phase.ACQUISITION: "Acquisition",
@@ -217,6 +217,19 @@ def retest(trials: Iterable[Trial]) -> Retest | None:
     )
 
 
-def silently_bypassed(trials: Iterable[Trial]) -> list[Trial]:
-    """Failed trials that were given a library with skills and read none of them."""
-    return [trial for trial in trials if trial.success is False and trial.skills_mounted and trial.skills_read == 0]
+def silently_bypassed(trials: Iterable[Trial], uses: Iterable[tuple[int, str, str]]) -> list[Trial]:
+    """Failed trials that were given their family's skill and never read it.
+
+    `uses`: (trial pk, skill, kind) of the counting attempts. Where a family names no skill, any mounted one counts.
+    """
+    mounted: dict[int, set[str]] = defaultdict(set)
+    read: dict[int, set[str]] = defaultdict(set)
+    for trial, skill, kind in uses:
+        (mounted if kind == UseKind.MOUNTED else read)[trial].add(skill)
+    return [trial for trial in trials if trial.success is False and _is_bypassed(trial, mounted, read)]
+
+
+def _is_bypassed(trial: Trial, mounted: Mapping[int, set[str]], read: Mapping[int, set[str]]) -> bool:
+    given, taken = mounted.get(trial.pk, set()), read.get(trial.pk, set())
+    slug = trial.task.family.slug if trial.task.family else ""
+    return slug in given - taken if slug else bool(given) and not taken

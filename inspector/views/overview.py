@@ -60,6 +60,11 @@ class Row:
         return max(0, len(self.conditions) - MAX_CONDITIONS)
 
     @property
+    def models(self) -> list[str]:
+        """Agent models, each once; where none is known there is none."""
+        return [name for name in dict.fromkeys(run.agent_model for run in self.runs) if name not in ("", Run.UNKNOWN)]
+
+    @property
     def scripted(self) -> bool:
         return any(run.scripted for run in self.runs)
 
@@ -90,7 +95,9 @@ def _rows(page: Page[Experiment]) -> list[Row]:
     ).items():
         phases[owner][tuple(place)] = tally
     runs: dict[int, list[Run]] = defaultdict(list)
-    for run in Run.objects.filter(experiment__in=experiments).only("experiment", "condition", "scripted"):
+    for run in Run.objects.filter(experiment__in=experiments).only(
+        "experiment", "condition", "agent_model", "scripted"
+    ):
         runs[run.experiment_id].append(run)
     return [Row(found, phases[found.pk], runs[found.pk]) for found in experiments]
 
@@ -110,6 +117,7 @@ def _as_json(request: HttpRequest, row: Row) -> dict[str, Any]:
         "conditions": row.conditions,
         "measure": row.measure,
         "results": [{"condition": condition, **tally.as_json()} for condition, tally in row.results],
+        "agent_models": row.models,
         "scripted": row.scripted,
         "runs": len(row.runs),
         "trials": row.tally.as_json(),

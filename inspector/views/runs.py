@@ -17,7 +17,7 @@ from benchapp.metrics.beside import BASELINE, Beside, beside, outcomes_of, sibli
 from benchapp.metrics.rates import Rate
 from benchapp.metrics.spending import Spending, spent_by
 from benchapp.metrics.tally import Tally, tally_by
-from benchapp.models import Attempt, Decision, Entry, Episode, ModelCall, Run, Trial
+from benchapp.models import Attempt, Decision, Entry, Episode, ModelCall, Run, SkillUse, Trial
 from inspector.forms import TrialListForm
 from inspector.grid import LibraryFacts, Lines, build_grid, retest, silently_bypassed
 from inspector.pages import absolute, next_url, paginate, render_page, wants_fragment
@@ -45,7 +45,7 @@ def _grid_page(
     compared = beside(outcomes_of(trials), stored_outcomes(sibling)) if sibling else {}
     unscored = list(_unscored_attempts(found))
     spent = _spent(found)
-    bypassed = silently_bypassed(trials)
+    bypassed = silently_bypassed(trials, _uses_of_failed(found))
     changes = retest(trials)
     now = _under_way(found)
     page = paginate(request, trials, per_page=PER_PAGE)
@@ -138,6 +138,12 @@ def _library_facts(found: Run) -> LibraryFacts:
 def _unscored_attempts(found: Run) -> Iterable[Attempt]:
     attempts = Attempt.objects.without_score().filter(trial__episode__run=found)
     return attempts.select_related("trial__task").order_by("-started_at", "-id")
+
+
+def _uses_of_failed(found: Run) -> Iterable[tuple[int, str, str]]:
+    counting = SkillUse.objects.filter(attempt__counts=True, attempt__trial__episode__run=found)
+    failed = counting.filter(attempt__trial__success=False).order_by()
+    return failed.values_list("attempt__trial_id", "skill", "kind").distinct()
 
 
 def _under_way(found: Run) -> list[tuple[Attempt, str]]:

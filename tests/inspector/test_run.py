@@ -125,6 +125,20 @@ def test_it_lists_failed_trials_that_left_their_skills_unread(client: Client) ->
     assert twin(client, run)["silent_bypass"] == [str(bypassed.public_id)]
 
 
+def test_a_skill_of_another_family_is_no_bypass(client: Client) -> None:
+    run = make_learning_run(families=2, outcomes=(T,) * 9)
+    episode = run.episodes.get()
+    first, second = run.experiment.suite.families.order_by("pk")
+    for family, mounted, read in (
+        (first, [second.slug], []),
+        (first, [first.slug, second.slug], [first.slug]),
+        (second, [first.slug, second.slug], [first.slug]),
+    ):
+        task = make_task(family=family, role="variant")
+        make_trial(episode, task, phase="deployment", success=False, mounted=mounted, read=read)
+    assert twin(client, run)["silent_bypass"] == [str(Trial.objects.last().public_id)]
+
+
 def test_it_keeps_interrupted_attempts_in_sight(client: Client) -> None:
     run = make_learning_run(families=1)
     attempt = make_attempt(run.episodes.get().trials.first(), counts=False)
@@ -161,8 +175,9 @@ def test_its_queries_do_not_grow(client: Client) -> None:
             trial = make_trial(run.episodes.get(), make_task(family=suite.families.get(), role="variant"))
             make_attempt(trial, counts=False)
 
-    # run, tally, rates, trials, sibling, its outcomes, unscored attempts, spent by agent and author, spine, decisions
-    assert assert_queries_flat(client, run.get_absolute_url(), make) == 11
+    # run, tally, rates, trials, sibling, its outcomes, unscored attempts, spent by agent and author, skill uses,
+    # spine, decisions
+    assert assert_queries_flat(client, run.get_absolute_url(), make) == 12
 
 
 # --- the list of an imported run --------------------------------------------------------------------------------
