@@ -34,6 +34,7 @@ class Trajectory(PublicModel):
     extra = models.JSONField(default=dict)
 
     class Meta:
+        verbose_name_plural = "trajectories"
         ordering = ["ordinal", "id"]
         constraints = [
             models.UniqueConstraint(
