@@ -29,20 +29,31 @@ class Places:
         self.experiment = self._experiment(source)
 
     def _experiment(self, source: ExperimentSource) -> Experiment:
+        """The experiment as its source tells it now: a job imported half-way goes on, a deleted one comes back."""
         cut_short = source.was_cut_short
-        experiment, _ = Experiment.objects.get_or_create(
+        told = {
+            "status": Experiment.Status.CANCELLED if cut_short else Experiment.Status.DONE,
+            "spec": redact_value(dict(source.spec)),
+            "started_at": source.started_at,
+            "finished_at": source.finished_at,
+            "deleted_at": None,
+        }
+        experiment, is_new = Experiment.objects.get_or_create(
             public_id=derived_id("experiment", source.key),
             defaults={
+                **told,
                 "name": redact_text(source.name)[:300],
                 "origin": Experiment.Origin.IMPORTED,
-                "status": Experiment.Status.CANCELLED if cut_short else Experiment.Status.DONE,
                 "suite": self.suite(source.suite) if source.suite else None,
-                "spec": redact_value(dict(source.spec)),
                 "source": redact_text(source.path)[:1000],
-                "started_at": source.started_at,
-                "finished_at": source.finished_at,
             },
         )
+        changed = [name for name, value in told.items() if getattr(experiment, name) != value]
+        if changed and not is_new:
+            for name in changed:
+                setattr(experiment, name, told[name])
+            experiment.save(update_fields=changed)
+            experiment.runs.update(status=Run.Status.CANCELLED if cut_short else Run.Status.DONE)
         return experiment
 
     def suite(self, key: str) -> Suite:

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 from django.core.management import call_command
+from django.utils import timezone
 
 from benchapp.importers.batch import COUNTED, import_paths
-from benchapp.models import Attempt, ImportBatch, ImportProblem, Trajectory, Trial
+from benchapp.models import Attempt, Experiment, ImportBatch, ImportProblem, Run, Trajectory, Trial
 from tests.benchapp.import_folders import atif, bring_in, job, result, trial, write
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -138,6 +139,28 @@ def test_it_goes_on_where_an_import_broke_off(tmp_path):
     report = bring_in(folder)
     assert (report.counts["created"], report.counts["unchanged"]) == (3, 2)
     assert Trial.objects.filter(status="passed").count() == 5
+
+
+@pytest.mark.django_db
+def test_it_goes_on_with_a_job_that_was_not_finished(tmp_path):
+    folder = job(tmp_path / "job")
+    path = folder / "result.json"
+    finished = json.loads(path.read_text())
+    write(path, {**finished, "finished_at": None})
+    bring_in(folder)
+    assert Experiment.objects.get().status == "cancelled"
+    write(path, finished)
+    report = bring_in(folder)
+    assert (report.counts["changed"], Experiment.objects.get().status, Run.objects.get().status) == (0, "done", "done")
+
+
+@pytest.mark.django_db
+def test_it_brings_back_what_was_deleted_and_not_yet_swept(tmp_path):
+    folder = job(tmp_path / "job")
+    bring_in(folder)
+    Experiment.objects.update(deleted_at=timezone.now())
+    bring_in(folder)
+    assert Experiment.objects.standing().count() == 1
 
 
 @pytest.mark.django_db
