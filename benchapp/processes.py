@@ -70,5 +70,8 @@ def started_at(pid: int) -> str | None:
         except OSError:
             return None
         return None if fields[0] in "ZX" else fields[19]
-    told = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return "-".join(told.stdout.split()) or None
+    command = ["ps", "-o", "stat=", "-o", "lstart=", "-p", str(pid)]
+    state, _, started = (
+        subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip().partition(" ")
+    )
+    return None if state.startswith("Z") else "-".join(started.split()) or None

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from benchapp.demo import DEMO
 from benchapp.launch_spec import read_spec
@@ -27,6 +28,15 @@ def test_the_demo_holds_the_conditions_it_must() -> None:
     assert {"no-skill", "raw-trajectory", "curated-always", "selfgen-always"} <= set(spec.conditions)
     assert spec.key
     assert "scripted" in spec.name
+
+
+@pytest.mark.parametrize(
+    ("value", "told"), [("eight", "expected a whole number"), ("0", "1 to 65535"), ("70000", "1 to 65535")]
+)
+def test_a_port_that_is_none_is_told(monkeypatch: pytest.MonkeyPatch, value: str, told: str) -> None:
+    monkeypatch.setenv("PORT", value)
+    with pytest.raises(CommandError, match=told):
+        call_command("demo")
 
 
 @pytest.fixture

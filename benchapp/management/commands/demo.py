@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
@@ -31,11 +32,10 @@ class Command(BaseCommand):
         parser.add_argument("--no-experiment", action="store_true", help="start without launching the demo experiment")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        installation = Installation(self._port(options["port"]), options["workers"])
         self._stop = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._stop_on)
-        port = options["port"] or environ.number("PORT", 8000)
-        installation = Installation(port, options["workers"])
         try:
             installation.supervisor.hold()
         except AlreadyRunning:
@@ -51,6 +51,15 @@ class Command(BaseCommand):
             self.stdout.write("Ending ...")
             self.stdout.flush()
             installation.end()
+
+    def _port(self, told: int | None) -> int:
+        try:
+            port = environ.number("PORT", 8000) if told is None else told
+        except ImproperlyConfigured as error:
+            raise CommandError(str(error)) from error
+        if not 0 < port < 65536:
+            raise CommandError(f"port {port}: expected 1 to 65535")
+        return port
 
     def _stop_on(self, number: int, _: object) -> None:
         log.warning("%s: ending", signal.Signals(number).name)
