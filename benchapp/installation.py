@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import logging
 import os
 import socket
 import sys
@@ -13,6 +14,8 @@ from django.db import DatabaseError
 
 from benchapp import embedded, jobs
 from benchapp.supervising import Child, Supervisor
+
+log = logging.getLogger(__name__)
 
 RECONCILE_SECONDS = 5.0
 
@@ -56,13 +59,17 @@ class Installation:
         self.supervisor.keep_alive()
         if time.monotonic() - self._reconciled_at > RECONCILE_SECONDS:
             self._reconciled_at = time.monotonic()
-            jobs.reconcile()
+            try:
+                jobs.reconcile()
+            except DatabaseError:  # busy, or away for a moment: the children go on meanwhile
+                log.warning("not reconciled", exc_info=True)
 
     def answers(self) -> bool:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
         try:
             connection.request("GET", "/", headers={"Host": "127.0.0.1"})
-            return connection.getresponse().status < 500
+            connection.getresponse()  # whatever it says: somebody is there
+            return True
         except (OSError, http.client.HTTPException):
             return False
         finally:

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError
 
 from benchapp import environ
 from benchapp.demo import DEMO
@@ -85,7 +86,10 @@ class Command(BaseCommand):
     def _tell_end(self, experiment: Experiment) -> bool:
         """Says once how the demo experiment ended, if it was still open when this start began."""
         was_open = experiment.status in OPEN
-        experiment.refresh_from_db(fields=["status"])
+        try:
+            experiment.refresh_from_db(fields=["status"])
+        except DatabaseError:  # busy for a moment
+            return False
         if experiment.status in OPEN:
             return False
         if was_open:
