@@ -313,9 +313,10 @@ def _blocks(rows: list[Row], path: str) -> Iterator[Block]:
     start, said = front, ""
     for index in range(front + 1, len(rows) + 1):
         if index == len(rows) or near[index] != near[start]:
-            heading = headings[start] if headings[start] != said or not near[start] else ""
-            yield Block(heading, tuple(rows[start:index]), is_folded=not near[start])
-            start, said = index, headings[start]
+            # A fold is labelled with the part it leads to, and what follows need not say it again.
+            heading = headings[start] if near[start] else headings[index - 1]
+            yield Block("" if heading == said else heading, tuple(rows[start:index]), is_folded=not near[start])
+            start, said = index, heading
 
 
 def _frontmatter_end(rows: list[Row]) -> int:

@@ -108,6 +108,12 @@ class Inspection:
         return next((check for group in groups for check in group.open if check.status != "skipped"), None)
 
     @property
+    def marks_kept(self) -> bool:
+        """Do the rich compaction's choices deserve a mark on every step? Not where it kept them all."""
+        rich = self.compactions.get(CompactionKind.RICH)
+        return rich is not None and rich.steps_kept < rich.steps_total
+
+    @property
     def read(self) -> list[SkillFacts]:
         return [skill for skill in self.skills if skill.kinds]
 

@@ -5,6 +5,7 @@ Whatever the length, a page reads one small summary per chunk, the outline rows 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,11 +15,14 @@ from benchapp.models import Trajectory
 from benchapp.trajectory_store import read_outline
 from inspector.visible import one_line
 
-WINDOW = 90  # outline rows on one page
+WINDOW = 80  # outline rows on one page
 MARKS = 160  # marks drawn on the strip
 STRIP_WIDTH = 1_000
 ROW_CHARS = 56
 MAX_TOOLS = 12
+
+# Harnesses wrap every command in a shell; in a column of commands only what differs is worth its room.
+_SHELL = re.compile(r"""^(?:/bin/|/usr/bin/)?(?:ba|z)?sh -l?c +['"]?""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +110,7 @@ def _row(row: dict[str, Any], skills: set[int]) -> OutlineRow:
         number=row["n"],
         source=row["source"],
         tool=(one_line(tools[0], 24) + (f" +{more}" if more > 0 else "")) if tools else "",
-        text=one_line(row.get("text", ""), ROW_CHARS),
+        text=one_line(_SHELL.sub("", row.get("text", "")), ROW_CHARS),
         is_error=bool(row.get("error")),
         has_skill=row["n"] in skills,
     )

@@ -12,8 +12,10 @@ from benchapp.models import Blob, Decision, DecisionEvidence, Run, SkillUse, Tri
 from inspector.changes import FileChange
 from inspector.excerpt import Excerpt, excerpts_of
 from inspector.verdict import VerdictView, verdicts_of
+from inspector.visible import visible
 from runner.types import Patch, UseKind
 
+MAX_REPLY = 12_000  # characters
 MAX_USERS = 300  # trials drawn; beyond it they are counted
 NO_SKILL = "no-skill"
 
@@ -99,6 +101,14 @@ def patch_of(decision: Decision) -> Patch | None:
         upsert_files={str(path): str(text) for path, text in raw.get("upsert_files", {}).items()},
         delete_paths=tuple(map(str, raw.get("delete_paths", ()))),
     )
+
+
+def reply_text(decision: Decision) -> str:
+    """The beginning of the author's answer as it came, made visible; empty where none is recorded."""
+    if decision.call is None or decision.call.reply_id is None:
+        return ""
+    reply = orjson.loads(Blob.objects.read(decision.call.reply_id))
+    return visible(str(reply.get("text", ""))[:MAX_REPLY])
 
 
 def evidence_of(decision: Decision) -> list[Shown]:

@@ -26,7 +26,8 @@ class State:
 
     @property
     def title(self) -> str:
-        return f"{self.key}, {self.snapshot.skills_total if self.snapshot else 0} skills"
+        count = self.snapshot.skills_total if self.snapshot else 0
+        return f"Library at {self.key}: {count} skill{'' if count == 1 else 's'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,10 @@ class Selection:
     @property
     def decision(self) -> Decision | None:
         return self.stop.decision if self.stop else None
+
+    @property
+    def is_one_state(self) -> bool:
+        return self.before is self.after
 
 
 _APPLIED = {

@@ -13,15 +13,16 @@ from benchapp.trajectory_store import StoredStep
 from inspector.excerpt import Kept
 from inspector.visible import visible
 from runner.trajectories.fields import fields
-from runner.types import Step
+from runner.types import Source, Step
 
 PAGE_STEPS = 25
-PAGE_BYTES = 34_000  # of escaped text on one page of steps
-PAGE_FIELDS = 110
-ALONE_BYTES = 60_000  # of one step shown alone
-ALONE_FIELDS = 160
-LEAST_CHARS = 60  # of a field, however full the page
-MOST_CHARS = 4_000  # of a field, however empty
+PAGE_BYTES = 32_000  # of escaped text on one page of steps
+PAGE_FIELDS = 90
+ALONE_BYTES = 36_000  # of one step shown alone
+ALONE_FIELDS = 110
+LEAST_CHARS = 80  # of a field, however full the page
+MOST_CHARS = 3_000  # of a field, however empty
+PROMPT_CHARS = 900  # of what was not written by the agent: prompts are long and seldom what one looks for
 HEAD_SHARE = 0.65  # of what is shown of a folded text; the rest is its end, where errors stand
 MAX_SKILLS = 6
 MAX_LABEL = 80
@@ -97,17 +98,20 @@ def draw_steps(
     most = _fields_per_step([len(found) for found in texts], ALONE_FIELDS if alone else PAGE_FIELDS)
     shown = [found[:most] for found in texts]
     room = _room([text for found in shown for text in found], ALONE_BYTES if alone else PAGE_BYTES)
-    most_chars = ALONE_BYTES if alone else MOST_CHARS
     return [
         _view(
             found.step,
-            [_fold(text, min(room, most_chars)) for text in kept_texts],
+            [_fold(text, min(room, ALONE_BYTES if alone else _most(found.step))) for text in kept_texts],
             len(all_texts) - len(kept_texts),
             skills.get(found.step.number, ()),
             kept.get(found.step.number),
         )
         for found, all_texts, kept_texts in zip(stored, texts, shown, strict=True)
     ]
+
+
+def _most(step: Step) -> int:
+    return MOST_CHARS if step.source is Source.AGENT else PROMPT_CHARS
 
 
 def _view(

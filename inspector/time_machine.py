@@ -6,11 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from benchapp.models import Decision, Entry, Episode, Run
-from inspector.changes import FileChange, ShownFile, TreeRow, changes_between, contents_of, proposed, show, tree
+from inspector.changes import (
+    PAGE_FILES,
+    FileChange,
+    ShownFile,
+    TreeRow,
+    changes_between,
+    contents_of,
+    proposed,
+    show,
+    tree,
+)
 from inspector.changes import versions_of as versions_of_snapshots
 from inspector.diff import Row, is_binary, source_rows
 from inspector.markdown import render_markdown, split_frontmatter
-from inspector.provenance import Shown, Users, evidence_of, patch_of, users_of, verdict_seen
+from inspector.provenance import Shown, Users, evidence_of, patch_of, reply_text, users_of, verdict_seen
 from inspector.rail import Rail, Selection, Stop, build_rail, neighbours, select
 from inspector.verdict import VerdictView
 from inspector.visible import visible
@@ -51,6 +61,7 @@ class TimeMachine:
     evidence: tuple[Shown, ...]
     verdict: VerdictView | None
     users: Users | None
+    reply: str  # the author's answer as it came, where no patch could be read from it
     previous: Stop | None
     following: Stop | None
 
@@ -91,7 +102,8 @@ def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> T
     chosen = next((change for change in changes if change.path == query.get("file")), None)
     changed = [change for change in changes if change.status]
     view = query.get("view", "")
-    view = view if view in VIEWS else "unified"
+    if view not in VIEWS:
+        view = "rendered" if selection.is_one_state and not is_proposal else "unified"
     shown = _shown_files(changes, changed, chosen, view)
     document = _document(chosen or _first(changed or changes), view) if not shown else None
     decision = selection.decision
@@ -107,11 +119,12 @@ def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> T
         chosen=chosen or (document.change if document else None),
         is_proposal=is_proposal,
         files=tuple(show(shown, whole=chosen is not None)),
-        files_left_out=max(0, len(changed) - len(shown)) if chosen is None else 0,
+        files_left_out=max(0, len(shown) - PAGE_FILES),
         document=document,
         evidence=tuple(evidence_of(decision)) if decision else (),
         verdict=verdict_seen(decision) if decision else None,
         users=_users(run, episode, selection, chosen or _first(changed or changes), is_proposal=is_proposal),
+        reply=reply_text(decision) if decision and decision.status == DecisionStatus.FAILED else "",
         previous=previous,
         following=following,
     )

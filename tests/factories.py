@@ -11,8 +11,12 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
+import orjson
+
 from benchapp.models import (
     Attempt,
+    Blob,
+    Compaction,
     Decision,
     DecisionEvidence,
     Entry,
@@ -34,7 +38,21 @@ from benchapp.models import (
     User,
     Verdict,
 )
-from runner.types import ACQUISITION_ROLES, DEPLOYMENT_ROLES, AuthorMode, CheckStatus, DecisionStatus, File, Phase, Role
+from benchapp.trajectory_store import pack_steps
+from runner.trajectories.compaction import compact
+from runner.types import (
+    ACQUISITION_ROLES,
+    DEPLOYMENT_ROLES,
+    AuthorMode,
+    CheckStatus,
+    CompactionKind,
+    DecisionStatus,
+    File,
+    Phase,
+    Role,
+    Step,
+    TrajectoryHead,
+)
 from runner.types import Check as CheckValue
 from runner.types import CheckGroup as Group
 from runner.types import Verdict as VerdictValue
@@ -237,6 +255,28 @@ def make_trajectory(attempt: Attempt, **fields: Any) -> Trajectory:
             **fields,
         },
     )
+
+
+def record_steps(attempt: Attempt, steps: Sequence[Step], *, name: str = "main", **fields: Any) -> Trajectory:
+    """A trajectory with its chunks, outline, and rich and rough compactions, in place of one of the same name."""
+    attempt.trajectories.filter(name=name).delete()
+    head = TrajectoryHead(name=name, **fields)
+    trajectory = pack_steps(steps).save(attempt, head, reader_version="test", ordinal=attempt.trajectories.count())
+    for kind in CompactionKind:
+        found = compact(steps, kind, verdict=None, title=name, with_checks=True)
+        spans = [[span.step, span.field, span.start, span.end, span.length, span.reason] for span in found.spans]
+        Compaction.objects.create(
+            trajectory=trajectory,
+            kind=kind,
+            version=found.version,
+            text_id=Blob.objects.put(found.text.encode()),
+            spans_id=Blob.objects.put(orjson.dumps(spans)),
+            tokens=found.tokens,
+            steps_total=found.steps_total,
+            steps_kept=found.steps_kept,
+        )
+    Trial.objects.filter(pk=attempt.trial_id).update(steps=trajectory.steps_total)
+    return trajectory
 
 
 def _record_uses(attempt: Attempt, trajectory: Trajectory | None, mounted: Sequence[str], read: Sequence[str]) -> None:

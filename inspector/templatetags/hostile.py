@@ -10,7 +10,11 @@ from inspector.visible import visible as make_visible
 
 register = template.Library()
 
-register.filter("visible", lambda text: make_visible(str(text)))
+
+@register.filter
+def visible(text: object) -> str:
+    """Text of strangers without anything a reader could not see; nothing stays nothing."""
+    return "" if text is None else make_visible(str(text))
 
 
 @register.filter

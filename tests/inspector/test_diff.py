@@ -91,7 +91,7 @@ def test_it_folds_an_unchanged_frontmatter_and_unchanged_parts_under_their_headi
         (False, True),
         (False, False),
     ]
-    assert diff.blocks[2].heading == "Workflow"
+    assert [block.heading for block in diff.blocks] == ["", "Workflow", ""]  # the fold says where it leads
     assert signs(diff).endswith("   +")
 
 

@@ -1,0 +1,354 @@
+"""The inspector: how did it end, where did it go wrong, and had it read a skill?"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+
+from benchapp.models import Blob, SkillUse, TaskRevision, Trial
+from runner.types import Check, CheckGroup, CheckStatus, Dimension, Observation, Source, Step, ToolCall, Verdict
+from tests.factories import (
+    START,
+    make_attempt,
+    make_learning_run,
+    make_snapshot,
+    make_trial,
+    make_unordered_episode,
+    make_verdict,
+    record_steps,
+)
+from tests.queries import assert_queries_flat, count_queries
+
+pytestmark = pytest.mark.django_db
+
+HOSTILE = '</pre></td><script>alert(1)</script><img src=x onerror="alert(2)"><a hx-get=/x>\u202e\x1b[31m'
+
+
+def page(client: Client, trial: Trial, query: str = "") -> str:
+    response = client.get(f"/trials/{trial.public_id}/{query}")
+    assert response.status_code == 200
+    return response.text
+
+
+def twin(client: Client, trial: Trial, query: str = "") -> dict:
+    response = client.get(f"/trials/{trial.public_id}.json{query}")
+    assert response.status_code == 200
+    return response.json()
+
+
+def walk(count: int, *, errors: tuple[int, ...] = (), text: str = "did {}") -> list[Step]:
+    return [
+        Step(
+            number,
+            Source.AGENT,
+            message=text.format(number),
+            tool_calls=(ToolCall("c", "shell", {"command": f"run {number}"}),),
+            observations=(Observation(f"out {number}", "c", is_error=number in errors),),
+        )
+        for number in range(1, count + 1)
+    ]
+
+
+@pytest.fixture
+def trial() -> Trial:
+    """Failed, 60 steps, errors at 7 and 40; `tidy` was read at step 12."""
+    trial = make_trial(success=False, mounted=["tidy", "other"], read=["tidy"], snapshot=make_snapshot())
+    trajectory = record_steps(trial.counting_attempt(), walk(60, errors=(7, 40)))
+    SkillUse.objects.create(attempt=trial.counting_attempt(), trajectory=trajectory, step=12, skill="tidy", kind="read")
+    return trial
+
+
+def numbers(text: str) -> list[int]:
+    return [int(number) for number in re.findall(r'<li id="step-(\d+)"', text)]
+
+
+# --- above the fold ---------------------------------------------------------------------------------------------
+
+
+def test_it_says_how_it_ended_where_it_went_wrong_and_which_skill_was_read(client, trial):
+    text = " ".join(page(client, trial).split())
+    assert '<span class="badge bad">failed</span>' in text
+    assert "<b>missing cells are left out</b> <code>expected 41.2, got 27.5</code>" in text
+    assert "<b>2</b> steps with an error, first at" in text
+    assert '<span class="badge acc">read</span> <b>tidy</b> at' in text
+    assert "checks <b>1/2</b>" in text
+
+
+def test_it_says_when_a_mounted_skill_was_not_read(client):
+    trial = make_trial(success=False, mounted=["tidy"])
+    assert "silent bypass" in page(client, trial)
+
+
+def test_it_calls_the_unknown_unknown(client):
+    trial = make_trial(
+        make_unordered_episode(), verdict=Verdict("suite", None), attempt={"steps": None, "cost_usd": None}
+    )
+    text = page(client, trial)
+    assert "not scored" in text
+    assert "No verdict tells." in text
+    assert "left no trajectory that could be read" in text
+    assert twin(client, trial)["cost_usd"] is None
+
+
+def test_it_waits_and_runs(client):
+    waiting = make_trial(finished=False)
+    assert "It has not started." in page(client, waiting)
+    make_attempt(waiting, counts=False, status="running", finished_at=None)
+    assert "Running since" in page(client, waiting)
+
+
+def test_it_keeps_every_attempt(client, trial):
+    make_attempt(trial, counts=False, exception_type="WorkerLost")
+    text = page(client, trial)
+    assert "1 <small>finished, counts</small>" in text
+    assert "2 <small>interrupted</small>" in text
+    assert "was interrupted" in page(client, trial, "?attempt=2")
+    assert [one["counts"] for one in twin(client, trial)["attempts"]] == [True, False]
+
+
+def test_it_walks_the_family_in_the_order_of_its_phases(client):
+    run = make_learning_run(families=1)
+    trials = list(run.episodes.get().trials.order_by("id"))
+    text = page(client, trials[3])
+    assert f'href="/trials/{trials[2].public_id}/" data-key="["' in text
+    assert f'href="/trials/{trials[4].public_id}/" data-key="]"' in text
+    assert [text.index(phase) for phase in (">acquisition<", ">deployment<", ">replay<")]
+    data = twin(client, trials[3])
+    assert (data["previous"], data["following"]) == (str(trials[2].public_id), str(trials[4].public_id))
+
+
+# --- steps ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "first", "last"),
+    [
+        ("", 1, 25),
+        ("?step=14", 1, 25),
+        ("?step=26", 26, 50),
+        ("?first=20", 20, 44),
+        ("?step=last", 51, 60),
+        ("?step=999999999", 51, 60),
+        ("?step=0", 1, 25),
+        ("?step=x&first=-3", 1, 25),
+        ("?first=20&step=58", 51, 60),
+        ("?step=9&alone=1", 9, 9),
+    ],
+)
+def test_it_opens_the_page_of_any_step(client, trial, query, first, last):
+    assert numbers(page(client, trial, query)) == list(range(first, last + 1))
+
+
+def test_it_links_pages_errors_skills_and_every_step(client, trial):
+    text = page(client, trial)
+    assert 'data-key="n" href="?first=26"' in text
+    assert 'href="?step=40#step-40" data-key="e"' in text
+    assert '<a class="no" href="?step=14#step-14"' in text
+    assert '<li id="step-7" class="step agent error">' in text
+    assert '<li id="step-12" class="step agent skill">' in text
+    assert 'data-key="s"' not in text  # no skill use after this page
+    assert 'href="?step=12#step-12" data-key="s"' not in page(client, trial, "?first=13")
+
+
+def test_the_json_twin_gives_steps_and_the_next_page(client, trial):
+    data = twin(client, trial, "?step=30")
+    assert [step["number"] for step in data["steps"]] == list(range(26, 51))
+    assert data["steps"][0]["fields"][1] == {"name": "tool_calls/0", "text": "shell\ncommand: run 26", "length": 21}
+    following = client.get(data["next"]).json()
+    assert [step["number"] for step in following["steps"]] == list(range(51, 61))
+    assert following["next"] is None
+
+
+def test_it_shows_the_compactions_with_their_cuts(client, trial):
+    record_steps(trial.counting_attempt(), walk(60, errors=(30,), text="did {} " + "word " * 3_000))
+    rich, rough = page(client, trial, "?view=rich"), page(client, trial, "?view=rough")
+    for text in (rich, rough):
+        assert "of 60 steps" in text
+        assert '<span class="cut">[...' in text
+    assert "Step 60, agent" in rich
+    full = page(client, trial, "?step=25")
+    assert "left out of rich" in full
+    assert "kept in part" in page(client, trial, "?step=last")
+
+
+def test_it_says_that_there_is_no_compaction(client):
+    assert "No rich compaction" in page(client, make_trial(), "?view=rich")
+
+
+def test_it_switches_trajectories(client, trial):
+    other = record_steps(trial.counting_attempt(), walk(3, text="helper {}"), name="helper", kind="subagent")
+    assert "helper" in page(client, trial)
+    text = page(client, trial, f"?trajectory={other.public_id}")
+    assert numbers(text) == [1, 2, 3]
+    assert f"?step=2&amp;trajectory={other.public_id}#step-2" in text
+
+
+# --- long texts on demand ---------------------------------------------------------------------------------------
+
+
+def test_it_loads_a_folded_text_piece_by_piece(client):
+    trial = make_trial()
+    body = "".join(f"{number:07d}\n" for number in range(30_000))  # 240,000 characters
+    record_steps(trial.counting_attempt(), [Step(1, Source.AGENT, observations=(Observation(body),))])
+    text = page(client, trial)
+    link = re.search(r'hx-get="(field/[^"]+)"', text)[1].replace("&amp;", "&")
+    assert "more characters" in text
+    shown, rest = "", f"/trials/{trial.public_id}/{link}"
+    start = int(re.search(r"start=(\d+)", rest)[1])
+    end = int(re.search(r"end=(\d+)", rest)[1])
+    while rest:
+        piece = client.get(rest, headers={"HX-Request": "true"}).text
+        assert len(piece) < 52_000
+        shown += piece.partition("<a ")[0]
+        found = re.search(r'hx-get="(field/[^"]+)"', piece)
+        rest = f"/trials/{trial.public_id}/{found[1].replace('&amp;', '&')}" if found else ""
+    assert shown == body[start:end]
+
+
+def test_it_gives_a_piece_as_plain_text_without_htmx(client, trial):
+    response = client.get(f"/trials/{trial.public_id}/field/?step=3&field=tool_calls/0")
+    assert response["Content-Type"] == "text/plain; charset=utf-8"
+    assert response.text == "shell\ncommand: run 3"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "step=1",
+        "step=999&field=message",
+        "step=1&field=observations/9",
+        "step=1&field=../x",
+        "step=-1&field=message",
+        "step=1&field=message&start=-1",
+        "step=1&field=message&trajectory=00000000-0000-0000-0000-000000000000",
+        "step=1&field=message&trajectory=x",
+    ],
+)
+def test_there_is_no_piece_of_what_is_not_there(client, trial, query):
+    assert client.get(f"/trials/{trial.public_id}/field/?{query}").status_code == 404
+
+
+# --- verdict and what came of it --------------------------------------------------------------------------------
+
+
+def test_it_groups_checks_failed_first_and_draws_the_rubric(client):
+    verdict = Verdict(
+        "suite",
+        False,
+        checks=(
+            Check(CheckGroup.PUBLIC, "fine", CheckStatus.PASSED),
+            Check(CheckGroup.HIDDEN, "good", CheckStatus.PASSED),
+            Check(CheckGroup.HIDDEN, "wrong", CheckStatus.FAILED, "expected 1, got 2"),
+            Check(CheckGroup.PROCESS, "left out", CheckStatus.SKIPPED),
+        ),
+        dimensions=(Dimension("clarity", 0.5, 2.0, reason="so so"),),
+        output="the verifier said so",
+    )
+    text = page(client, make_trial(success=False, verdict=verdict))
+    assert text.index(">wrong<") < text.index(">good<")
+    assert re.search(r"hidden <span class=\"num\">1/2</span>", text)
+    assert '<meter min="0" max="2" value="0.5" aria-label="clarity">' in text
+    assert "the verifier said so" in text
+
+
+def test_it_links_the_decision_that_followed_and_those_that_were_shown_it(client):
+    run = make_learning_run(families=1)
+    trial = run.episodes.get().trials.order_by("id")[1]
+    text = page(client, trial)
+    assert f"/runs/{run.public_id}/library/?episode={run.episodes.get().public_id}&amp;decision=2" in text
+    assert [one["number"] for one in twin(client, trial)["decisions"]] == [2]
+
+
+def test_it_shows_instruction_refusals_and_earlier_trials_it_was_shown(client, trial):
+    revision = trial.task.revisions.get()
+    TaskRevision.objects.filter(pk=revision.pk).update(instruction=Blob.objects.put(b"sum the columns"))
+    earlier = make_trial(trial.episode)
+    trial.retrieved.add(earlier)
+    trial.refusals.create(paths=["tidy/SKILL.md"], reason="the library is frozen")
+    text = page(client, trial)
+    for words in ("sum the columns", "Shown to it", earlier.task.title, "the library is frozen", "tidy/SKILL.md"):
+        assert words in text
+
+
+# --- hostile text, size of the record ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("view", ["full", "rich", "rough"])
+def test_it_disarms_what_trials_wrote(client, view):
+    verdict = make_verdict(
+        False, output=HOSTILE, checks=(Check(CheckGroup.TEST, HOSTILE, CheckStatus.FAILED, HOSTILE),)
+    )
+    trial = make_trial(
+        success=False,
+        verdict=verdict,
+        read=[HOSTILE],
+        attempt={"exception_type": HOSTILE, "exception_message": HOSTILE},
+    )
+    call = ToolCall("c", HOSTILE, {HOSTILE: HOSTILE})
+    step = Step(
+        1, Source.AGENT, HOSTILE, HOSTILE, (call,), (Observation(HOSTILE, "c", is_error=True),), HOSTILE, HOSTILE
+    )
+    record_steps(trial.counting_attempt(), [step], source_format=HOSTILE[:60])
+    type(trial.task).objects.update(title=HOSTILE)
+    text = page(client, trial, f"?view={view}")
+    assert "<script>alert" not in text
+    assert "<img src=x" not in text
+    assert "<a hx-get=/x" not in text
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    piece = client.get(f"/trials/{trial.public_id}/field/?step=1&field=message", headers={"HX-Request": "true"}).text
+    assert "<script>" not in piece
+
+
+def test_its_page_stays_below_100_kilobytes(client):
+    trial = make_trial()
+    nasty = "<&\"'>" * 20_000
+    calls = tuple(ToolCall(str(number), "shell", {"command": nasty}) for number in range(40))
+    results = tuple(Observation(nasty, str(number), is_error=True) for number in range(40))
+    steps = [Step(number, Source.AGENT, nasty, nasty, calls, results) for number in range(1, 26)]
+    steps += walk(120, errors=tuple(range(120)), text="é" * 3_000)[25:]
+    record_steps(trial.counting_attempt(), steps)
+    for query in ("", "?step=last", "?step=3&alone=1", "?view=rich"):
+        assert len(client.get(f"/trials/{trial.public_id}/{query}").content) < 100_000, query
+
+
+def test_it_reads_only_the_chunks_of_its_window(client):
+    trial = make_trial()
+    trajectory = record_steps(trial.counting_attempt(), walk(3_500, errors=(2_900,)))
+    assert trajectory.chunks.count() > 3
+    base = f"/trials/{trial.public_id}/"
+    assert numbers(page(client, trial, "?step=last")) == list(range(3_476, 3_501))
+    assert numbers(page(client, trial, "?step=1500")) == list(range(1_476, 1_501))
+    assert 'href="?step=2900#step-2900" data-key="e"' in page(client, trial, "?step=1500")
+    assert count_queries(client, base) == count_queries(client, f"{base}?step=1500")
+
+
+def test_it_finds_the_next_error_beyond_those_a_chunk_names(client):
+    trial = make_trial()
+    record_steps(trial.counting_attempt(), walk(300, errors=tuple(range(1, 101)) + (250,)))
+    assert 'href="?step=250#step-250" data-key="e"' in page(client, trial, "?first=76")
+
+
+def test_it_asks_the_same_number_of_queries_for_any_trial(client):
+    trial = make_trial(success=False, mounted=["tidy"], snapshot=make_snapshot())
+    record_steps(trial.counting_attempt(), walk(30))
+
+    def add(count: int) -> None:
+        for _ in range(count):
+            earlier = make_trial(trial.episode, read=["tidy"])
+            trial.retrieved.add(earlier)
+            make_attempt(trial, counts=False)
+            trial.refusals.create(paths=["a"], reason="frozen")
+
+    assert assert_queries_flat(client, f"/trials/{trial.public_id}/", add) <= 30
+
+
+def test_it_is_not_there_when_its_experiment_was_deleted(client, trial):
+    experiment = trial.episode.run.experiment
+    experiment.deleted_at = START
+    experiment.save()
+    assert client.get(f"/trials/{trial.public_id}/").status_code == 404
+    assert client.get(f"/trials/{trial.public_id}/field/?step=1&field=message").status_code == 404
