@@ -77,6 +77,11 @@ _SECRET_NAMES = frozenset(
 _SECRET_ENDINGS = ("_api_key", "_apikey", "_secret", "_password", "_passwd", "_token", "_secret_key", "_access_key")
 _SECRET_ENDINGS += ("_private_key", "_credentials", "_auth", "_cookie")
 _HARMLESS_ENDINGS = ("per_token", "pad_token", "eos_token", "bos_token", "unk_token", "stop_token", "next_token")
+# A JSON pair with a text, also one that is quoted inside another text (then its quotes are escaped, alike on all sides).
+_PAIR = re.compile(
+    r"(?P<before>(?P<quote>\\{0,3}\")(?P<name>[\w.-]{0,60}(?i:key|token|secret|pass|pwd|auth|cookie|credential|pat)[\w.-]{0,60})"
+    r"(?P=quote)\s{0,4}:\s{0,4}(?P=quote))(?P<value>(?:(?!(?P=quote)).){1,4000})(?P=quote)"
+)
 _TEMPLATE = re.compile(r"\$\{?[A-Za-z_][A-Za-z0-9_]*(?::-[^}]*)?\}?|\{\{.*\}\}|<[^<>]*>|\*+|\[redacted:[a-z-]+\]")
 
 
@@ -115,6 +120,17 @@ class Redactor:
             if any(hint in text for hint in shape.hints):
                 text = self._without(shape, text)
         return text
+
+    def document(self, text: str) -> str:
+        """The raw text of a JSON file: as `text`, and without every quoted value under a secret's quoted key."""
+
+        def replaced(match: re.Match[str]) -> str:
+            if not is_secret_name(match["name"]) or _TEMPLATE.fullmatch(match["value"].strip()):
+                return match.group()
+            self.counts["named"] += 1
+            return f"{match['before']}{mark('named')}{match['quote']}"
+
+        return self.text(_PAIR.sub(replaced, text))
 
     def value(self, value: Any, key: str = "") -> Any:
         """A JSON value with its texts redacted, and with everything textual under a secret's key gone."""

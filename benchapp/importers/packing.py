@@ -179,7 +179,7 @@ class AttemptPacker:
             return None
         with source.open() as stream:
             content = stream.read(MAX_SOURCE_BYTES)
-        text = Redactor(self.redactor.known).text(content.decode("utf-8", "replace"))
+        text = Redactor(self.redactor.known).document(content.decode("utf-8", "replace"))
         return Blob.objects.put(text.encode())
 
     def _extra(self, read: ReadTrajectory, source: TrajectorySource, redactions: int) -> dict[str, Any]:

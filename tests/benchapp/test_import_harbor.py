@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from benchapp.models import Attempt, Experiment, Run, SkillUse, Trajectory, Trial
+from benchapp.models import Attempt, Blob, Experiment, Run, SkillUse, Trajectory, Trial
 from benchapp.models.base import derived_id
 from tests.benchapp.import_folders import JOB_ID, atif, benchflow, bring_in, job, result, told, trial, write
 
@@ -344,7 +344,7 @@ def test_it_reads_benchflow_trials(tmp_path):
 
 
 def test_it_takes_secrets_out_of_everything_it_stores(tmp_path):
-    secret, key = "hunter2-hunter2-hunter2", "sk-proj-" + "a1B2" * 10
+    named, secret, key = "correct-horse", "hunter2-hunter2-hunter2", "sk-proj-" + "a1B2" * 10
     config = {**result(1)["config"], "agent": {"name": "tester", "env": {"DB_PASSWORD": secret, "X": key}}}
     folder = trial(
         tmp_path,
@@ -353,14 +353,15 @@ def test_it_takes_secrets_out_of_everything_it_stores(tmp_path):
         exception_info={"exception_type": "E", "exception_message": f"denied {secret}", "exception_traceback": key},
         files={"verifier/test-stdout.txt": f"{secret} {key}", "agent/trajectory.json": None},
     )
-    write(folder / "agent/trajectory.json", atif(f"login with {secret}", command=f"curl -H {key}", notes=key))
+    steps = atif(f"login with {secret}", command=f"curl -H {key}", notes=key)
+    steps["steps"][1]["tool_calls"][0]["arguments"]["password"] = named
+    write(folder / "agent/trajectory.json", steps)
     write(tmp_path / "config.json", {"job_name": "j", "agents": [{"env": {"API_TOKEN": secret}}]})
     report = bring_in(tmp_path)
     assert report.counts["redactions"] > 0
-    from benchapp.models import Blob
-
-    stored = [blob.content() for blob in Blob.objects.all()]
-    assert not [content for content in stored if secret.encode() in content or key.encode() in content]
+    stored = b"".join(blob.content() for blob in Blob.objects.all())
+    for text in (secret, key, named):
+        assert text.encode() not in stored
     rows = [
         Experiment.objects.values().get(),
         Run.objects.values().get(),

@@ -108,6 +108,18 @@ def test_it_redacts_a_config_by_name_and_keeps_templates_and_counts():
     }
 
 
+def test_it_redacts_the_raw_text_of_a_json_file_like_its_values():
+    inner = json.dumps({"password": "hunter2", "user": "me"})
+    text = json.dumps({"arguments": {"api_key": "abc", "n_tokens": "5"}, "text": inner, "token": "${TOKEN}"})
+    found = Redactor().document(text)
+    assert json.loads(found) == {
+        "arguments": {"api_key": "[redacted:named]", "n_tokens": "5"},
+        "text": json.dumps({"password": "[redacted:named]", "user": "me"}),
+        "token": "${TOKEN}",
+    }
+    assert Redactor().document(found) == found
+
+
 def test_it_finds_a_configured_value_again_in_every_text_of_a_step():
     redactor = Redactor.knowing({"env": {"DB_PASSWORD": "correct horse battery"}})
     step = Step(
