@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -19,7 +20,8 @@ from inspector.visible import visible
 from runner.trajectories.fields import fields
 
 VIEW_WORDS = {"full": "Full", "rich": "Rich", "rough": "Rough"}
-JSON_CHARS = 20_000  # of one field in the JSON twin
+JSON_CHARS = 20_000  # of one text in the JSON twin
+JSON_PAGE_CHARS = 1_000_000  # of all fields of its page of steps together
 PIECE_CHARS = 48_000  # of one field in one answer
 
 
@@ -118,7 +120,7 @@ def _as_json(request: HttpRequest, this: Inspection) -> dict[str, Any]:
         "retrieved": [other.public_id for other in this.retrieved],
         "previous": this.previous.public_id if this.previous else None,
         "following": this.following.public_id if this.following else None,
-        "steps": [_step_as_json(stored) for stored in this.stored],
+        "steps": _steps_as_json(this.stored),
         "steps_total": this.window.total,
         "next": _next(request, this),
     }
@@ -200,7 +202,14 @@ def _trajectory_as_json(trajectory: Trajectory) -> dict[str, Any]:
     }
 
 
-def _step_as_json(stored: StoredStep) -> dict[str, Any]:
+def _steps_as_json(stored: Sequence[StoredStep]) -> list[dict[str, Any]]:
+    """Every field with its length; a text over its share of the page is cut, and `length` tells."""
+    total = sum(1 for found in stored for _ in fields(found.step))
+    limit = min(JSON_CHARS, JSON_PAGE_CHARS // max(total, 1))
+    return [_step_as_json(found, limit) for found in stored]
+
+
+def _step_as_json(stored: StoredStep, limit: int) -> dict[str, Any]:
     step, usage = stored.step, stored.step.usage
     return {
         "number": step.number,
@@ -211,7 +220,7 @@ def _step_as_json(stored: StoredStep) -> dict[str, Any]:
         "input_tokens": usage.input_tokens if usage else None,
         "output_tokens": usage.output_tokens if usage else None,
         "fields": [
-            {"name": name, "text": text[:JSON_CHARS], "length": stored.long.get(name, len(text))}
+            {"name": name, "text": text[:limit], "length": stored.long.get(name, len(text))}
             for name, text in fields(step)
         ],
     }

@@ -1,0 +1,138 @@
+"""The time machine and the inspector as a person meets them: every view, both themes, keys, folds and links."""
+
+from __future__ import annotations
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import BrowserContext, Page, expect
+
+from benchapp.models import Blob, DecisionEvidence, Run, SkillUse, Trial
+from runner.types import Observation, Source, Step, ToolCall
+from tests.factories import make_decision, make_family, make_learning_run, make_snapshot, record_steps
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+AXE_RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
+BODY = "---\nname: sums\ndescription: Sum columns.\n---\n\n# Sums\n\n" + "".join(f"- rule {n}\n" for n in range(60))
+PATCH = (
+    b'{"summary": "s", "operation_type": "revise", "upsert_files": {"sums/SKILL.md": "---\\nname: x\\n---\\nnew\\n"}}'
+)
+
+
+def _steps(count: int) -> list[Step]:
+    return [
+        Step(
+            number,
+            Source.USER if number == 1 else Source.AGENT,
+            message=f"message {number}",
+            reasoning="I think." if number % 2 else None,
+            tool_calls=(ToolCall("c", "shell", {"command": f"run {number}"}),),
+            observations=(Observation("line\n" * (4_000 if number == 3 else 2), "c", is_error=number in (9, 40)),),
+        )
+        for number in range(1, count + 1)
+    ]
+
+
+@pytest.fixture
+def world(live_server: object) -> tuple[str, Run, Trial]:
+    """A run whose last decisions touch code and Markdown, one rejected, with evidence; a failed trial of 60 steps."""
+    run = make_learning_run(families=1, scripted=True)
+    episode = run.episodes.get()
+    trial = episode.trials.filter(success=False).order_by("id").first()
+    trajectory = record_steps(trial.counting_attempt(), _steps(60))
+    SkillUse.objects.create(attempt=trajectory.attempt, trajectory=trajectory, step=12, skill="sums", kind="read")
+    family = make_family(episode.environment, key="E1-F9")
+    code = 'import csv\n\n\ndef total(rows):\n    """Sum."""\n    return sum(rows)  # all\n'
+    before = make_snapshot({"sums/SKILL.md": BODY, "sums/scripts/a.py": code})
+    make_decision(episode, family, after_trial=trial, after=before)
+    after = {"sums/SKILL.md": BODY.replace("rule 30", "law 30"), "sums/scripts/a.py": code.replace("sum(rows)", "0")}
+    revised = make_decision(episode, family, after_trial=trial, after=make_snapshot(after), operation_type="revise")
+    DecisionEvidence.objects.create(
+        decision=revised, ordinal=0, trial=trial, compaction=trajectory.compactions.get(kind="rich")
+    )
+    finding = {"rule": "name-is-folder", "path": "sums/SKILL.md", "message": "x is not sums", "severity": "error"}
+    make_decision(
+        episode, family, after_trial=trial, status="rejected", patch_id=Blob.objects.put(PATCH), findings=[finding]
+    )
+    return live_server.url, run, trial  # type: ignore[attr-defined]
+
+
+LIBRARY = [
+    "?decision=5",
+    "?decision=5&view=split&tab=trajectory",
+    "?decision=5&view=rendered&tab=verdict",
+    "?decision=5&view=source&file=sums/scripts/a.py&tab=users",
+    "?decision=6",
+    "?from=R0&to=R4",
+]
+TRIAL = ["", "?view=rich", "?view=rough", "?step=40", "?step=3&alone=1"]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_view_keeps_the_policy_and_wcag_aa(
+    world: tuple[str, Run, Trial], context: BrowserContext, theme: str
+) -> None:
+    base, run, trial = world
+    context.add_cookies([{"name": "theme", "value": theme, "url": base}])
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    addresses = [f"/runs/{run.public_id}/library/{query}" for query in LIBRARY]
+    addresses += [f"/trials/{trial.public_id}/{query}" for query in TRIAL]
+    axe = Axe()
+    for address in addresses:
+        page.goto(base + address)
+        assert page.evaluate("window.violations") == [], address
+        found = axe.run(page, options=AXE_RULES).response["violations"]
+        assert not found, f"{address}: {[(rule['id'], rule['nodes'][0]['html'][:200]) for rule in found]}"
+        page.set_viewport_size({"width": 390, "height": 844})
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, address
+        page.set_viewport_size({"width": 1440, "height": 900})
+    assert errors == []
+
+
+def test_keys_walk_steps_errors_skills_and_pages(world: tuple[str, Run, Trial], page: Page) -> None:
+    base, _, trial = world
+    page.goto(f"{base}/trials/{trial.public_id}/")
+    page.keyboard.press("j")
+    expect(page.locator(".steps > li.at")).to_have_id("step-1")
+    page.keyboard.press("e")
+    expect(page.locator(".steps > li.at")).to_have_id("step-9")
+    page.keyboard.press("s")
+    expect(page.locator(".steps > li.at")).to_have_id("step-12")
+    page.keyboard.press("k")
+    expect(page.locator(".steps > li.at")).to_have_id("step-11")
+    page.keyboard.press("n")
+    expect(page.get_by_role("heading", name="Steps 26–50 of 60")).to_be_visible()
+    page.goto(f"{base}/trials/{trial.public_id}/?step=20")
+    page.keyboard.press("e")  # no further error on this page
+    expect(page.locator("#step-40.pointed")).to_be_in_viewport()
+
+
+def test_a_folded_text_opens_in_place(world: tuple[str, Run, Trial], page: Page) -> None:
+    base, _, trial = world
+    page.goto(f"{base}/trials/{trial.public_id}/?step=3#step-3")
+    text = page.locator("#step-3 pre.result")
+    before = len(text.inner_text())
+    text.get_by_role("link").click()
+    expect(text.get_by_role("link")).to_have_count(0)
+    assert len(text.inner_text()) > before
+    assert len(text.inner_text().split()) == 4_000
+
+
+def test_keys_walk_the_changes_of_a_library(world: tuple[str, Run, Trial], page: Page) -> None:
+    base, run, _ = world
+    page.goto(f"{base}/runs/{run.public_id}/library/?decision=5")
+    page.keyboard.press("j")
+    expect(page.locator(".diff tr.at")).to_contain_text("rule 30")
+    page.keyboard.press("[")
+    expect(page.get_by_role("heading", name="Decision 4")).to_be_visible()
+    page.keyboard.press("]")
+    page.keyboard.press("s")
+    expect(page.locator(".diff.split").first).to_be_visible()
+
+
+def test_a_link_to_a_folded_line_shows_it(world: tuple[str, Run, Trial], page: Page) -> None:
+    base, run, _ = world
+    page.goto(f"{base}/runs/{run.public_id}/library/?decision=5#f0-R12")
+    expect(page.locator("#f0-R12")).to_be_in_viewport()
