@@ -67,7 +67,7 @@ def _write_trajectory(path: Path, events: int, size: int, seed: int) -> None:
         "session_id": "monster",
         "agent": {"name": "terminus-2", "version": "2.0.0"},
     }
-    overhead = 420  # bytes of a step besides its observation
+    overhead = 300  # bytes of a step besides its observation
     with path.open("wb") as file:
         file.write(orjson.dumps(head)[:-1] + b',"steps":[\n')
         for step in steps(dice, events, characters=max(40, size // events - overhead)):
