@@ -49,8 +49,6 @@ class Command(BaseCommand):
         except Unable as error:
             raise CommandError(str(error)) from error
         finally:
-            self.stdout.write("Ending ...")
-            self.stdout.flush()
             installation.end()
 
     def _port(self, told: int | None) -> int:
@@ -75,6 +73,8 @@ class Command(BaseCommand):
                 self._greet(installation, experiment)
             if experiment is not None and not told:
                 told = self._tell_end(experiment)
+        self.stdout.write("Ending ...")
+        self.stdout.flush()
 
     def _greet(self, installation: Installation, experiment: Experiment | None) -> None:
         self.stdout.write(self.style.SUCCESS(f"\n  Skillglass is at {installation.address}\n"))
