@@ -119,8 +119,8 @@ class _Import:
             recorder.record_library(library)
             done += 1
             self._tell(found.source.name, done, total)
-        for trial in recorder.record_trials(found.trials):
-            self.runs.add(trial.episode.run_id)
+        for run in recorder.record_trials(found.trials):
+            self.runs.add(run)
             done += 1
             self._tell(found.source.name, done, total)
         recorder.finish()

@@ -24,8 +24,8 @@ from benchapp.importers.places import Places
 from benchapp.importers.problems import ProblemList
 from benchapp.importers.remapping import OF_RUN, SET_BY_MAP, Remapping
 from benchapp.importers.sources import Choice, ExperimentSource, FoundTrial, LibrarySource, TrialSource
-from benchapp.importers.trial_rows import AttemptParts
-from benchapp.models import Activity, Attempt, Snapshot, Trial
+from benchapp.importers.trial_rows import AttemptParts, empty
+from benchapp.models import Activity, Attempt, Snapshot, Trajectory, Trial
 from benchapp.models.base import derived_id
 from benchapp.redaction import Redactor
 from runner.digests import library_digest
@@ -45,6 +45,10 @@ class Known:
     pk: int
     digest: str
     status: str
+    run: int  # its key
+
+
+KNOWN_COLUMNS = ("pk", "source_digest", "status", "trial__episode__run")
 
 
 @dataclass(slots=True)
@@ -65,8 +69,8 @@ class ExperimentRecorder:
         self.places = Places(self.source)
         self.remapping = Remapping(self.author)
         attempts = Attempt.objects.filter(trial__episode__run__experiment=self.places.experiment).order_by("number")
-        for pk, ids, digest, status in attempts.values_list("pk", "source_key", "source_digest", "status").iterator():
-            self._remember(ids.split(IDS_JOINED), Known(pk, digest, status))
+        for ids, *row in attempts.values_list("source_key", *KNOWN_COLUMNS).iterator():
+            self._remember(ids.split(IDS_JOINED), Known(*row))
 
     def _remember(self, ids: Sequence[str], known: Known) -> None:
         for ident in ids:
@@ -74,17 +78,18 @@ class ExperimentRecorder:
 
     # --- trials -------------------------------------------------------------------------------------------------
 
-    def record_trials(self, trials: Sequence[FoundTrial]) -> Iterator[Trial]:
-        """Stores what is new of each, and counts it. Problems of unchanged ones are told again."""
+    def record_trials(self, trials: Sequence[FoundTrial]) -> Iterator[int]:
+        """Stores what is new of each, counts it, and gives the key of its run. Problems of unchanged ones are told
+        again. One that could not be read gives nothing."""
         waiting = iter(trials)
         while some := list(islice(waiting, LOOKED_UP)):
             self._look_elsewhere(some)
             for found in some:
-                if trial := self._attempted(found):
-                    yield trial
+                if run := self._attempted(found):
+                    yield run
 
-    def _attempted(self, found: FoundTrial) -> Trial | None:
-        """The trial, or None, reported, where reading it failed in a way that no reader foresaw."""
+    def _attempted(self, found: FoundTrial) -> int | None:
+        """The key of the trial's run, or None, reported, where reading it failed in a way that no reader foresaw."""
         try:
             return self._record_trial(found)
         except IntegrityError:  # another import brought it in at this moment
@@ -103,10 +108,10 @@ class ExperimentRecorder:
         """The same trials under another experiment: their job's files told another id then."""
         wanted = {derived_id("trial", found.ids[0]): found for found in trials if found.ids[0] not in self.known}
         attempts = Attempt.objects.filter(trial__public_id__in=wanted).order_by("number")
-        for ident, *row in attempts.values_list("trial__public_id", "pk", "source_digest", "status"):
+        for ident, *row in attempts.values_list("trial__public_id", *KNOWN_COLUMNS):
             self._remember(wanted[ident].ids, Known(*row))
 
-    def _record_trial(self, found: FoundTrial) -> Trial:
+    def _record_trial(self, found: FoundTrial) -> int:
         earlier = next((self.known[ident] for ident in found.ids if ident in self.known), [])
         digest = found.digest()
         source = found.read()
@@ -114,13 +119,13 @@ class ExperimentRecorder:
         same = next((known for known in reversed(earlier) if known.digest == digest), None)
         if same is not None:
             return self._keep(same, found, source, settings)
-        trial = self._record(found, source, settings, digest, earlier)
+        run = self._record(found, source, settings, digest, earlier)
         self.counts["changed" if earlier else "created"] += 1
-        return trial
+        return run
 
     def _record(
         self, found: FoundTrial, source: TrialSource, settings: dict[str, Any], digest: str, earlier: list[Known]
-    ) -> Trial:
+    ) -> int:
         redactor = Redactor.knowing(source.config)
         parts = AttemptParts.of(source, AttemptPacker(source, redactor, found.path, self.problems).pack(), redactor)
         attempt = Attempt(
@@ -131,7 +136,7 @@ class ExperimentRecorder:
         )
         with transaction.atomic():
             if earlier:
-                trial = Trial.objects.get(attempts__pk=earlier[-1].pk)
+                trial = Trial.objects.select_related("episode").get(attempts__pk=earlier[-1].pk)
                 attempt.number = trial.attempts.aggregate(last=Max("number"))["last"] + 1
                 trial.attempts.update(status=Attempt.Status.SUPERSEDED, counts=False)
             else:
@@ -142,8 +147,9 @@ class ExperimentRecorder:
             parts.save(attempt)
         self.counts["redactions"] += redactor.counts.total()
         self._count(len(parts.packed), sum(item.packed.steps_total for item in parts.packed))
-        self._remember(found.ids, Known(attempt.pk, digest, attempt.status))
-        return trial
+        run: int = trial.episode.run_id
+        self._remember(found.ids, Known(attempt.pk, digest, attempt.status, run))
+        return run
 
     def _new_trial(self, found: FoundTrial, source: TrialSource, settings: dict[str, Any]) -> Trial:
         run = self.places.run(applied_to_run(source.run, settings))
@@ -165,29 +171,44 @@ class ExperimentRecorder:
         self.samples[slot] = self.samples[slot] + 1 if slot in self.samples else next_sample(*slot)
         return self.samples[slot]
 
-    def _keep(self, known: Known, found: FoundTrial, source: TrialSource, settings: dict[str, Any]) -> Trial:
-        """A trial whose source is the same. An attempt that had been superseded counts again."""
+    def _keep(self, known: Known, found: FoundTrial, source: TrialSource, settings: dict[str, Any]) -> int:
+        """A trial whose source is the same."""
+        is_superseded = known.status == Attempt.Status.SUPERSEDED
+        is_changed, run = self._put_right(known, source, settings) if is_superseded or settings else (False, known.run)
+        self.counts["changed" if is_changed else "unchanged"] += 1
+        self._tell_again(known.pk, found, source)
+        return run
+
+    def _put_right(self, known: Known, source: TrialSource, settings: dict[str, Any]) -> tuple[bool, int]:
+        """(did anything change, key of the run): a superseded attempt stands again, and the map is obeyed."""
         rows = Attempt.objects.select_related("trial__episode__run", "trial__task__family", "trial__task__suite")
-        attempt = rows.get(pk=known.pk)
-        trial = attempt.trial
-        is_changed = attempt.status == Attempt.Status.SUPERSEDED
         with transaction.atomic():
+            attempt = rows.get(pk=known.pk)
+            trial = attempt.trial
+            is_changed = attempt.status == Attempt.Status.SUPERSEDED
             if is_changed:
-                trial.attempts.exclude(pk=attempt.pk).update(status=Attempt.Status.SUPERSEDED, counts=False)
-                attempt.status = Attempt.Status.FINISHED
-                attempt.save(update_fields=["status"])
-                trial.settle(attempt)
+                self._reinstate(attempt, source)
             is_changed |= self.remapping.trial(trial, settings)
         if is_changed:
             self.samples.clear()  # a trial may have moved into a slot counted before
-        self.counts["changed" if is_changed else "unchanged"] += 1
-        self._tell_again(attempt, found, source)
-        return trial
+        return is_changed, trial.episode.run_id
 
-    def _tell_again(self, attempt: Attempt, found: FoundTrial, source: TrialSource) -> None:
+    def _reinstate(self, attempt: Attempt, source: TrialSource) -> None:
+        trial = attempt.trial
+        trial.attempts.exclude(pk=attempt.pk).update(status=Attempt.Status.SUPERSEDED, counts=False)
+        attempt.status = Attempt.Status.FINISHED if source.is_finished else Attempt.Status.INTERRUPTED
+        attempt.save(update_fields=["status"])
+        if source.is_finished:
+            trial.settle(attempt)
+            trial.duration_seconds = source.timing.duration_seconds  # known also between zoneless times
+        else:
+            empty(trial)
+        trial.save()
+
+    def _tell_again(self, attempt: int, found: FoundTrial, source: TrialSource) -> None:
         """Counts what is stored of an unchanged trial, and tells what was wrong with its trajectories."""
         rows = list(
-            attempt.trajectories.filter(is_superseded=False).values_list(
+            Trajectory.objects.filter(attempt=attempt, is_superseded=False).values_list(
                 "source_path", "steps_total", "extra__problems"
             )
         )

@@ -23,6 +23,13 @@ NUMBERS = (
 )
 
 
+def empty(trial: Trial) -> None:
+    """The row of a trial no attempt of which counts."""
+    for name in NUMBERS:
+        setattr(trial, name, None)
+    trial.status, trial.is_done, trial.exception_type = Trial.Status.UNSCORED, False, ""
+
+
 @dataclass(frozen=True, slots=True)
 class AttemptParts:
     """A trial's source, redacted and packed: all that its rows need."""
@@ -106,9 +113,7 @@ class AttemptParts:
         """Gives the trial's row its numbers: those that Trial.settle would copy from the saved rows."""
         trial.attempts_total = attempts_total
         if not self.source.is_finished:
-            for name in NUMBERS:
-                setattr(trial, name, None)
-            trial.status, trial.is_done, trial.exception_type = Trial.Status.UNSCORED, False, ""
+            empty(trial)
             return
         trial.is_done = True
         usage, _ = self.usage()

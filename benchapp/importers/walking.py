@@ -118,19 +118,6 @@ class Root:
 
     # --- opening ------------------------------------------------------------------------------------------------
 
-    def inside(self, folder: Path, reference: str) -> Path | None:
-        """The file a reference in somebody's file names, if it is a regular one below `folder`; else None."""
-        if not reference or "\0" in reference or len(reference) > 1_000:
-            return None
-        try:
-            path = folder / reference
-            if path.is_symlink() or not path.is_file():
-                return None
-            resolved = path.resolve()
-        except (OSError, ValueError, RuntimeError):
-            return None
-        return resolved if resolved.is_relative_to(folder.resolve()) else None
-
     def open(self, path: Path) -> BinaryIO:
         """Opens a regular file for reading. OSError where it is none, or lies outside."""
         if not path.resolve().is_relative_to(self.base):

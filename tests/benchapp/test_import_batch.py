@@ -125,6 +125,22 @@ def test_it_supersedes_an_attempt_whose_source_changed_and_keeps_the_old_one(tmp
 
 
 @pytest.mark.django_db
+def test_it_never_scores_a_trial_whose_result_is_gone(tmp_path):
+    folder = trial(tmp_path, started_at="2026-01-29T04:49:32", finished_at="2026-01-29T04:50:32")
+    for _ in range(2):
+        write(folder / "result.json", result(1, started_at="2026-01-29T04:49:32", finished_at="2026-01-29T04:50:32"))
+        bring_in(tmp_path)
+        found = Trial.objects.get()
+        assert (found.status, found.is_done, found.duration_seconds) == ("passed", True, 60.0)
+        (folder / "result.json").unlink()
+        bring_in(tmp_path)
+        found = Trial.objects.get()
+        assert (found.status, found.is_done, found.reward, found.duration_seconds) == ("unscored", False, None, None)
+        assert not Attempt.objects.filter(counts=True).exists()
+    assert sorted(Attempt.objects.values_list("status", flat=True)) == ["interrupted", "superseded"]
+
+
+@pytest.mark.django_db
 def test_it_goes_on_where_an_import_broke_off(tmp_path):
     folder = job(tmp_path / "job", trials=5)
 
