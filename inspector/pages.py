@@ -56,17 +56,19 @@ def wants_fragment(request: HttpRequest) -> bool:
     return bool(htmx) and not htmx.boosted and not htmx.history_restore_request
 
 
-def paginate(request: HttpRequest, rows: QuerySet[Any] | list[Any], *, per_page: int = PER_PAGE) -> Page[Any]:
+def paginate(
+    request: HttpRequest, rows: QuerySet[Any] | list[Any], *, per_page: int = PER_PAGE, name: str = "page"
+) -> Page[Any]:
     """The page that `?page=` asks for; nonsense gives the first, too much the last."""
-    return Paginator(rows, per_page).get_page(request.GET.get("page"))
+    return Paginator(rows, per_page).get_page(request.GET.get(name))
 
 
-def next_url(request: HttpRequest, page: Page[Any]) -> str | None:
+def next_url(request: HttpRequest, page: Page[Any], *, name: str = "page") -> str | None:
     """Where the twin of the next page lies: what a JSON list gives as `next`."""
     if not page.has_next():
         return None
     query = request.GET.copy()
-    query["page"] = str(page.next_page_number())
+    query[name] = str(page.next_page_number())
     return request.build_absolute_uri(f"{request.path}?{query.urlencode()}")
 
 

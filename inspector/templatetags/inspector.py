@@ -175,9 +175,17 @@ def square(trial: Any) -> dict[str, Any]:
 
 
 @register.inclusion_tag("inspector/_pager.html", takes_context=True)
-def pager(context: dict[str, Any], page: Any, noun: str) -> dict[str, Any]:
-    """Links to the pages of a list by `?page=`; they keep the rest of the query."""
-    return {"page": page, "noun": noun, "request": context["request"]}
+def pager(context: dict[str, Any], page: Any, noun: str, name: str = "page") -> dict[str, Any]:
+    """Links to the pages of a list by `?page=`, or by another name; they keep the rest of the query."""
+
+    def link(number: int) -> str:
+        query = context["request"].GET.copy()
+        query[name] = str(number)
+        return f"?{query.urlencode()}"
+
+    before = link(page.previous_page_number()) if page.has_previous() else ""
+    after = link(page.next_page_number()) if page.has_next() else ""
+    return {"page": page, "noun": noun, "before": before, "after": after}
 
 
 @register.inclusion_tag("inspector/_sort_head.html", takes_context=True)

@@ -20,7 +20,8 @@ from benchapp.metrics.tally import Tally, tally_by
 from benchapp.models import Attempt, Episode, Experiment, Run, Trial
 from inspector.pages import absolute, next_url, paginate, render_page
 
-PER_PAGE = 100  # runs
+PER_PAGE = 40  # runs
+CONDITIONS_PER_PAGE = 25  # condition x models x harness
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     tallies = tally_by(trials, "episode__run")
     tainted = Episode.objects.filter(run__experiment=found, is_tainted=True).count()
     rates = skillevolbench.rates_by_run(trials.filter(episode__is_tainted=False))
-    conditions = _conditions(runs, rates)
+    conditions = paginate(request, _conditions(runs, rates), per_page=CONDITIONS_PER_PAGE, name="conditions")
     setups = compare_setups(runs)
     members = _members(list(page), tallies)
     total = sum(tallies.values(), Tally())
@@ -64,6 +65,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         **_facts(found, runs, total),
         "metrics": [{"key": metric.key, "meaning": metric.meaning} for metric in skillevolbench.METRICS],
         "conditions": [_condition_as_json(row) for row in conditions],
+        "conditions_next": next_url(request, conditions, name="conditions"),
         "setup": {"differs": setups.differs, "unknown": setups.unknown},
         "tainted_episodes": tainted,
         "runs": [_member_as_json(request, member) for member in members],

@@ -6,6 +6,7 @@ from django.utils import timezone
 
 from benchapp.models import Episode, Run
 from tests.factories import (
+    make_episode,
     make_experiment,
     make_learning_run,
     make_run,
@@ -95,6 +96,22 @@ def test_it_lists_imported_runs_by_what_is_known(client: Client) -> None:
     assert "condition unknown" in text
     assert "of 1/2" in text
     assert "$0.00" not in text
+
+
+def test_it_turns_pages_of_conditions_and_of_runs(client: Client) -> None:
+    suite = make_suite(environments=1, families=1)
+    experiment = make_experiment(suite=suite)
+    task = suite.tasks.first()
+    for number in range(45):
+        run = make_run(experiment, condition=f"condition {number}")
+        make_trial(make_episode(run), task, finished=False)
+    first = twin(client, run)
+    assert (len(first["conditions"]), len(first["runs"]), first["runs_total"]) == (25, 40, 45)
+    second = client.get(first["conditions_next"]).json()
+    assert (len(second["conditions"]), second["conditions_next"]) == (20, None)
+    assert second["runs"] == first["runs"]
+    assert len(client.get(first["next"]).json()["runs"]) == 5
+    assert 'href="?conditions=2"' in page(client, run)
 
 
 def test_it_is_gone_once_deleted(client: Client) -> None:
