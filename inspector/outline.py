@@ -110,10 +110,15 @@ def _row(row: dict[str, Any], skills: set[int]) -> OutlineRow:
         number=row["n"],
         source=row["source"],
         tool=(one_line(tools[0], 24) + (f" +{more}" if more > 0 else "")) if tools else "",
-        text=one_line(_SHELL.sub("", row.get("text", "")), ROW_CHARS),
+        text=one_line(_unwrapped(row.get("text", "")), ROW_CHARS),
         is_error=bool(row.get("error")),
         has_skill=row["n"] in skills,
     )
+
+
+def _unwrapped(text: str) -> str:
+    bare = _SHELL.sub("", text)
+    return bare if bare == text else bare.rstrip("'\"")
 
 
 def _marks(chunks: list[_Chunk], skills: set[int], total: int) -> Iterable[Mark]:
