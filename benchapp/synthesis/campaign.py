@@ -36,6 +36,10 @@ LEARNERS = frozenset(CONDITIONS) - {"no-skill", "raw-trajectory", "curated-stati
 START = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
 
 
+class AlreadyThere(Exception):
+    """The same campaign was written before."""
+
+
 @dataclass(frozen=True, slots=True)
 class Size:
     trials: int = 50_000
@@ -44,11 +48,17 @@ class Size:
 
 
 def write_campaign(size: Size, *, seed: int = 1, progress: Callable[[int], None] = lambda done: None) -> Experiment:
-    """Writes exactly `size` and returns the experiment. One transaction per run; `progress` gets trials done so far."""
+    """Writes exactly `size` and returns the experiment. One transaction per run; `progress` gets trials done so far.
+
+    AlreadyThere when there is one of the same size and seed.
+    """
+    ident = derived_id("synthetic", str(seed), repr(size))
+    if Experiment.objects.filter(public_id=ident).exists():
+        raise AlreadyThere(f"a campaign of this size and seed is here already: {ident}")
     suite = synthetic_suite()
     name = f"Synthetic campaign, seed {seed}, {size.trials:,} trials"
     experiment = Experiment.objects.create(
-        public_id=derived_id("synthetic", str(seed), repr(size)),
+        public_id=ident,
         name=name,
         origin=Experiment.Origin.SYNTHETIC,
         suite=suite,

@@ -25,7 +25,7 @@ def test_it_writes_exactly_the_size_asked_for(size):
 def test_equal_seeds_give_equal_outcomes():
     outcomes = []
     for _ in range(2):
-        experiment = write_campaign(Size(100, 150, 30), seed=4)
+        experiment = write_campaign(Size(40, 60, 10), seed=4)
         trials = Trial.objects.filter(episode__run__experiment=experiment).order_by("id")
         outcomes.append(list(trials.values_list("success", "steps", "snapshot__digest")))
         experiment.delete()

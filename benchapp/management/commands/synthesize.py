@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.db import IntegrityError
 
-from benchapp.synthesis.campaign import Size, write_campaign
+from benchapp.synthesis.campaign import AlreadyThere, Size, write_campaign
 from benchapp.synthesis.monster import BYTES, EVENTS, write_monster
 
 
@@ -48,8 +47,8 @@ class Command(BaseCommand):
             raise CommandError("--trials must be at least 1, --steps and --decisions at least 0")
         try:
             experiment = write_campaign(size, seed=options["seed"], progress=self._progress)
-        except IntegrityError as error:
-            raise CommandError(f"this campaign is here already (same size and seed): {error}") from None
+        except AlreadyThere as error:
+            raise CommandError(str(error)) from None
         self.stdout.write(f"{experiment.name}: {experiment.get_absolute_url()}")
 
     def _progress(self, done: int) -> None:
