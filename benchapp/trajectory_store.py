@@ -57,6 +57,11 @@ class Packed:
     steps_total: int
     chunks: tuple[PackedChunk, ...]
 
+    def steps(self) -> Iterator[Step]:
+        """Every step in full, one chunk in memory at a time."""
+        for chunk in self.chunks:
+            yield from _whole_steps(Blob.objects.read(chunk.digest))
+
     def save(
         self,
         attempt: Attempt,
@@ -246,12 +251,16 @@ def read_whole_steps(trajectory: Trajectory, first: int, count: int) -> list[Ste
     return [step_from_json(_restored(raw), raw["step_id"]) for raw in _raw_steps(trajectory, first, count)]
 
 
+def _whole_steps(chunk: bytes) -> Iterator[Step]:
+    for line in chunk.splitlines():
+        raw = orjson.loads(line)
+        yield step_from_json(_restored(raw) if b'"$' in line else raw, raw["step_id"])
+
+
 def iterate_steps(trajectory: Trajectory) -> Iterator[Step]:
     """Every step in full, one chunk in memory at a time."""
     for chunk in trajectory.chunks.select_related("blob").order_by("ordinal").iterator(chunk_size=1):
-        for line in chunk.blob.content().splitlines():
-            raw = orjson.loads(line)
-            yield step_from_json(_restored(raw), raw["step_id"])
+        yield from _whole_steps(chunk.blob.content())
 
 
 def read_field(trajectory: Trajectory, step: int, name: str, start: int = 0, end: int | None = None) -> str:

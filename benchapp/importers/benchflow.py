@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from benchapp.importers.documents import Document, decode
 from benchapp.importers.harbor_run import suggestion
 from benchapp.importers.harbor_verdict import read_verdict, told_rewards
-from benchapp.importers.sources import UNKNOWN, Choice, ExceptionSource, RunSource, TaskSource, Timing, TrialSource
+from benchapp.importers.sources import (
+    UNKNOWN,
+    Choice,
+    ExceptionSource,
+    RunSource,
+    TaskSource,
+    Timing,
+    TrialHeader,
+    TrialSource,
+)
 from benchapp.importers.times import aware, read_time, seconds_between, zoneless_text
 from benchapp.importers.walking import Root, name_of
-
-if TYPE_CHECKING:
-    from benchapp.importers.harbor_trial import Header
 
 _NAMED_ERROR = re.compile(r"([A-Za-z_][A-Za-z0-9_.]{2,100}(?:Error|Exception|Timeout)):\s*(.*)", re.S)
 
@@ -27,7 +32,7 @@ def is_benchflow(result: Document, config: Document) -> bool:
 
 
 def read_trial(
-    root: Root, folder: Path, result: Document, config: Document, header: Header, choice: Choice
+    root: Root, folder: Path, result: Document, config: Document, header: TrialHeader, choice: Choice
 ) -> TrialSource:
     started = read_time(result, "started_at") or read_time(config, "started_at")
     finished = read_time(result, "finished_at")

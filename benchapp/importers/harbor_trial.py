@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
@@ -17,6 +16,7 @@ from benchapp.importers.sources import (
     ExceptionSource,
     TaskSource,
     Timing,
+    TrialHeader,
     TrialSource,
 )
 from benchapp.importers.times import aware, phase_seconds, read_time, seconds_between, zoneless_text
@@ -26,35 +26,17 @@ from runner.trajectories.text import storable
 from runner.types import Usage, Verdict
 
 MAX_EXCEPTION_BYTES = 8 * 1024 * 1024
-DEFAULT_SUITE = "harbor"
 _READ = frozenset({"result.json", "config.json", "lock.json", "exception.txt", "timing.json", "rewards.jsonl"})
 _ACCOUNTS = frozenset({"agent", "trajectory"})  # folders that hold what the agent did
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
-    """What sorts and names a trial before it is read. Empty: its files do not tell."""
-
-    ident: str
-    name: str
-    job_key: str
-    trials_dir: str
-    task: str
-    started: str
-
-    @property
-    def suite(self) -> str:
-        """The organisation of an org/name task; else one suite for all. A task's revision tells namesakes apart."""
-        return self.task.rpartition("/")[0] or DEFAULT_SUITE
-
-
-def header_of(root: Root, folder: Path) -> Header:
+def header_of(root: Root, folder: Path) -> TrialHeader:
     result, config = _document(root, folder / "result.json"), _document(root, folder / "config.json")
     embedded = result.object("config") if result.object("config") else config
     name = result.text("trial_name", 300) or embedded.text("trial_name", 300) or name_of(folder)
     job = embedded.text("job_id", 100)
     directory = embedded.text("trials_dir", 1_000) or ""
-    return Header(
+    return TrialHeader(
         ident=result.text("id", 100) or "",
         name=name,
         job_key=f"id:{job}" if job else f"dir:{directory}" if directory else "",
@@ -79,7 +61,7 @@ def _task_name(result: Document, config: Document, trial_name: str) -> str:
 class HarborTrial:
     """A trial on disk; see sources.FoundTrial."""
 
-    def __init__(self, root: Root, folder: Path, header: Header, enclosing_job: str) -> None:
+    def __init__(self, root: Root, folder: Path, header: TrialHeader, enclosing_job: str) -> None:
         self.root, self.folder, self.header, self.enclosing_job = root, folder, header, enclosing_job
         self.path = root.label(folder)
         # A job is named by the id its trials give; then by the folder it was written to; then by where it lies now.

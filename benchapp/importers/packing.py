@@ -1,4 +1,4 @@
-"""From a trajectory's file to stored chunks, compactions and skill uses: one pass over a short one, three over a long.
+"""From a trajectory's file to stored chunks, compactions and skill uses. The file is read once.
 
 Everything is redacted before it is stored. Rows come later, inside the transaction that records the attempt.
 """
@@ -26,7 +26,7 @@ from runner.types import CompactionKind, Source, Step, TrajectoryHead, Trajector
 from runner.types import SkillUse as UseValue
 
 READER_VERSION = "import/1"
-IN_MEMORY_BYTES = 8 * 1024 * 1024  # a longer source is read again for each compaction instead of being held
+IN_MEMORY_BYTES = 8 * 1024 * 1024  # the steps of a longer source are not held; compactions read the stored chunks
 MAX_SOURCE_BYTES = 16 * 1024 * 1024  # a longer source is not kept beside its steps
 MAX_SUBAGENTS = 500
 MAX_KEPT_PROBLEMS = 20
@@ -113,19 +113,23 @@ class AttemptPacker:
         try:
             trajectory = read_trajectory(source.open, name=self._unique(source.name))
             head = self._pack_read(trajectory, source, source.kind, source.parent, "")
-            for number, subagent in enumerate(trajectory.subagents):
-                if number >= MAX_SUBAGENTS:
-                    self._report(
-                        source, "", f"at most {MAX_SUBAGENTS} sub-agents", f"found {len(trajectory.subagents)}"
-                    )
-                    break
-                subagent.set_head(name=self._unique(subagent.head.name))
-                parent = subagent.head.parent or (source.name if head else None)
-                self._pack_read(subagent, source, TrajectoryKind.SUBAGENT, parent, subagent.head.name)
+            self._pack_subagents(trajectory, source, source.name if head else None)
         except OSError as error:
             self._report(source, "", "a file that can be read", error.strerror or str(error))
             return None
         return head
+
+    def _pack_subagents(self, read: ReadTrajectory, source: TrajectorySource, parent: str | None) -> None:
+        """Those it started, and those they started; what is beyond the limit is reported."""
+        waiting = [(subagent, parent) for subagent in read.subagents]
+        for number, (subagent, above) in enumerate(waiting):
+            if number >= MAX_SUBAGENTS:
+                self._report(source, "", f"at most {MAX_SUBAGENTS} sub-agents", f"found {len(waiting)} or more")
+                break
+            subagent.set_head(name=self._unique(subagent.head.name))
+            name = subagent.head.name
+            kept = self._pack_read(subagent, source, TrajectoryKind.SUBAGENT, subagent.head.parent or above, name)
+            waiting += [(below, name if kept else above) for below in subagent.subagents]
 
     def _pack_read(
         self, read: ReadTrajectory, source: TrajectorySource, kind: TrajectoryKind, parent: str | None, part: str
@@ -151,23 +155,26 @@ class AttemptPacker:
                 path=source.path,
                 source=None if part else self._kept_source(source),
                 extra=extra,
-                compactions=() if part else self._compactions(source, kept),
+                compactions=() if part else self._compactions(source, kept, packed),
                 uses=tuple(uses),
             )
         )
         return head
 
-    def _compactions(self, source: TrajectorySource, kept: list[Step] | None) -> tuple[CompactionValue, ...]:
+    def _compactions(
+        self, source: TrajectorySource, kept: list[Step] | None, packed: Packed
+    ) -> tuple[CompactionValue, ...]:
         if source.kind is TrajectoryKind.SUBAGENT:
             return ()
-        quiet = Redactor(self.redactor.known)  # what it finds was counted in the first pass
-
-        def steps() -> Iterable[Step]:
-            return kept if kept is not None else map(quiet.step, read_trajectory(source.open).steps)
-
         verdict, title = self._verdict(), self.trial.task.title
         return tuple(
-            compact(steps(), kind, verdict=verdict, title=title, with_checks=kind is CompactionKind.RICH)
+            compact(
+                packed.steps() if kept is None else kept,
+                kind,
+                verdict=verdict,
+                title=title,
+                with_checks=kind is CompactionKind.RICH,
+            )
             for kind in CompactionKind
         )
 

@@ -14,6 +14,24 @@ from typing import Any, BinaryIO, Protocol
 from runner.types import Files, TrajectoryKind, Usage, Verdict
 
 UNKNOWN = "unknown"
+DEFAULT_SUITE = "harbor"
+
+
+@dataclass(frozen=True, slots=True)
+class TrialHeader:
+    """What sorts and names a trial before it is read. Empty: its files do not tell."""
+
+    ident: str
+    name: str
+    job_key: str
+    trials_dir: str
+    task: str
+    started: str
+
+    @property
+    def suite(self) -> str:
+        """The organisation of an org/name task; else one suite for all. A task's revision tells namesakes apart."""
+        return self.task.rpartition("/")[0] or DEFAULT_SUITE
 
 
 @dataclass(frozen=True, slots=True)
