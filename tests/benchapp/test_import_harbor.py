@@ -219,6 +219,18 @@ def test_it_follows_a_reference_to_a_file_of_any_name(tmp_path):
     assert set(Trajectory.objects.values_list("name", "kind")) == {("main", "main"), ("later", "continuation")}
 
 
+def test_it_reads_sub_agents_of_sub_agents(tmp_path):
+    below = atif("deepest", trajectory_id="below")
+    child = atif("deeper", trajectory_id="child", subagent_trajectories=[below])
+    trial(tmp_path, trajectory=atif("top", subagent_trajectories=[child]))
+    assert bring_in(tmp_path).exit_status == 0
+    assert [list(found) for found in Trajectory.objects.values_list("kind", "parent__kind", "steps_total")] == [
+        ["main", None, 2],
+        ["subagent", "main", 2],
+        ["subagent", "subagent", 2],
+    ]
+
+
 def test_it_reads_the_stages_of_a_multi_step_trial(tmp_path):
     stages = [
         {"step_name": "build", "verifier_result": {"rewards": {"reward": 1.0}}},
