@@ -12,7 +12,9 @@ from typing import Any
 
 import orjson
 import zstandard
-from django.db.models import Count, F, Q
+from django.apps import apps
+from django.core.exceptions import ObjectDoesNotExist
+from django.db.models import Count, Exists, F, ForeignKey, OuterRef, Q
 
 from benchapp.models import (
     Attempt,
@@ -45,6 +47,7 @@ class Flaw:
 
 def flaws() -> Iterator[Flaw]:
     """Everything wrong with the record, area by area."""
+    yield from _missing()
     yield from _blobs()
     yield from _chunks()
     yield from _trajectories()
@@ -54,10 +57,26 @@ def flaws() -> Iterator[Flaw]:
     yield from _trials()
     yield from _calls()
     for episode in Episode.objects.select_related("run").order_by("id").iterator(chunk_size=100):
-        yield from _episode(episode)
+        try:
+            yield from _episode(episode)
+        except ObjectDoesNotExist as error:  # named above, row by row
+            yield Flaw("episode", str(episode.public_id), f"cannot be followed: {error}")
 
 
 # --- content ----------------------------------------------------------------------------------------------------
+
+
+def _missing() -> Iterator[Flaw]:
+    """Rows and contents that something points at and that are not there. The database forbids it; a torn file or a
+    restored dump may not, and a join would pass over such a row in silence."""
+    for model in apps.get_app_config("benchapp").get_models(include_auto_created=True):
+        for key in (field for field in model._meta.concrete_fields if isinstance(field, ForeignKey)):
+            target = key.related_model._default_manager.filter(pk=OuterRef(key.attname))
+            lost = model._default_manager.exclude(**{f"{key.attname}__isnull": True}).exclude(Exists(target))
+            named = "public_id" if hasattr(model, "public_id") else "pk"
+            for ident, wanted in lost.order_by("pk").values_list(named, key.attname).iterator():
+                kind = str(key.related_model._meta.verbose_name)
+                yield Flaw(str(model._meta.verbose_name), str(ident), f"its {key.name}, {kind} {wanted}, is missing")
 
 
 def _blobs() -> Iterator[Flaw]:
@@ -148,14 +167,17 @@ def _trials() -> Iterator[Flaw]:
     for trial in missing.iterator():
         yield Flaw("trial", str(trial.public_id), "done, but no attempt counts")
     verdicts = Attempt.objects.filter(counts=True, verdicts__is_primary=True)
-    for own, told in (("success", "success"), ("reward", "reward")):
-        differing = verdicts.exclude(**{f"trial__{own}": F(f"verdicts__{told}")}).filter(
-            Q(**{f"trial__{own}__isnull": False}) | Q(**{f"verdicts__{told}__isnull": False})
+    for name in ("success", "reward", "outcome", "process", "overall"):
+        differing = verdicts.exclude(**{f"trial__{name}": F(f"verdicts__{name}")}).filter(
+            Q(**{f"trial__{name}__isnull": False}) | Q(**{f"verdicts__{name}__isnull": False})
         )
         for attempt in differing.select_related("trial").iterator():
             yield Flaw(
-                "trial", str(attempt.trial.public_id), f"its {own} is not that of its counting attempt's verdict"
+                "trial", str(attempt.trial.public_id), f"its {name} is not that of its counting attempt's verdict"
             )
+    voiced = Attempt.objects.filter(trial=OuterRef("pk"), counts=True, verdicts__is_primary=True)
+    for trial in Trial.objects.exclude(success=None).exclude(Exists(voiced)).iterator():
+        yield Flaw("trial", str(trial.public_id), "is scored, but no verdict of its counting attempt says so")
 
 
 def _calls() -> Iterator[Flaw]:
@@ -241,7 +263,8 @@ def _sealing(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
             sealed = entry.seal
             yield from _seal(episode, sealed)
         elif sealed is None:
-            continue
+            if entry.attempt is not None and entry.attempt.trial.phase in (Phase.DEPLOYMENT, Phase.REPLAY):
+                yield Flaw("trial", str(entry.attempt.trial.public_id), "ran before the library was sealed")
         elif entry.kind in {Entry.Kind.DECISION, Entry.Kind.SEED}:
             yield Flaw("episode", str(episode.public_id), f"entry {entry.sequence} writes to a sealed library")
         elif entry.attempt is not None and entry.attempt.trial.phase != Phase.ACQUISITION:

@@ -7,8 +7,10 @@ from io import StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import transaction
 from django.db.models import F
 
+from benchapp import record_check
 from benchapp.models import (
     Attempt,
     Blob,
@@ -124,6 +126,29 @@ def nothing_counts() -> str:
     return str(trial.public_id)
 
 
+def process_turned() -> str:
+    Trial.objects.filter(pk=(trial := Trial.objects.exclude(process=None).first()).pk).update(process=0.123)
+    return str(trial.public_id)
+
+
+def verdict_lost() -> str:
+    trial = Trial.objects.exclude(success=None).first()
+    Verdict.objects.filter(attempt__trial=trial).delete()
+    return str(trial.public_id)
+
+
+def deployed_before_the_freeze() -> str:
+    """The freeze takes the last place of the spine."""
+    episode = learner()
+    freeze = episode.entries.get(kind="freeze")
+    after = list(episode.entries.filter(sequence__gt=freeze.sequence).order_by("sequence"))
+    Entry.objects.filter(pk=freeze.pk).update(sequence=10_000)
+    for entry in after:
+        Entry.objects.filter(pk=entry.pk).update(sequence=entry.sequence - 1)
+    Entry.objects.filter(pk=freeze.pk).update(sequence=after[-1].sequence)
+    return str(after[0].attempt.trial.public_id)
+
+
 def other_library_at_the_end() -> str:
     episode = learner()
     Episode.objects.filter(pk=episode.pk).update(library=Snapshot.objects.exclude(pk=episode.library_id)[0])
@@ -158,6 +183,9 @@ SPOILERS: list[Callable[[], str]] = [
     outcome_turned,
     reward_lost,
     nothing_counts,
+    process_turned,
+    verdict_lost,
+    deployed_before_the_freeze,
     other_library_at_the_end,
     written_after_the_freeze,
 ]
@@ -186,6 +214,30 @@ def test_it_names_what_is_wrong(record, spoil):
     with pytest.raises(CommandError, match="flaws? in"):
         call_command("check_record", stdout=out)
     assert ident in out.getvalue()
+
+
+def of_a_chunk() -> str:
+    return Chunk.objects.first().blob_id
+
+
+def of_a_library() -> str:
+    return SnapshotFile.objects.first().blob_id
+
+
+def of_an_outline() -> str:
+    return Chunk.objects.first().outline_id
+
+
+@pytest.mark.parametrize("content", [of_a_chunk, of_a_library, of_an_outline], ids=lambda content: content.__name__)
+def test_it_finds_content_that_is_gone(record, content):
+    """The database forbids it; a torn file or a restored dump might not."""
+    digest = content()
+    with transaction.atomic():
+        Blob.objects.filter(pk=digest)._raw_delete("default")  # foreign keys are looked at when a transaction ends
+        found = [flaw for flaw in record_check.flaws() if "is missing" in flaw.message]
+        assert found
+        assert {digest in flaw.message for flaw in found} == {True}
+        transaction.set_rollback(True)
 
 
 def test_it_finds_a_trial_that_counts_twice(record):
