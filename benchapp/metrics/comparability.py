@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from benchapp.models import Run
 from runner.digests import canonical_json
 
-# What an experiment varies on purpose. Everything else in a setup must be equal.
-AXES = frozenset({"condition", "replicate", "seed", "agent_model", "author_model", "harness"})
+# What an experiment varies on purpose, by its place in a setup (`runner.setup`; condition, replicate and seed are no
+# part of one). Everything else must be equal.
+AXES = frozenset({"agent.name", "agent.version", "agent.model", "author.model"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,16 @@ class Comparability:
 def compare_setups(runs: Iterable[Run]) -> Comparability:
     """Names what differs between the setups of these runs beyond the compared axes. Unknown is never equal."""
     found = list(runs)
-    setups: list[Mapping[str, object]] = [run.setup for run in found if run.setup_digest and run.setup]
+    setups = [dict(_leaves(run.setup)) for run in found if run.setup_digest and run.setup]
     names = sorted({name for setup in setups for name in setup} - AXES)
     differs = [name for name in names if len({canonical_json(setup.get(name)) for setup in setups}) > 1]
     return Comparability(tuple(differs), len(found) - len(setups), len(found))
+
+
+def _leaves(value: object, place: str = "") -> Iterator[tuple[str, object]]:
+    """("limits.max_turns", 40), ... for every value of a setup that is no mapping with entries of its own."""
+    if isinstance(value, Mapping) and value:
+        for name, item in value.items():
+            yield from _leaves(item, f"{place}.{name}" if place else str(name))
+    else:
+        yield place, value

@@ -8,7 +8,7 @@ from benchapp.metrics.rates import Rate
 from benchapp.metrics.skillevolbench import rates_by_run
 from benchapp.metrics.spending import spent_by
 from benchapp.metrics.tally import Tally, tally_by
-from benchapp.models import Attempt, Trial
+from benchapp.models import Attempt, Run, Trial
 from tests.factories import make_attempt, make_experiment, make_learning_run, make_run, make_suite, make_trial
 
 pytestmark = pytest.mark.django_db
@@ -80,8 +80,19 @@ def test_it_names_what_differs_between_setups() -> None:
     experiment = make_experiment()
     runs = [make_run(experiment, setup={"suite": "a", "limits": {"turns": turns}}) for turns in (20, 30)]
     found = compare_setups(runs)
-    assert found.differs == ("limits",)
+    assert found.differs == ("limits.turns",)
     assert not found.is_comparable
+
+
+def test_it_compares_across_agents_and_models_but_not_across_feedback() -> None:
+    experiment = make_experiment()
+
+    def run(model: str, feedback: str) -> Run:
+        agent = {"name": "shell", "version": "1", "model": model}
+        return make_run(experiment, setup={"agent": agent, "author": {"model": model, "feedback": feedback}})
+
+    assert compare_setups([run("a", "process"), run("b", "process")]).is_comparable
+    assert compare_setups([run("a", "process"), run("b", "none")]).differs == ("author.feedback",)
 
 
 def test_it_never_calls_an_unknown_setup_equal() -> None:
