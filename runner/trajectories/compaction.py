@@ -56,7 +56,7 @@ SETTINGS = {
     CompactionKind.ROUGH: Settings(head=4, tail=8, reasoning_chars=0, tool_args_chars=100),
 }
 
-# "Traceback, error/exception/failure markers, /skills/, reward.txt, or verifier output" in the paper's words.
+# Table 8 names them: tracebacks, marks of errors, exceptions and failures, paths of skills, the reward file, the verifier.
 SIGNALS = (
     r"[Tt]raceback \(most recent call last\)",
     r"(?:Error|Exception|error|exception):",
