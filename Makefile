@@ -14,7 +14,7 @@ demo: $(VENV)/.runtime
 	@exec $(BIN)/python manage.py demo
 
 test: $(VENV)/.development
-	@$(BIN)/pytest
+	@$(BIN)/pytest -n auto --dist loadfile
 
 check: check-code test
 
