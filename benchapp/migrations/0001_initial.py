@@ -300,7 +300,7 @@ class Migration(migrations.Migration):
                 ('patch', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='benchapp.blob')),
                 ('episode', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='decisions', to='benchapp.episode')),
                 ('family', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='benchapp.family')),
-                ('call', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='decisions', to='benchapp.modelcall')),
+                ('call', models.ForeignKey(null=True, on_delete=django.db.models.deletion.RESTRICT, related_name='decisions', to='benchapp.modelcall')),
                 ('after', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='benchapp.snapshot')),
                 ('before', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='benchapp.snapshot')),
             ],
@@ -473,6 +473,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['ordinal', 'id'],
+                'verbose_name_plural': 'trajectories',
             },
         ),
         migrations.CreateModel(
@@ -573,7 +574,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('ordinal', models.PositiveIntegerField()),
-                ('compaction', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='benchapp.compaction')),
+                ('compaction', models.ForeignKey(null=True, on_delete=django.db.models.deletion.RESTRICT, related_name='+', to='benchapp.compaction')),
                 ('decision', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='evidence', to='benchapp.decision')),
                 ('trial', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='shown_in', to='benchapp.trial')),
             ],

@@ -105,7 +105,7 @@ class Decision(PublicModel):
     findings = models.JSONField(default=list)  # [{rule, path, message, severity}]
     error = models.TextField(blank=True)
     patch = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")  # JSON as parsed
-    call = models.ForeignKey("benchapp.ModelCall", null=True, on_delete=models.PROTECT, related_name="decisions")
+    call = models.ForeignKey("benchapp.ModelCall", null=True, on_delete=models.RESTRICT, related_name="decisions")
     before = models.ForeignKey(Snapshot, on_delete=models.PROTECT, related_name="+")
     after = models.ForeignKey(Snapshot, on_delete=models.PROTECT, related_name="+")
     lines_added = models.PositiveIntegerField(default=0)
@@ -131,7 +131,7 @@ class DecisionEvidence(models.Model):
     decision = models.ForeignKey(Decision, on_delete=models.CASCADE, related_name="evidence")
     ordinal = models.PositiveIntegerField()
     trial = models.ForeignKey("benchapp.Trial", on_delete=models.CASCADE, related_name="shown_in")
-    compaction = models.ForeignKey("benchapp.Compaction", null=True, on_delete=models.PROTECT, related_name="+")
+    compaction = models.ForeignKey("benchapp.Compaction", null=True, on_delete=models.RESTRICT, related_name="+")
 
     class Meta:
         ordering = ["ordinal"]

@@ -9,10 +9,26 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from benchapp import record_check
-from benchapp.models import Activity, Blob, Chunk, Episode, Experiment, ImportBatch, Snapshot, Trial
+from benchapp.models import (
+    Activity,
+    Blob,
+    Chunk,
+    Decision,
+    Entry,
+    Episode,
+    Experiment,
+    ImportBatch,
+    ModelCall,
+    Seal,
+    Snapshot,
+    Trial,
+)
 from benchapp.models.experiments import StillRunning
 from benchapp.sweeping import StillWorking, sweep
 from benchapp.synthesis.campaign import Size, write_campaign
+from runner.engine import run_episode
+from tests.benchapp.small_rows import make_episode, recorder_of, small_suite
+from tests.runner.small_episode import small_toolbox
 
 pytestmark = pytest.mark.django_db
 SIZE = Size(30, 60, 12)
@@ -32,6 +48,19 @@ def test_it_hides_at_once_and_removes_at_the_sweep():
         0,
         0,
     )
+
+
+def test_it_removes_what_our_own_runs_record(tmp_path):
+    """Decisions point at calls and compactions, entries at everything: all of it belongs to the run and goes with it."""
+    episode, plan = make_episode(small_suite(tmp_path), "selfgen-always")
+    run_episode(plan, recorder_of(episode), small_toolbox())
+    assert Decision.objects.exclude(call=None).filter(evidence__compaction__isnull=False).exists()
+    Experiment.objects.update(status="done")
+    Episode.objects.update(lease_until=None)
+    Experiment.objects.get().entomb(actor=None, reason="")
+    assert sweep().experiments == 1
+    assert not any(model.objects.exists() for model in (Trial, Decision, ModelCall, Entry, Seal, Snapshot))
+    assert list(record_check.flaws()) == []
 
 
 def test_it_keeps_what_another_experiment_shares():
