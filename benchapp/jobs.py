@@ -23,10 +23,12 @@ from benchapp.models import Attempt, Episode, ModelCall, Trial
 from benchapp.plans import plan_of, suite_of
 from benchapp.processes import ProcessName, this_process
 from benchapp.recording import RowRecorder
+from benchapp.redaction import redact_text
 from runner import engine
 from runner.errors import InfrastructureError, LeaseLost
 from runner.sandboxes import sandbox_kind
 from runner.toolbox import toolbox_for
+from runner.trajectories.text import storable
 from runner.types import Step
 
 log = logging.getLogger(__name__)
@@ -102,8 +104,9 @@ def _postpone(episode: Episode, lease: Lease, error: InfrastructureError) -> Non
 
 
 def _reason(error: Exception) -> str:
+    """What stopped an episode, fit to be stored and shown: a provider's message may quote the key it refused."""
     trace = "".join(traceback.format_exception(error))
-    return f"{type(error).__name__}: {error}\n\n{trace}"[:MAX_REASON]
+    return redact_text(storable(f"{type(error).__name__}: {error}\n\n{trace}"))[:MAX_REASON]
 
 
 def end_interrupted(episode: Episode, epoch: int) -> int:

@@ -38,6 +38,7 @@ from benchapp.models import (
     Trial,
     Verdict,
 )
+from benchapp.redaction import redact_text
 from benchapp.textual_change import measure_change
 from benchapp.trajectory_store import Packed, pack_steps
 from runner.digests import canonical_json
@@ -149,7 +150,7 @@ class RowRecorder:
             row.status = Attempt.Status.INFRASTRUCTURE
             row.finished_at = now
             row.exception_type = type(error).__name__[:200]
-            row.exception_message = storable(str(error))[:MAX_EXCEPTION_MESSAGE]
+            row.exception_message = redact_text(storable(str(error)))[:MAX_EXCEPTION_MESSAGE]
             billed = recorded.usage_fields(usage or Usage())
             for name, value in billed.items():
                 setattr(row, name, value)
@@ -180,7 +181,7 @@ class RowRecorder:
 
     def finish_call(self, key: str, reply: ModelReply | None, error: BaseException | None = None) -> None:
         stored = None if reply is None else _put_json(reply)
-        told = "" if error is None else storable(f"{type(error).__name__}: {error}")
+        told = "" if error is None else redact_text(storable(f"{type(error).__name__}: {error}"))
         usage = {} if reply is None else recorded.usage_fields(reply.usage)
         status = ModelCall.Status.FAILED if reply is None else ModelCall.Status.ANSWERED
         with self._transaction() as now:

@@ -207,6 +207,16 @@ def test_any_other_error_blocks_with_its_trace(
     assert "in advance" in episode.blocked_reason
 
 
+def test_the_reason_of_a_block_holds_no_key_and_can_be_stored(
+    episode: Episode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch, ModelRefused("wrong key \0 sk-abcdef0123456789abcdef"))
+    jobs.advance(str(episode.public_id))
+    episode.refresh_from_db()
+    assert episode.blocked_reason.startswith("ModelRefused: wrong key \u2400 [redacted:api-key]")
+    assert "sk-abcdef" not in episode.blocked_reason
+
+
 def test_a_changed_setup_blocks_and_names_what_changed(episode: Episode) -> None:
     run = Run.objects.get()
     run.setup["suite"]["digest"] = "another"

@@ -247,6 +247,18 @@ def test_a_machine_failure_is_kept_unscored_and_takes_no_place_on_the_spine(suit
     assert [tried.number for tried in again.attempts.all()] == [1, 2]
 
 
+def test_no_key_that_an_error_quotes_is_kept(suite: Suite) -> None:
+    episode, _ = make_episode(suite)
+    recorder = recorder_of(episode)
+    attempt = recorder.start_attempt(FIRST, snapshot=recorder_snapshot(), retrieved=())
+    error = ModelUnavailable("refused: sk-abcdef0123456789abcdef")
+    recorder.start_call("open", purpose="author", model="some/model", request=REQUEST)
+    recorder.finish_call("open", None, error)
+    recorder.abandon_attempt(attempt, error)
+    assert episode.calls.get().error == "ModelUnavailable: refused: [redacted:api-key]"
+    assert Attempt.objects.get(public_id=attempt).exception_message == "refused: [redacted:api-key]"
+
+
 def test_a_trial_remembers_what_it_was_shown_in_that_order(suite: Suite) -> None:
     episode, _ = make_episode(suite, "raw-trajectory")
     recorder = recorder_of(episode)
