@@ -111,7 +111,7 @@ def _cells(trials: int) -> list[tuple[_Plan, int]]:
 
 
 def _run(experiment: Experiment, plan: _Plan, seed: int, place: int) -> Run:
-    setup = {"synthetic": True, "model": plan.model, "condition": plan.condition, "seed": seed}
+    setup = {"synthetic": True, "agent": {"name": "synthetic", "model": f"synthetic/{plan.model}"}}
     return Run.objects.create(
         public_id=derived_id(str(experiment.public_id), str(place)),
         experiment=experiment,

@@ -6,6 +6,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from benchapp import record_check
+from benchapp.metrics.comparability import compare_setups
 from benchapp.models import Decision, Experiment, Trajectory, Trial
 from benchapp.synthesis.campaign import Size, write_campaign
 from benchapp.synthesis.monster import write_monster
@@ -30,6 +31,12 @@ def test_equal_seeds_give_equal_outcomes():
         outcomes.append(list(trials.values_list("success", "steps", "snapshot__digest")))
         experiment.delete()
     assert outcomes[0] == outcomes[1]
+
+
+def test_its_runs_may_be_compared_across_conditions():
+    runs = write_campaign(Size(190, 190, 0)).runs.all()
+    assert len({run.condition for run in runs}) == 2
+    assert compare_setups(runs).is_comparable
 
 
 def test_it_says_so_when_the_campaign_is_there_already():
