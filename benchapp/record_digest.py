@@ -34,6 +34,11 @@ _DECISION = (
     "number round mode answer status operation_type summary findings error patch_id lines_added lines_removed decided_at"
 ).split()
 
+_CALL = (
+    "key purpose model scripted status request_id reply_id input_tokens cached_tokens output_tokens cost_usd "
+    "started_at finished_at"
+).split()
+
 
 def record_digest(experiment: Experiment) -> str:
     """64 hex characters."""
@@ -60,12 +65,14 @@ def _episode_lines(episode: Episode) -> Iterator[list[Any]]:
         "attempts__verdicts__dimensions",
         "attempts__trajectories__compactions",
         "attempts__skill_uses",
+        "retrieved__task",
     )
     for trial in trials.order_by("phase", "task__key", "sample"):
         yield ["trial", *_trial(trial)]
     decisions = episode.decisions.select_related("family", "after_trial__task", "before", "after")
-    for decision in decisions.prefetch_related("evidence__trial__task"):
+    for decision in decisions.prefetch_related("evidence__trial__task", "evidence__compaction"):
         yield ["decision", *_decision(decision)]
+    yield from (["call", _values(call, _CALL)] for call in episode.calls.order_by("key", "id"))
     yield ["library", episode.library.digest if episode.library else None]
     yield from (["entry", entry.sequence, entry.kind, _target(entry)] for entry in episode.entries.in_order())
 
@@ -86,7 +93,8 @@ def _trial(trial: Trial) -> list[Any]:
     revision = trial.task_revision.digest if trial.task_revision else None
     given = trial.snapshot.digest if trial.snapshot else None
     attempts = sorted(trial.attempts.all(), key=lambda attempt: attempt.number)
-    return [_slot(trial), revision, given, _values(trial, _TRIAL), [_attempt(attempt) for attempt in attempts]]
+    told = [revision, given, sorted(_slot(shown) for shown in trial.retrieved.all())]
+    return [_slot(trial), told, _values(trial, _TRIAL), [_attempt(attempt) for attempt in attempts]]
 
 
 def _attempt(attempt: Attempt) -> list[Any]:
@@ -112,7 +120,7 @@ def _attempt(attempt: Attempt) -> list[Any]:
 
 
 def _decision(decision: Decision) -> list[Any]:
-    evidence = [_slot(item.trial) for item in decision.evidence.all()]
+    evidence = [[_slot(item.trial), item.compaction and item.compaction.text_id] for item in decision.evidence.all()]
     libraries = [decision.before.digest, decision.after.digest]
     return [_values(decision, _DECISION), decision.family.key, _slot(decision.after_trial), libraries, evidence]
 
@@ -126,7 +134,7 @@ def _target(entry: Entry) -> Any:
         case Entry.Kind.SEED:
             return [entry.seeding.family.key, entry.seeding.snapshot.digest]
         case Entry.Kind.FREEZE:
-            return entry.seal.seal
+            return [entry.seal.seal, entry.seal.setup_digest, entry.seal.library_digest, _plain(entry.seal.sealed_at)]
         case Entry.Kind.REFUSAL:
             return [_slot(entry.refusal.trial), entry.refusal.paths, entry.refusal.reason]
         case _:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from benchapp.models import Attempt, Check, Decision, Episode, Experiment, SkillUse, Trial
+from benchapp.models import Attempt, Blob, Check, Decision, Episode, Experiment, ModelCall, Seal, SkillUse, Trial
 from benchapp.record_digest import record_digest
-from benchapp.synthesis.campaign import Size, write_campaign
+from benchapp.synthesis.campaign import START, Size, write_campaign
 
 pytestmark = pytest.mark.django_db
 SIZE = Size(30, 60, 12)
@@ -19,6 +19,18 @@ TOLD: dict[str, Callable[[], int]] = {
     "a decision's summary": lambda: Decision.objects.filter(number=1).update(summary="else"),
     "a skill use": lambda: len(SkillUse.objects.first().delete()),
     "a taint": lambda: Episode.objects.update(is_tainted=True),
+    "a seal's time": lambda: Seal.objects.update(sealed_at=START),
+    "a call of a model": lambda: bool(
+        ModelCall.objects.create(
+            episode=Episode.objects.first(),
+            key="k",
+            purpose="author",
+            model="m",
+            request_id=Blob.objects.put(b"{}"),
+            started_at=START,
+        )
+    ),
+    "what was retrieved": lambda: Trial.objects.first().retrieved.add(Trial.objects.last()) is None,
     "a second attempt": lambda: bool(Attempt.objects.create(trial=Trial.objects.first(), number=2)),
 }
 
