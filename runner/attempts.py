@@ -143,7 +143,12 @@ def _compactions(run: AgentRun, job: AgentJob, verdict: Verdict, feedback: str) 
         instruction=task.instruction.rstrip() if told_more else "",
     )
     checks = feedback in ("rich", "process")
-    rich = rendering(CompactionKind.RICH, verdict=shown_verdict(verdict, feedback), with_checks=checks)
+    rich = rendering(
+        CompactionKind.RICH,
+        verdict=shown_verdict(verdict, feedback),
+        with_checks=checks,
+        verdict_shown=feedback != "none",
+    )
     rough = rendering(CompactionKind.ROUGH, verdict=verdict, with_checks=False)
     return rich, rough
 

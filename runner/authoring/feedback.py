@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runner.authoring.occasion import FeedbackLevel
+from runner.trajectories.compaction import VERDICT_NOT_SHOWN
 from runner.types import Check, CheckGroup, CheckStatus, Verdict
 
 FEEDBACK_LEVELS: tuple[FeedbackLevel, ...] = ("none", "binary", "rich", "process")
@@ -40,7 +41,7 @@ _READINGS = {
 def verdict_word(verdict: Verdict | None, feedback: FeedbackLevel) -> str:
     """For headings: passed, failed, no verdict, or that it is not shown."""
     if feedback == "none":
-        return "verdict not shown"
+        return VERDICT_NOT_SHOWN
     if verdict is None or verdict.success is None:
         return "no verdict"
     return "passed" if verdict.success else "failed"
@@ -49,7 +50,7 @@ def verdict_word(verdict: Verdict | None, feedback: FeedbackLevel) -> str:
 def verdict_section(verdict: Verdict | None, feedback: FeedbackLevel) -> str:
     """The text below the heading. At level none it is the same for every verdict."""
     if feedback == "none":
-        return "Verdicts are not shown."
+        return VERDICT_NOT_SHOWN
     lines = [f"result: {verdict_word(verdict, feedback)}"]
     if verdict is not None and feedback in ("rich", "process"):
         lines += _figures(verdict)

@@ -26,8 +26,9 @@ from runner.trajectories.fields import fields
 from runner.trajectories.text import cut, left_out
 from runner.types import CheckStatus, Compaction, CompactionKind, Source, Span, Step, Verdict
 
-COMPACTION_VERSION = "compaction/1"
+COMPACTION_VERSION = "compaction/2"
 CHARS_PER_TOKEN = 4
+VERDICT_NOT_SHOWN = "verdict not shown"  # nothing is said of it: not what it was, not whether there was one
 MAX_TOOL_CALLS = 3
 MAX_OBSERVATIONS = 8
 MAX_TITLE_CHARS = 300
@@ -56,18 +57,37 @@ SETTINGS = {
     CompactionKind.ROUGH: Settings(head=4, tail=8, reasoning_chars=0, tool_args_chars=100),
 }
 
-# Table 8 names them: tracebacks, marks of errors, exceptions and failures, paths of skills, the reward file, the verifier.
+# Table 8 names the kinds: tracebacks, marks of errors, exceptions and failures, paths of skills, the reward file, the
+# verifier. How each is written is decided here. Every repetition is bounded, so the search is linear in the text.
 SIGNALS = (
     r"[Tt]raceback \(most recent call last\)",
     r"(?:Error|Exception|error|exception):",
-    r"\b(?:ERROR|FAILED|FAILURE|FATAL)\b",
+    r"\b[Ff]ail(?:ed|ure):",
+    r"\b(?:ERROR|FAIL|FAILED|FAILURE|FATAL)\b",
+    r"\b[1-9][0-9]{0,8} (?:failed|failures?|errors?)\b",  # what test runners count; none is no signal
+    r"(?m:^)(?:E {1,8})?[A-Za-z_][\w.]{0,100}(?:Error|Exception)\b",  # without a message there is no colon
+    r"\bException in thread\b",
+    r"\bnpm (?:ERR!|error)",
     r"/skills/",
     r"reward\.txt",
     r"\b[Vv]erifier\b",
 )
 _SIGNAL = re.compile("|".join(SIGNALS))
 # A text without any of these matches no signal. Plain search is some twenty times faster than the pattern.
-_TRIGGERS = ("raceback (", "rror:", "xception:", "ERROR", "FAIL", "FATAL", "/skills/", "reward.txt", "erifier")
+_TRIGGERS = (
+    "raceback (",
+    "rror",
+    "xception",
+    "ERROR",
+    "ERR!",
+    "FAIL",
+    "FATAL",
+    "ailed",
+    "ailure",
+    "/skills/",
+    "reward.txt",
+    "erifier",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +107,7 @@ def compact(
     title: str,
     with_checks: bool,
     instruction: str = "",
+    verdict_shown: bool = True,
 ) -> Compaction:
     """The compaction of `steps`, under a header with the verdict and its reward.
 
@@ -95,10 +116,12 @@ def compact(
 
     with_checks: whether the header lists failed checks with their messages. The raw-trajectory condition must not:
     an agent that reads hidden-check messages has seen the answer.
+
+    verdict_shown: False where a verdict is kept from the reader, whatever it is; the header then says that.
     """
     settings = replace(SETTINGS[kind], instruction=instruction)
     head, signals, tail, total = _select(steps, settings)
-    header = _header(verdict, title, with_checks)
+    header = _header(verdict, title, with_checks, verdict_shown)
     events = _within_budget(head, signals, tail, header, total, settings)
     text = _join(header, events, total)
     return Compaction(
@@ -113,7 +136,13 @@ def compact(
 
 
 def render(
-    spans: Sequence[Span], steps: Iterable[Step], *, verdict: Verdict | None, title: str, with_checks: bool
+    spans: Sequence[Span],
+    steps: Iterable[Step],
+    *,
+    verdict: Verdict | None,
+    title: str,
+    with_checks: bool,
+    verdict_shown: bool = True,
 ) -> str:
     """The text of a compaction, rebuilt from its spans and the trajectory it was made of."""
     by_step = {number: tuple(group) for number, group in groupby(spans, key=lambda span: span.step)}
@@ -123,7 +152,7 @@ def render(
         if step.number in by_step:
             kept = by_step[step.number]
             events.append(_Event(step.number, _event_text(step, kept), kept))
-    return _join(_header(verdict, title, with_checks), events, total)
+    return _join(_header(verdict, title, with_checks, verdict_shown), events, total)
 
 
 def tokens(text: str) -> int:
@@ -337,11 +366,12 @@ def _gap(count: int) -> str:
     return f"[... {count:,} step{'' if count == 1 else 's'} left out ...]"
 
 
-def _header(verdict: Verdict | None, title: str, with_checks: bool) -> str:
-    lines = [f"# Trajectory of {cut(' '.join(title.split()), MAX_TITLE_CHARS)}: {_verdict_text(verdict)}"]
+def _header(verdict: Verdict | None, title: str, with_checks: bool, verdict_shown: bool) -> str:
+    told = _verdict_text(verdict) if verdict_shown else VERDICT_NOT_SHOWN
+    lines = [f"# Trajectory of {cut(' '.join(title.split()), MAX_TITLE_CHARS)}: {told}"]
     failed = (
         [check for check in verdict.checks if check.status in (CheckStatus.FAILED, CheckStatus.ERROR)]
-        if (verdict and with_checks)
+        if (verdict and with_checks and verdict_shown)
         else []
     )
     if failed:

@@ -1,3 +1,4 @@
+import time
 from dataclasses import replace
 
 import pytest
@@ -88,6 +89,17 @@ def test_it_keeps_a_short_trajectory_whole() -> None:
         "cat ../skills/csv-sums/SKILL.md",
         "wrote reward.txt",
         "the verifier says no",
+        "Failed: the file is empty",
+        "build failure: no such target",
+        "=== 1 failed, 2 passed in 0.1 s ===",
+        "12 errors found",
+        "--- FAIL: TestSum",
+        'Exception in thread "main" java.lang.Illegal',
+        "...\nAssertionError\n",
+        "E   AssertionError",
+        "java.lang.NullPointerException\n\tat Main.main",
+        "npm ERR! code ELIFECYCLE",
+        "npm error missing script",
     ],
 )
 def test_it_keeps_a_middle_step_with_a_signal(text: str) -> None:
@@ -101,6 +113,22 @@ def test_it_keeps_a_middle_step_with_a_signal(text: str) -> None:
 def test_a_failed_tool_call_is_a_signal_without_words() -> None:
     assert has_signal(Step(1, Source.AGENT, observations=(Observation("no", is_error=True),)))
     assert not has_signal(Step(1, Source.AGENT, "no terrors, no skills", observations=(Observation("unfailed"),)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["0 failed, 3 passed", "0 errors", "it failed silently", "Errors are rare", "see KeyError below", "10 erroring"],
+)
+def test_prose_and_counts_of_none_are_no_signal(text: str) -> None:
+    assert not has_signal(Step(1, Source.AGENT, text))
+
+
+@pytest.mark.parametrize("unit", ["a", "a.", "E ", "9", "1 ", "Error", "npm ", "\nE   a", "fail", "Exception in "])
+def test_the_search_for_signals_is_linear(unit: str) -> None:
+    text = "rror " + unit * (400_000 // len(unit))
+    started = time.perf_counter()
+    has_signal(Step(1, Source.AGENT, text))
+    assert time.perf_counter() - started < 2.0
 
 
 def test_over_budget_the_oldest_signals_go_first() -> None:
@@ -192,6 +220,8 @@ def test_the_header_tells_verdict_and_reward() -> None:
     assert header(FAILED) == "# Trajectory of T1: FAILED, reward 0.75"
     assert header(Verdict("suite", success=True)) == "# Trajectory of T1: PASSED"
     assert header(Verdict("suite", success=None, reward=0.5)) == "# Trajectory of T1: verdict unknown, reward 0.5"
+    hidden = compact(steps(1), RICH, verdict=FAILED, title="T1", with_checks=True, verdict_shown=False).text
+    assert hidden.partition("\n\n## ")[0] == "# Trajectory of T1: verdict not shown"
     assert header(FAILED, True).endswith("Failed checks:\n- hidden test_sum: expected 7, found 6")
 
 

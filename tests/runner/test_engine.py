@@ -16,6 +16,7 @@ from runner.protocols.conditions import CONDITIONS
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask, SeedSkill
 from runner.recorder import Decided, Frozen, Refused, Seeded, Skipped, TrialDone
+from runner.trajectories.compaction import VERDICT_NOT_SHOWN
 from runner.transactions import AttemptAbandoned, CallFinished, DecisionMade, Transaction
 from runner.types import (
     AuthorMode,
@@ -137,7 +138,7 @@ def test_a_compaction_leaves_out_what_the_condition_told_the_agent_and_says_so(
             assert "## Skill library" not in compaction.text
             assert "## Earlier trials" not in compaction.text
             told = job.task.instruction.rstrip()
-            marked = f"{told}[... {added:,} characters left out ...]"
+            marked = f"{told}\n[... {added:,} characters left out ...]\n"
             assert (marked if job.instruction != job.task.instruction else told) in compaction.text
             assert all(span.end <= len(job.task.instruction) for span in compaction.spans if span.step == 1)
         assert steps[0].message == job.instruction
@@ -155,6 +156,7 @@ def test_the_author_s_evidence_holds_no_more_of_the_verdict_than_its_level(
         if feedback == "none":
             assert "fail" not in text.replace("failed/", "")
             assert "passed" not in text
+            assert text.startswith(f"# trajectory of {trial.slot.task.lower()}: {VERDICT_NOT_SHOWN}\n")
 
 
 def test_skills_that_were_read_are_recorded_with_their_step(environment: Environment) -> None:
