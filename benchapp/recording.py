@@ -44,6 +44,7 @@ from benchapp.trajectory_store import Packed, pack_steps
 from runner.digests import canonical_json
 from runner.encoding import encode
 from runner.errors import LeaseLost
+from runner.history import fold
 from runner.models import is_scripted
 from runner.recorder import Frozen, History, Refused
 from runner.trajectories.text import storable, storable_value
@@ -162,6 +163,7 @@ class RowRecorder:
     def seed(self, family: str, files: Files) -> None:
         snapshot = Snapshot.objects.put(files)
         with self._transaction() as now:
+            fold(self.history()).require_open_library(f"seed of {family}")
             seeding = Seeding.objects.create(family=self._family(family), snapshot=snapshot)
             self._enter(Entry.Kind.SEED, seeding, now)
             self._hold(snapshot)
@@ -196,6 +198,7 @@ class RowRecorder:
         change = measure_change(before.read(), {} if files is None else files) if after != before else None
         patch = None if decision.patch is None else _put_json(decision.patch)
         with self._transaction() as now:
+            fold(self.history()).require_open_library(f"decision {decision.number}")
             row = Decision.objects.create(
                 episode=self.episode,
                 number=decision.number,

@@ -107,10 +107,11 @@ def seal(setup_digest: str, library: str) -> str:
 
 
 def _refuse_write_when_frozen(state: State, recorder: Recorder, slot: Slot | None, what: str) -> None:
-    if state.frozen is not None:
-        reason = f"the library is frozen: {what} was not taken"
-        recorder.refuse(Refused(slot, (), reason))
-        raise FrozenLibrary(reason)
+    try:
+        state.require_open_library(what)
+    except FrozenLibrary as error:
+        recorder.refuse(Refused(slot, (), str(error)))
+        raise
 
 
 def _check_seal(step: RunTrial, library: Files, state: State, recorder: Recorder) -> None:

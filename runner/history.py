@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from runner.digests import EMPTY_LIBRARY
-from runner.errors import RunnerError
+from runner.errors import FrozenLibrary, RunnerError
 from runner.recorder import Decided, Entry, Frozen, History, Seeded, Skipped, TrialDone
 from runner.types import DecisionStatus, Files, Phase, Slot
 
@@ -34,6 +34,11 @@ class State:
 
     def closed(self, slot: Slot) -> bool:
         return slot in self.trials or slot in self.skipped
+
+    def require_open_library(self, what: str) -> None:
+        """FrozenLibrary after the freeze. The engine asks before it works, every recorder again before it writes."""
+        if self.frozen is not None:
+            raise FrozenLibrary(f"the library is frozen: {what} was not taken")
 
 
 def fold(history: History) -> State:

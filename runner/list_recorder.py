@@ -7,6 +7,7 @@ from datetime import datetime
 
 from runner.digests import EMPTY_LIBRARY, library_digest
 from runner.errors import RunnerError
+from runner.history import fold
 from runner.protocols.plan import EpisodePlan
 from runner.recorder import Decided, Entry, Event, Frozen, History, Refused, Seeded, Skipped, TrialDone
 from runner.toolbox import utc_now
@@ -116,6 +117,7 @@ class ListRecorder:
     # the library
 
     def seed(self, family: str, files: Files) -> None:
+        fold(self.history()).require_open_library(f"seed of {family}")
         self.commit(LibrarySeeded(Seeded(family, library_digest(files)), dict(files)))
 
     def start_call(self, key: str, *, purpose: str, model: str, request: ModelRequest) -> None:
@@ -126,6 +128,7 @@ class ListRecorder:
         self.commit(CallFinished(key, reply, told, self.clock()))
 
     def decide(self, decision: Decision, files: Files | None) -> None:
+        fold(self.history()).require_open_library(f"decision {decision.number}")
         event = Decided(
             number=decision.number,
             round=decision.round,

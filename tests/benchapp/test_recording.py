@@ -24,7 +24,7 @@ from benchapp.models import (
 from benchapp.recording import AGENT_WROTE, RowRecorder
 from benchapp.trajectory_store import iterate_steps
 from runner.engine import advance, run_episode
-from runner.errors import LeaseLost, ModelUnavailable, SandboxError
+from runner.errors import FrozenLibrary, LeaseLost, ModelUnavailable, SandboxError
 from runner.list_recorder import ListRecorder
 from runner.protocols.audit import audit
 from runner.protocols.conditions import CONDITIONS
@@ -370,6 +370,21 @@ def test_every_writing_method_of_the_protocol_is_held_against_the_fence() -> Non
     reading = {"history", "library", "compaction", "verdict", "reply", "live_step"}
     public = {name for name in vars(RowRecorder) if not name.startswith("_")}
     assert public - reading == WRITES.keys() | {"decide"}
+
+
+def test_a_frozen_library_is_not_written_to_whoever_asks(suite: Suite) -> None:
+    episode, plan = make_episode(suite)
+    memory = ListRecorder(plan, ticking_clock())
+    run_episode(plan, memory, small_toolbox())
+    recorder = recorder_of(episode)
+    finished(recorder)
+    recorder.freeze(Frozen(recorder_snapshot(), "l" * 64, "s" * 64, "e" * 64))
+    before = rows()
+    with pytest.raises(FrozenLibrary, match="seed of E1-LS1 was not taken"):
+        recorder.seed("E1-LS1", {"tidy/SKILL.md": File(b"late")})
+    with pytest.raises(FrozenLibrary, match="decision 1 was not taken"):
+        recorder.decide(replace(memory.decisions[0], evidence=()), {"tidy/SKILL.md": File(b"late")})
+    assert rows() == before
 
 
 def test_one_transaction_records_the_attempt_and_its_entry_or_neither(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from runner.digests import library_digest
 from runner.engine import advance, next_step, perform, retry_delay, run_episode, seal
 from runner.errors import FrozenLibrary, ModelRefused, ModelUnavailable, SandboxError
 from runner.history import family_skills, fold, slugs
+from runner.jsonl_recorder import JsonLinesRecorder
 from runner.list_recorder import AGENT_WROTE, ListRecorder
 from runner.protocols.audit import audit
 from runner.protocols.conditions import CONDITIONS
@@ -219,6 +221,25 @@ def test_a_write_after_the_freeze_is_refused_and_recorded(environment: Environme
     assert isinstance(entry.event, Refused)
     assert fold(recorder.history()).snapshot == fold(before).snapshot
     assert len(author.prompts) == prompts
+
+
+@pytest.mark.parametrize("in_file", [False, True], ids=["list", "json lines"])
+def test_a_recorder_itself_refuses_to_write_to_a_frozen_library(
+    environment: Environment, tmp_path: Path, in_file: bool
+) -> None:
+    plan = small_plan("curated-always", environment)
+    recorder = JsonLinesRecorder(tmp_path / "episode.jsonl", plan) if in_file else ListRecorder(plan)
+    run_episode(plan, recorder, small_toolbox())
+    before, decision = list(recorder.transactions), recorder.decisions[-1]
+    content = (tmp_path / "episode.jsonl").read_bytes() if in_file else b""
+    with pytest.raises(FrozenLibrary, match="seed of E1-LS1 was not taken"):
+        recorder.seed("E1-LS1", {"tidy/SKILL.md": File(b"late")})
+    with pytest.raises(FrozenLibrary, match=f"decision {decision.number} was not taken"):
+        recorder.decide(decision, {"tidy/SKILL.md": File(b"late")})
+    assert recorder.transactions == before
+    if isinstance(recorder, JsonLinesRecorder):
+        assert (tmp_path / "episode.jsonl").read_bytes() == content
+        recorder.close()
 
 
 def test_a_seed_adds_to_what_earlier_families_left(environment: Environment) -> None:
