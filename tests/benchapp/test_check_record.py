@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from io import StringIO
 
 import pytest
@@ -10,14 +11,17 @@ from django.core.management import CommandError, call_command
 from django.db import transaction
 from django.db.models import F
 
-from benchapp import record_check
+from benchapp import jobs, record_check
+from benchapp.launching import launch
 from benchapp.models import (
     Attempt,
     Blob,
     Chunk,
+    Compaction,
     Decision,
     Entry,
     Episode,
+    Experiment,
     Run,
     Seal,
     Snapshot,
@@ -26,7 +30,16 @@ from benchapp.models import (
     Trial,
     Verdict,
 )
+from benchapp.plans import plan_of, suite_of
 from benchapp.synthesis.campaign import Size, write_campaign
+from runner.agents import AgentJob, AgentRun
+from runner.engine import run_episode
+from runner.models import Model
+from runner.sandboxes import WORKSPACE, Sandbox
+from runner.types import File, Source, Step, TrajectoryHead, Usage
+from runner.types import Trajectory as TrajectoryValue
+from tests.benchapp.small_rows import recorder_of
+from tests.runner.small_episode import FixedAgent, small_toolbox
 
 pytestmark = pytest.mark.django_db
 
@@ -166,6 +179,105 @@ def written_after_the_freeze() -> str:
     return str(episode.public_id)
 
 
+# --- numbers of trials ---
+
+
+def spoil_number(name: str, value: object) -> Callable[[], str]:
+    def spoil() -> str:
+        trial = Trial.objects.exclude(**{name: None}).exclude(**{name: value}).first()
+        Trial.objects.filter(pk=trial.pk).update(**{name: value})
+        return f"trial {trial.public_id}: its {name} is {value}, "
+
+    spoil.__name__ = f"{name}_differs"
+    return spoil
+
+
+def number_forgotten() -> str:
+    trial = Trial.objects.exclude(input_tokens=None).first()
+    Trial.objects.filter(pk=trial.pk).update(input_tokens=None)
+    return f"trial {trial.public_id}: its input_tokens is None"
+
+
+def numbers_of_nothing() -> str:
+    trial = Trial.objects.filter(is_done=False).first()
+    Trial.objects.filter(pk=trial.pk).update(output_tokens=5)
+    return f"trial {trial.public_id}: has numbers, but no attempt counts"
+
+
+NUMBERS = (
+    *("checks_passed", "checks_total", "steps", "turns", "skills_read"),
+    *("input_tokens", "cached_tokens", "output_tokens"),
+)
+
+# --- compactions ---
+
+
+def compaction() -> Compaction:
+    """One that left steps out."""
+    return Compaction.objects.filter(kind="rough").select_related("trajectory").first()
+
+
+def spoil_compaction(**changes: object) -> str:
+    found = compaction()
+    assert found.steps_kept < found.steps_total
+    Compaction.objects.filter(pk=found.pk).update(**changes)
+    return f"compaction {found.trajectory.public_id} rough: "
+
+
+def compaction_of_other_tokens() -> str:
+    return spoil_compaction(tokens=compaction().tokens + 1) + "says"
+
+
+def compaction_of_other_steps() -> str:
+    return spoil_compaction(steps_total=compaction().steps_total + 1) + "says"
+
+
+def compaction_that_kept_more() -> str:
+    return spoil_compaction(steps_kept=compaction().steps_kept + 1) + "says"
+
+
+def compaction_of_another_text() -> str:
+    """As long as the true one, so that its tokens fit."""
+    text = compaction().text.content().decode()
+    return spoil_compaction(text_id=Blob.objects.put(text.replace("Step 40", "Step 39").encode())) + "its spans"
+
+
+def compaction_of_another_trajectory() -> str:
+    """Its text and numbers are those of a trajectory as long, which did something else."""
+    other = Compaction.objects.filter(kind="rough").exclude(text_id=compaction().text_id).first()
+    return spoil_compaction(text_id=other.text_id, spans_id=other.spans_id, tokens=other.tokens) + "its spans"
+
+
+def compaction_without_places() -> str:
+    return spoil_compaction(spans_id=Blob.objects.put(b"[[1]]")) + "cannot be read"
+
+
+# --- the plan ---
+
+
+def own(condition: str) -> Episode:
+    return Episode.objects.get(run__condition=condition, run__experiment__origin="run")
+
+
+def answer_to_nothing() -> str:
+    """Decisions in a row, but not those that were due."""
+    episode = own("selfgen-always")
+    episode.decisions.filter(number=2).update(mode="zero-shot")
+    return f"episode {episode.public_id}: entry"
+
+
+def shown_what_was_not_due() -> str:
+    trial = own("selfgen-always").trials.filter(phase="deployment").last()
+    trial.remember_retrieved([own("selfgen-always").trials.filter(phase="acquisition").first()])
+    return f"episode {trial.episode.public_id}: entry"
+
+
+def done_too_early() -> str:
+    episode = own("no-skill")
+    Episode.objects.filter(pk=episode.pk).update(status="done")
+    return f"episode {episode.public_id}: is done, but"
+
+
 SPOILERS: list[Callable[[], str]] = [
     spoil_blob,
     spoil_blob_bytes,
@@ -188,7 +300,51 @@ SPOILERS: list[Callable[[], str]] = [
     deployed_before_the_freeze,
     other_library_at_the_end,
     written_after_the_freeze,
+    *(spoil_number(name, 987) for name in NUMBERS),
+    number_forgotten,
+    numbers_of_nothing,
+    compaction_of_other_tokens,
+    compaction_of_other_steps,
+    compaction_that_kept_more,
+    compaction_of_another_text,
+    compaction_of_another_trajectory,
+    compaction_without_places,
+    answer_to_nothing,
+    shown_what_was_not_due,
+    done_too_early,
 ]
+
+OWN = {
+    "name": "Our own",
+    "suite": "starter",
+    "environments": ["E1"],
+    "conditions": ["no-skill", "selfgen-always"],
+    "agent": "nop",
+    "agent_model": "scripted/apprentice",
+    "author_model": "scripted/apprentice",
+}
+
+
+@dataclass
+class LongAgent(FixedAgent):
+    """Passes every trial after 40 steps: more than a compaction keeps."""
+
+    def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
+        sandbox.put(WORKSPACE, {"outcome.txt": File(b"passed")})
+        steps = [Step(number, Source.AGENT, f"{job.task.key}, {number}.") for number in range(1, 41)]
+        head = TrajectoryHead(agent_name=self.name)
+        return AgentRun((TrajectoryValue(head, tuple(steps)),), Usage(10, 0, 5), len(steps))
+
+
+def run_our_own() -> None:
+    """Two planned episodes, one of which runs to its end."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jobs, "hint", lambda episode: True)
+        launch(OWN)
+    episode = own("selfgen-always")
+    plan = plan_of(episode, suite_of(episode))
+    run_episode(plan, recorder_of(episode), small_toolbox(LongAgent()))
+    Episode.objects.filter(pk=episode.pk).update(status="done")
 
 
 @pytest.fixture(scope="module")
@@ -196,6 +352,7 @@ def record(django_db_setup, django_db_blocker):
     """Written once; every test spoils it inside a transaction that is rolled back."""
     with django_db_blocker.unblock():
         write_campaign(Size(130, 260, 60))
+        run_our_own()
     yield
     with django_db_blocker.unblock():
         call_command("flush", interactive=False, verbosity=0)
@@ -204,7 +361,7 @@ def record(django_db_setup, django_db_blocker):
 def test_it_passes_a_record_that_holds(record):
     out = StringIO()
     call_command("check_record", stdout=out)
-    assert "The record holds: 130 trials" in out.getvalue()
+    assert "The record holds: 160 trials" in out.getvalue()
 
 
 @pytest.mark.parametrize("spoil", SPOILERS, ids=lambda spoil: spoil.__name__)
@@ -214,6 +371,23 @@ def test_it_names_what_is_wrong(record, spoil):
     with pytest.raises(CommandError, match="flaws? in"):
         call_command("check_record", stdout=out)
     assert ident in out.getvalue()
+
+
+@pytest.mark.parametrize("change", [{"suite": "gone"}, {"agent": "oracle"}, {"agent": 5}], ids=str)
+def test_what_has_no_plan_any_more_is_said_and_is_no_flaw(record, change):
+    Experiment.objects.filter(origin="run").update(spec={**OWN, **change})
+    out = StringIO()
+    call_command("check_record", stdout=out)
+    for condition in OWN["conditions"]:
+        assert f"episode {own(condition).public_id}: cannot be held against its plan" in out.getvalue()
+    assert "2 of its episodes cannot be held against their plans" in out.getvalue()
+    assert list(record_check.flaws()) == []
+
+
+@pytest.mark.parametrize("change", [{"version": "compaction/0", "tokens": 1}, {"version": "theirs/2", "steps_kept": 0}])
+def test_it_does_not_judge_compactions_of_another_version(record, change):
+    spoil_compaction(**change)
+    assert list(record_check.flaws()) == []
 
 
 def of_a_chunk() -> str:

@@ -1,0 +1,35 @@
+"""Re-reads the whole record and says what does not hold. Reads only; memory is bounded by one chunk or one episode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.core.exceptions import ObjectDoesNotExist
+
+from benchapp.models import Episode
+from benchapp.record_check.compactions import compactions
+from benchapp.record_check.contents import contents
+from benchapp.record_check.episodes import episode
+from benchapp.record_check.finding import Flaw, Unchecked
+from benchapp.record_check.protocol import ProtocolCheck
+from benchapp.record_check.trials import trials
+
+__all__ = ["Flaw", "Unchecked", "findings", "flaws"]
+
+
+def findings() -> Iterator[Flaw | Unchecked]:
+    """Everything wrong with the record, area by area, and what could not be checked."""
+    yield from contents()
+    yield from trials()
+    yield from compactions()
+    protocol = ProtocolCheck()
+    for row in Episode.objects.select_related("run__experiment", "environment").order_by("id").iterator(chunk_size=100):
+        try:
+            yield from episode(row)
+            yield from protocol.episode(row)
+        except ObjectDoesNotExist as error:  # named above, row by row
+            yield Flaw("episode", str(row.public_id), f"cannot be followed: {error}")
+
+
+def flaws() -> Iterator[Flaw]:
+    return (found for found in findings() if isinstance(found, Flaw))

@@ -1,0 +1,118 @@
+"""Trials, attempts and calls: is what a row carries for lists what the rows below it say?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from operator import or_
+
+from django.db.models import Count, Exists, F, OuterRef, Q, Subquery
+
+from benchapp.models import Attempt, ModelCall, Run, Trajectory, Trial
+from benchapp.record_check.finding import Flaw
+from runner.digests import digest_json
+
+COPIED = ("turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "exception_type", "finished_at")
+NUMBERS = (
+    *("success", "reward", "outcome", "process", "overall", "checks_passed", "checks_total", "steps", "turns"),
+    *("input_tokens", "cached_tokens", "output_tokens", "cost_usd", "skills_read"),
+)
+
+
+def trials() -> Iterator[Flaw]:
+    yield from _setups()
+    yield from _attempts()
+    yield from _trials()
+    yield from _copied_numbers()
+    yield from _counted_numbers()
+    yield from _calls()
+
+
+def _setups() -> Iterator[Flaw]:
+    for run in Run.objects.exclude(setup_digest="").order_by("id").iterator(chunk_size=200):
+        if digest_json(run.setup) != run.setup_digest:
+            yield Flaw("run", str(run.public_id), "its setup does not add up to its setup digest")
+
+
+def _attempts() -> Iterator[Flaw]:
+    crowded = Trial.objects.annotate(counting=Count("attempts", filter=Q(attempts__counts=True))).filter(counting__gt=1)
+    for trial in crowded.iterator():
+        yield Flaw("trial", str(trial.public_id), f"{trial.counting} attempts count (expected at most one)")
+    voices = Attempt.objects.annotate(primary=Count("verdicts", filter=Q(verdicts__is_primary=True)))
+    for attempt in voices.filter(primary__gt=1).iterator():
+        yield Flaw("attempt", str(attempt.public_id), f"{attempt.primary} primary verdicts (expected at most one)")
+
+
+def _trials() -> Iterator[Flaw]:
+    """The numbers a trial carries for lists are those of its counting attempt."""
+    counting = Q(attempts__counts=True)
+    missing = Trial.objects.filter(is_done=True).exclude(status=Trial.Status.SKIPPED).exclude(counting)
+    for trial in missing.iterator():
+        yield Flaw("trial", str(trial.public_id), "done, but no attempt counts")
+    verdicts = Attempt.objects.filter(counts=True, verdicts__is_primary=True)
+    for name in ("success", "reward", "outcome", "process", "overall"):
+        differing = verdicts.exclude(**{f"trial__{name}": F(f"verdicts__{name}")}).filter(
+            Q(**{f"trial__{name}__isnull": False}) | Q(**{f"verdicts__{name}__isnull": False})
+        )
+        for attempt in differing.select_related("trial").iterator():
+            yield Flaw(
+                "trial", str(attempt.trial.public_id), f"its {name} is not that of its counting attempt's verdict"
+            )
+    voiced = Attempt.objects.filter(trial=OuterRef("pk"), counts=True, verdicts__is_primary=True)
+    scored = Trial.objects.filter(_any_known(("success", "checks_total", "checks_passed")))
+    for trial in scored.exclude(Exists(voiced)).iterator():
+        yield Flaw("trial", str(trial.public_id), "is scored, but no verdict of its counting attempt says so")
+
+
+def _any_known(names: Iterable[str]) -> Q:
+    return reduce(or_, (Q(**{f"{name}__isnull": False}) for name in names))
+
+
+def _copied_numbers() -> Iterator[Flaw]:
+    """See Trial.settle: what it copies from columns."""
+    counting = Attempt.objects.filter(counts=True)
+    for name in COPIED:
+        known = Q(**{f"{name}__isnull": False}) | Q(**{f"trial__{name}__isnull": False})
+        differing = counting.exclude(**{name: F(f"trial__{name}")}).filter(known)
+        for ident, there, here in differing.values_list("trial__public_id", name, f"trial__{name}").iterator():
+            yield _differs(ident, name, here, there)
+    uncounted = Trial.objects.exclude(Exists(Attempt.objects.filter(trial=OuterRef("pk"), counts=True)))
+    for ident in uncounted.filter(_any_known(NUMBERS)).values_list("public_id", flat=True).iterator():
+        yield Flaw("trial", str(ident), "has numbers, but no attempt counts")
+
+
+def _counted_numbers() -> Iterator[Flaw]:
+    """See Trial.settle: what it counts in the rows below the attempt."""
+    attempts = Attempt.objects.filter(counts=True).order_by("pk")
+    ended = ~Q(verdicts__checks__status="skipped")
+    checked = attempts.filter(verdicts__is_primary=True).annotate(
+        total=Count("verdicts__checks", filter=ended),
+        passed=Count("verdicts__checks", filter=Q(verdicts__checks__status="passed")),
+    )
+    rows = checked.values_list("trial__public_id", "trial__checks_total", "trial__checks_passed", "total", "passed")
+    for ident, said_total, said_passed, total, passed in rows.iterator():
+        if said_total != (total or None):
+            yield _differs(ident, "checks_total", said_total, total or None)
+        if said_passed != (passed if total else None):
+            yield _differs(ident, "checks_passed", said_passed, passed if total else None)
+    main = Trajectory.objects.filter(attempt=OuterRef("pk"), kind="main", is_superseded=False).order_by("ordinal", "id")
+    watched = attempts.annotate(
+        main_steps=Subquery(main.values("steps_total")[:1]),
+        read=Count("skill_uses__skill", filter=~Q(skill_uses__kind="mounted"), distinct=True),
+    )
+    for ident, said_steps, said_read, steps, read in watched.values_list(
+        "trial__public_id", "trial__steps", "trial__skills_read", "main_steps", "read"
+    ).iterator():
+        if said_steps != steps:
+            yield _differs(ident, "steps", said_steps, steps)
+        if said_read != (read if steps is not None else None):
+            yield _differs(ident, "skills_read", said_read, read if steps is not None else None)
+
+
+def _differs(ident: object, name: str, here: object, there: object) -> Flaw:
+    return Flaw("trial", str(ident), f"its {name} is {here}, its counting attempt says {there}")
+
+
+def _calls() -> Iterator[Flaw]:
+    for call in ModelCall.objects.filter(status=ModelCall.Status.ANSWERED, reply=None).iterator():
+        yield Flaw("model call", str(call.public_id), "answered, but no reply is kept")
