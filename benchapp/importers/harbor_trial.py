@@ -105,9 +105,13 @@ class HarborTrial:
         result, config = self._document("result.json"), self._document("config.json")
         if benchflow.is_benchflow(result, config):
             return benchflow.read_trial(self.root, self.folder, result, config, self.header, self._choice())
-        if not result and "result.json" not in self._entries:
+        if not result:  # where there is a file, what is wrong with it was reported as well
+            told = "nothing in it can be read" if "result.json" in self._entries else "there is none"
             self.root.report(
-                self.folder / "result.json", "", "the result of a finished trial", "there is none: kept as interrupted"
+                self.folder / "result.json",
+                "",
+                "the result of a finished trial",
+                f"{told}: whether it finished is not known; kept as interrupted, not scored",
             )
         return self._read(result, config)
 
@@ -137,7 +141,7 @@ class HarborTrial:
             exception=self._exception(result),
             usage=_usage(result.object("agent_result")),
             skills_mounted=skills.names,
-            is_finished=bool(result) or "result.json" in self._entries,
+            is_finished=bool(result),
         )
 
     def _task(self, result: Document, lock: Document) -> TaskSource:

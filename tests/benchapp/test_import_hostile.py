@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchapp import record_check
 from benchapp.importers.harbor_trial import HarborTrial
 from benchapp.importers.problems import MAX_PER_KIND, ProblemList
 from benchapp.importers.walking import Root
@@ -118,6 +119,21 @@ def test_it_reports_the_fault_and_brings_in_the_rest(tmp_path, kind):
     again = bring_in(folder)
     assert (again.counts["created"], again.counts["changed"], again.counts["unchanged"]) == (0, 0, 3)
     assert list(again.problems) == list(report.problems)
+
+
+@pytest.mark.parametrize("content", ['{"id": "x", "task_name"', "", "[]", "{}"])
+def test_a_trial_whose_result_cannot_be_read_is_not_scored(tmp_path, content):
+    """Its verifier may have left a reward, but nothing tells that the trial finished."""
+    folder = job(tmp_path / "job")
+    write(folder_of(folder) / "result.json", content)
+    report = bring_in(folder)
+    broken = Trial.objects.exclude(status="passed").get()
+    attempt = broken.attempts.get()
+    assert (broken.status, broken.is_done, broken.success, broken.reward) == ("unscored", False, None, None)
+    assert (attempt.status, attempt.counts) == ("interrupted", False)
+    assert attempt.trajectories.exists()
+    assert ": the result of a finished trial" in told(report, "0000002/result.json")
+    assert list(record_check.flaws()) == []
 
 
 def test_it_is_the_same_trial_once_its_result_is_mended(tmp_path):

@@ -108,6 +108,13 @@ def test_it_keeps_every_attempt(client, trial):
     assert [one["counts"] for one in twin(client, trial)["attempts"]] == [True, False]
 
 
+def test_it_says_of_an_import_without_result_what_is_not_known(client, trial):
+    make_attempt(trial, counts=False, source_key="trial:2")
+    text = page(client, trial, "?attempt=2")
+    assert "whether attempt 2 finished is not known" in text
+    assert "worker vanished" not in text
+
+
 def test_it_walks_the_family_in_the_order_of_its_phases(client):
     run = make_learning_run(families=1)
     trials = list(run.episodes.get().trials.order_by("id"))
