@@ -20,11 +20,13 @@ from redis.exceptions import RedisError
 from benchapp import live
 from benchapp.leases import Lease
 from benchapp.models import Attempt, Episode, ModelCall, Trial
+from benchapp.own_secrets import own_secrets
 from benchapp.plans import plan_of, suite_of
 from benchapp.processes import ProcessName, this_process
 from benchapp.recording import RowRecorder
-from benchapp.redaction import redact_text
+from benchapp.redaction import Redactor
 from runner import engine
+from runner.cleaning import Cleaner
 from runner.errors import InfrastructureError, LeaseLost
 from runner.sandboxes import sandbox_kind
 from runner.toolbox import toolbox_for
@@ -79,14 +81,15 @@ def _work(episode: Episode, lease: Lease) -> bool:
 def _advance(episode: Episode, lease: Lease) -> bool:
     suite = suite_of(episode)
     plan = plan_of(episode, suite)
+    redactor = Redactor(own_secrets())
 
     def watch(attempt: str, step: Step) -> None:
         if lease.lost.is_set():
             raise LeaseLost(f"episode {episode.public_id} was taken over")
         live.publish(attempt, step)
 
-    recorder = RowRecorder(episode, lease.epoch, worker=str(this_process()), watch=watch)
-    return engine.advance(plan, recorder, toolbox_for(plan, suite))
+    recorder = RowRecorder(episode, lease.epoch, worker=str(this_process()), watch=watch, redact=redactor.text)
+    return engine.advance(plan, recorder, toolbox_for(plan, suite, Cleaner(redactor.text, redactor.step)))
 
 
 def _postpone(episode: Episode, lease: Lease, error: InfrastructureError) -> None:
@@ -106,7 +109,7 @@ def _postpone(episode: Episode, lease: Lease, error: InfrastructureError) -> Non
 def _reason(error: Exception) -> str:
     """What stopped an episode, fit to be stored and shown: a provider's message may quote the key it refused."""
     trace = "".join(traceback.format_exception(error))
-    return redact_text(storable(f"{type(error).__name__}: {error}\n\n{trace}"))[:MAX_REASON]
+    return Redactor(own_secrets()).text(storable(f"{type(error).__name__}: {error}\n\n{trace}"))[:MAX_REASON]
 
 
 def end_interrupted(episode: Episode, epoch: int) -> int:

@@ -8,7 +8,7 @@ by their digest, so content without a row is harmless.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -82,12 +82,21 @@ class PackedAttempt:
 class RowRecorder:
     """`epoch` is that of the lease which the caller took; `worker` names the process, for people.
 
-    `watch` is told every live step (see benchapp.live); it must not raise.
+    `watch` is told every live step (see benchapp.live); it must not raise. `redact` takes secrets out of errors; what
+    the trial itself said is cleaned by the runner (`runner.cleaning`) before it comes here.
     """
 
-    def __init__(self, episode: Episode, epoch: int, *, worker: str = "", watch: Any = None) -> None:
+    def __init__(
+        self,
+        episode: Episode,
+        epoch: int,
+        *,
+        worker: str = "",
+        watch: Any = None,
+        redact: Callable[[str], str] = redact_text,
+    ) -> None:
         self.episode, self.epoch, self.worker = episode, epoch, worker
-        self._watch = watch
+        self._watch, self._redact = watch, redact
         self._history: History | None = None  # read once between two entries: while we hold the lease only we write
 
     # --- reading ------------------------------------------------------------------------------------------------
@@ -151,7 +160,7 @@ class RowRecorder:
             row.status = Attempt.Status.INFRASTRUCTURE
             row.finished_at = now
             row.exception_type = type(error).__name__[:200]
-            row.exception_message = redact_text(storable(str(error)))[:MAX_EXCEPTION_MESSAGE]
+            row.exception_message = self._redact(storable(str(error)))[:MAX_EXCEPTION_MESSAGE]
             billed = recorded.usage_fields(usage or Usage())
             for name, value in billed.items():
                 setattr(row, name, value)
@@ -183,7 +192,7 @@ class RowRecorder:
 
     def finish_call(self, key: str, reply: ModelReply | None, error: BaseException | None = None) -> None:
         stored = None if reply is None else _put_json(reply)
-        told = "" if error is None else redact_text(storable(f"{type(error).__name__}: {error}"))
+        told = "" if error is None else self._redact(storable(f"{type(error).__name__}: {error}"))
         usage = {} if reply is None else recorded.usage_fields(reply.usage)
         status = ModelCall.Status.FAILED if reply is None else ModelCall.Status.ANSWERED
         with self._transaction() as now:

@@ -154,7 +154,12 @@ class Redactor:
             reasoning=None if step.reasoning is None else self.text(step.reasoning),
             tool_calls=tuple(self._call(call) for call in step.tool_calls),
             observations=tuple(
-                replace(item, content=self.text(item.content), extra=self._extra(item.extra))
+                replace(
+                    item,
+                    content=self.text(item.content),
+                    source_call_id=None if item.source_call_id is None else self.text(item.source_call_id),
+                    extra=self._extra(item.extra),
+                )
                 for item in step.observations
             ),
             extra=self._extra(step.extra),
@@ -162,7 +167,13 @@ class Redactor:
         return changed if self.counts.total() > before else step
 
     def _call(self, call: ToolCall) -> ToolCall:
-        return replace(call, arguments=self.value(call.arguments), extra=self._extra(call.extra))
+        return replace(
+            call,
+            id=self.text(call.id),
+            name=self.text(call.name),
+            arguments=self.value(call.arguments),
+            extra=self._extra(call.extra),
+        )
 
     def _extra(self, extra: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         return None if extra is None else self.value(extra)

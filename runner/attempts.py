@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from runner.agents import AgentJob, AgentRun
+from runner.cleaning import Cleaner
 from runner.digests import manifest
 from runner.errors import LeaseLost
 from runner.history import slugs
@@ -41,7 +42,7 @@ MAX_LIBRARY_WRITES = 200  # paths named in the record of one attempt
 def run_trial(step: RunTrial, library: Files, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> None:
     """Runs and records one attempt with a private copy of `library`. Whatever interrupts it leaves it abandoned and unscored, and is raised again."""
     attempt = recorder.start_attempt(step.slot, snapshot=step.snapshot, retrieved=step.retrieved)
-    watcher = _Watcher(attempt, recorder)
+    watcher = _Watcher(attempt, recorder, toolbox.clean)
     try:
         job = _job(step, plan, recorder, library)
         result = _attempt(job, library, watcher, plan, toolbox)
@@ -59,11 +60,12 @@ class _Watcher:
 
     attempt: str
     recorder: Recorder
+    clean: Cleaner
     usage: Usage = Usage()
 
     def __call__(self, step: Step) -> None:
         self.usage += step.usage or Usage()
-        self.recorder.live_step(self.attempt, step)
+        self.recorder.live_step(self.attempt, self.clean.step(step))
 
     def opened(self, sandbox: Sandbox) -> None:
         self.recorder.sandbox_opened(self.attempt, sandbox.handle)
@@ -90,24 +92,24 @@ def _traces(step: RunTrial, recorder: Recorder) -> list[Trace]:
 
 
 def _attempt(job: AgentJob, library: Files, watcher: _Watcher, plan: EpisodePlan, toolbox: Toolbox) -> AttemptResult:
-    started_at = toolbox.clock()
+    started_at, clean = toolbox.clock(), toolbox.clean
     sandbox = toolbox.sandboxes.open_sandbox(job.task, name=watcher.attempt)
     try:
         watcher.opened(sandbox)
         sandbox.put(WORKSPACE, workspace_files(job.task))
         sandbox.put(SKILLS, library)
         began = time.monotonic()
-        run = toolbox.agent.run(job, sandbox, toolbox.agent_model, watcher)
+        run = clean.run(toolbox.agent.run(job, sandbox, toolbox.agent_model, watcher))
         ended = time.monotonic()
-        writes = _library_writes(sandbox, library)
-        verdict = run_verifier(job.task, sandbox)
+        writes = tuple(map(clean.text, _library_writes(sandbox, library)))
+        verdict = clean.verdict(run_verifier(job.task, sandbox))
         verified = time.monotonic()
     finally:
         sandbox.close()
     return AttemptResult(
         trajectories=run.trajectories,
         verdict=verdict,
-        compactions=_compactions(run, job, verdict, plan.feedback),
+        compactions=_compactions(run, job, verdict, plan.feedback, clean),
         skill_uses=_skill_uses(run.trajectories, job.skills),
         usage=run.usage,
         turns=run.turns,
@@ -129,7 +131,9 @@ def _library_writes(sandbox: Sandbox, library: Files) -> tuple[str, ...]:
     return (*paths[:MAX_LIBRARY_WRITES], *([f"[... {more:,} more ...]"] if more > 0 else []))
 
 
-def _compactions(run: AgentRun, job: AgentJob, verdict: Verdict, feedback: str) -> tuple[Compaction, ...]:
+def _compactions(
+    run: AgentRun, job: AgentJob, verdict: Verdict, feedback: str, clean: Cleaner
+) -> tuple[Compaction, ...]:
     """Rich for the author, with as much of the verdict as the feedback level allows; rough for raw-trajectory.
 
     Both hold the task's own instruction without what the condition added to it.
@@ -140,7 +144,7 @@ def _compactions(run: AgentRun, job: AgentJob, verdict: Verdict, feedback: str) 
         compact,
         _main_steps(run.trajectories),
         title=task.key,
-        instruction=task.instruction.rstrip() if told_more else "",
+        instruction=clean.text(task.instruction.rstrip()) if told_more else "",
     )
     checks = feedback in ("rich", "process")
     rich = rendering(

@@ -162,12 +162,13 @@ def _complete(step: Ask, occasion: Occasion, plan: EpisodePlan, recorder: Record
     model = toolbox.author_model
     if model is None:
         raise SetupError(f"{plan.condition.name} needs an author model")
-    request = request_for(
+    asked = request_for(
         occasion, seed=step.seed(plan.run_seed), temperature=AUTHOR_TEMPERATURE, max_tokens=AUTHOR_MAX_TOKENS
     )
+    request = toolbox.clean.request(asked)
     recorder.start_call(step.key, purpose="author", model=model.name, request=request)
     try:
-        reply = model.complete(request)
+        reply = toolbox.clean.reply(model.complete(request))
     except Exception as error:
         recorder.finish_call(step.key, None, error)
         raise

@@ -1,12 +1,13 @@
-"""What an episode works with: the agent, the models, the sandboxes and a clock."""
+"""What an episode works with: the agent, the models, the sandboxes, a clock, and what is kept out of the record."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from runner.agents import Agent, make_agent
+from runner.cleaning import Cleaner
 from runner.errors import SetupError
 from runner.models import Model, make_model
 from runner.protocols.plan import EpisodePlan
@@ -25,9 +26,10 @@ class Toolbox:
     agent_model: Model | None = None
     author_model: Model | None = None
     clock: Callable[[], datetime] = utc_now
+    clean: Cleaner = field(default_factory=Cleaner)
 
 
-def toolbox_for(plan: EpisodePlan, suite: Suite) -> Toolbox:
+def toolbox_for(plan: EpisodePlan, suite: Suite, clean: Cleaner | None = None) -> Toolbox:
     """The tools the plan names. SetupError when one is unknown, missing, or not allowed for this suite."""
     if plan.sandbox == "local" and not suite.trusted:
         raise SetupError(f"suite {suite.key} is not trusted: its tasks need a sandbox that confines them, not 'local'")
@@ -38,4 +40,5 @@ def toolbox_for(plan: EpisodePlan, suite: Suite) -> Toolbox:
         sandboxes=sandbox_kind(plan.sandbox),
         agent_model=None if plan.agent_model is None else make_model(plan.agent_model),
         author_model=None if plan.author_model is None else make_model(plan.author_model),
+        clean=clean or Cleaner(),
     )

@@ -2,7 +2,8 @@
 
 Commands run as the caller's own user with a reduced environment and limits on time, output and size. That keeps a
 well-meaning agent's work apart and bounded; it is no wall: a command can read what the user can read and use the
-network. Whether a suite is trusted is checked by the caller before a sandbox is opened.
+network. The environment of the process that opens it is hidden from it where the system can (`hide_environment`).
+Whether a suite is trusted is checked by the caller before a sandbox is opened.
 
 Limits per process come from `ulimit` in the shell that starts the command (file size, address space, no core dumps).
 The number of processes is not limited: that limit counts everything the user runs. On macOS the address space
@@ -24,7 +25,14 @@ from typing import IO
 
 from runner.errors import SandboxError
 from runner.sandboxes import LOGS, SKILLS, TESTS, WORKSPACE, Completed
-from runner.sandboxes.processes import MARK_VARIABLE, boot_id, end_group, end_sandbox, group_alive
+from runner.sandboxes.processes import (
+    MARK_VARIABLE,
+    boot_id,
+    end_group,
+    end_sandbox,
+    group_alive,
+    hide_environment,
+)
 from runner.sandboxes.trees import Tree, make_real_folder, measure, read_tree, remove_tree, write_tree
 from runner.types import Files, Task
 
@@ -55,6 +63,7 @@ def open_sandbox(task: Task, *, name: str) -> LocalSandbox:
 
     The caller has made sure that the task's suite is trusted. SandboxError when the folder cannot be made.
     """
+    hide_environment()
     base = Path(os.environ.get("SKILLGLASS_SANDBOXES") or tempfile.gettempdir())
     mark = secrets.token_hex(16)
     folder = base.absolute() / f"{PREFIX}{mark}"

@@ -277,3 +277,22 @@ def test_a_sandbox_that_cannot_be_made_is_the_machines_failure(
     monkeypatch.setenv("SKILLGLASS_SANDBOXES", str(tmp_path / "file" / "below"))
     with pytest.raises(SandboxError, match="cannot be made"):
         open_sandbox(task, name="t")
+
+
+@linux_only
+def test_a_command_cannot_read_the_environment_of_the_process_that_opened_its_sandbox() -> None:
+    """As an ordinary user: root reads everything. The first line shows that it could be read before."""
+    if "hidepid=" in Path("/proc/self/mounts").read_text():
+        pytest.skip("/proc hides processes already")
+    code = (
+        "import ctypes, os; from pathlib import Path; from runner.sandboxes.local import open_sandbox; "
+        "from runner.sandboxes.processes import marked_processes; from runner.types import Task; "
+        "os.getuid() or os.setuid(65534); ctypes.CDLL(None).prctl(4, 1, 0, 0, 0); "
+        "read = f'cat /proc/{os.getpid()}/environ | grep -c planted-value'; print(os.popen(read).read().strip()); "
+        "s = open_sandbox(Task('k','t','E','F',None,1,'','0'*64,Path('.')), name='n'); "
+        "print(s.execute(read, timeout_seconds=5).output.strip().splitlines()[-1]); "
+        "s.execute('setsid sleep 69 &', timeout_seconds=5); print(len(marked_processes(s.mark, s.folder))); s.close()"
+    )
+    environment = {**os.environ, "PLANTED_KEY": "planted-value"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+    assert done.stdout.split() == ["1", "0", "1"], done.stderr

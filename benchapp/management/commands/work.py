@@ -10,6 +10,7 @@ from redis.exceptions import RedisError
 from rq.logutils import setup_loghandlers
 
 from benchapp.workers import EpisodeWorker, preload
+from runner.sandboxes.processes import hide_environment
 
 
 class Command(BaseCommand):
@@ -20,6 +21,7 @@ class Command(BaseCommand):
         parser.add_argument("--name", default=None, help="unique among the workers of one broker")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        hide_environment()  # the parent of the work-horses, which hide themselves
         setup_loghandlers("INFO")
         try:
             django_rq.get_connection().ping()

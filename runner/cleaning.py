@@ -1,0 +1,78 @@
+"""Taking out of a trial's texts what must not be recorded, before anything is made of them.
+
+An agent in the local sandbox can print what the worker keeps to itself. What counts as a secret is the caller's to say
+(benchapp's redaction); here is where it is applied: once, right after the agent ran, the verifier spoke or a model
+answered. Trajectory, compactions, skill uses, evidence and verdict are then made of the same texts and agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from runner.agents import AgentRun
+from runner.types import Failure, ModelReply, ModelRequest, Step, Verdict
+
+T = TypeVar("T")
+
+
+def as_it_is(value: T) -> T:
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaner:
+    """`text` and `step` must be deterministic, and cleaning twice must change nothing."""
+
+    text: Callable[[str], str] = as_it_is
+    step: Callable[[Step], Step] = as_it_is
+
+    def run(self, run: AgentRun) -> AgentRun:
+        trajectories = tuple(
+            replace(trajectory, steps=tuple(map(self.step, trajectory.steps))) for trajectory in run.trajectories
+        )
+        return replace(
+            run, trajectories=trajectories, failure=None if run.failure is None else self._failure(run.failure)
+        )
+
+    def _failure(self, failure: Failure) -> Failure:
+        return replace(failure, message=self.text(failure.message), traceback=self.text(failure.traceback))
+
+    def verdict(self, verdict: Verdict) -> Verdict:
+        """Names and messages of checks and dimensions come from files that a trial may have had its hands in."""
+        return replace(
+            verdict,
+            output=self.text(verdict.output),
+            checks=tuple(
+                replace(check, name=self.text(check.name), message=self.text(check.message)) for check in verdict.checks
+            ),
+            dimensions=tuple(
+                replace(found, name=self.text(found.name), reason=self.text(found.reason))
+                for found in verdict.dimensions
+            ),
+            rewards={self.text(name): value for name, value in verdict.rewards.items()},
+        )
+
+    def request(self, request: ModelRequest) -> ModelRequest:
+        """What is sent is what is recorded."""
+        return replace(request, messages=tuple(self._value(dict(message)) for message in request.messages))
+
+    def reply(self, reply: ModelReply) -> ModelReply:
+        return replace(
+            reply,
+            text=self.text(reply.text),
+            reasoning=None if reply.reasoning is None else self.text(reply.reasoning),
+            tool_calls=tuple(
+                replace(call, name=self.text(call.name), arguments=self._value(dict(call.arguments)))
+                for call in reply.tool_calls
+            ),
+        )
+
+    def _value(self, value: Any) -> Any:
+        """A JSON value with every text in it cleaned, names included."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {self.text(str(name)): self._value(item) for name, item in value.items()}
+        return [self._value(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,62 @@
+"""What must not be recorded is taken out before anything is made of a trial's texts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from runner.cleaning import Cleaner
+from runner.engine import run_episode
+from runner.list_recorder import ListRecorder
+from runner.types import Check, CheckGroup, CheckStatus, CompactionKind, Dimension, ModelRequest, Step, Verdict
+from tests.runner.small_episode import FixedAuthor, small_environment, small_plan, small_toolbox, ticking_clock
+
+SECRET = "asks."  # ends the instruction of every task of the small episode
+
+
+def text(value: str) -> str:
+    return value.replace(SECRET, "[gone]")
+
+
+def step(value: Step) -> Step:
+    return replace(value, message=text(value.message))
+
+
+def test_trajectory_compactions_evidence_and_prompt_are_made_of_the_same_clean_texts(tmp_path: Path) -> None:
+    plan = small_plan("raw-trajectory", small_environment(tmp_path))
+    recorder = ListRecorder(plan, ticking_clock())
+    run_episode(plan, recorder, replace(small_toolbox(), clean=Cleaner(text, step)))
+    for slot, result in recorder.results.items():
+        compaction = recorder.compaction(slot, CompactionKind.ROUGH)
+        assert SECRET not in str(result.trajectories)
+        assert f"Do what {slot.task} [gone]" in compaction.text
+        assert "## Earlier trials" not in compaction.text  # the cut behind the instruction still finds its place
+        assert SECRET not in compaction.text
+
+
+def test_the_author_is_sent_what_is_recorded_and_judged_by_what_is_recorded(tmp_path: Path) -> None:
+    plan = small_plan("selfgen-always", small_environment(tmp_path))
+    recorder, author = ListRecorder(plan, ticking_clock()), FixedAuthor()
+    clean = Cleaner(lambda value: value.replace("Lesson of", "[gone]"))
+    run_episode(plan, recorder, replace(small_toolbox(author=author), clean=clean))
+    assert author.prompts == [str(call.request.messages[-1]["content"]) for call in recorder.calls]
+    assert "Lesson of" not in str(recorder.transactions)
+    assert any("[gone]" in str(decision.patch) for decision in recorder.decisions)
+
+
+def test_it_cleans_every_text_of_a_verdict_and_no_number() -> None:
+    check = Check(CheckGroup.HIDDEN, f"a {SECRET}", CheckStatus.FAILED, f"b {SECRET}")
+    verdict = Verdict(
+        "suite", False, 0.5, checks=(check,), dimensions=(Dimension(f"c {SECRET}", 0.5, reason=f"d {SECRET}"),),
+        rewards={f"e {SECRET}": 0.5}, output=f"f {SECRET}",
+    )  # fmt: skip
+    found = Cleaner(text).verdict(verdict)
+    assert str(found) == str(verdict).replace(SECRET, "[gone]")
+
+
+def test_it_leaves_the_shape_of_a_request_alone() -> None:
+    content = [{"type": "text", "text": f"x {SECRET}"}, {"n": 1, "flag": True, "none": None}]
+    request = ModelRequest(({"role": "user", "content": content},), seed=3, json_object=True)
+    found = Cleaner(text).request(request)
+    assert found.messages == ({"role": "user", "content": [{"type": "text", "text": "x [gone]"}, content[1]]},)
+    assert (found.seed, found.json_object) == (3, True)
