@@ -15,12 +15,12 @@ ROOT = Path(__file__).resolve().parent.parent
 @pytest.mark.postgresql
 @pytest.mark.slow
 def test_the_same_tests_pass_on_postgresql():
-    environment = {**os.environ, "DATABASE_URL": os.environ["TEST_POSTGRESQL_URL"], "SKILLGLASS_REQUIRE_ALL": "0"}
-    environment.pop("PYTEST_CURRENT_TEST", None)
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    chosen = ["tests/benchapp", "tests/inspector", "-m", "not slow and not browser", "-n", "2", "--dist", "loadfile"]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "tests/benchapp", "tests/inspector", "-m", "not slow and not browser", "-x"],
+        [sys.executable, "-m", "pytest", *chosen],
         cwd=ROOT,
-        env=environment,
+        env={**outside, "DATABASE_URL": os.environ["TEST_POSTGRESQL_URL"], "SKILLGLASS_REQUIRE_ALL": "0"},
         capture_output=True,
         text=True,
     )
