@@ -15,12 +15,13 @@ from runner.authoring.prompts import PROMPT_VERSION
 from runner.authoring.rules import CONTRACT_VERSION
 from runner.digests import digest_json
 from runner.encoding import encode
+from runner.models import make_model
 from runner.protocols.instruction import INSTRUCTION_VERSION
 from runner.protocols.sampling import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE
 from runner.trajectories.compaction import COMPACTION_VERSION
 from runner.types import Suite
 
-SETUP_FORMAT = "setup/1"
+SETUP_FORMAT = "setup/2"
 
 
 def describe_setup(
@@ -42,10 +43,12 @@ def describe_setup(
         "format": SETUP_FORMAT,
         "suite": {"key": suite.key, "version": suite.version, "digest": suite.digest},
         "protocol": protocol,
-        "agent": {"name": agent, "version": make_agent(agent).version, "model": agent_model},
-        "author": {"model": author_model, "feedback": feedback, "profile": profile, "answers": answers},
+        "agent": {"name": agent, "version": make_agent(agent).version, **_model(agent_model)},
+        "author": {**_model(author_model), "feedback": feedback, "profile": profile, "answers": answers},
         "sampling": {"author_temperature": AUTHOR_TEMPERATURE, "author_max_tokens": AUTHOR_MAX_TOKENS},
-        "sandbox": sandbox,
+        # The host's own programs (its Python) stand in for an image in the local sandbox. They are left out on purpose:
+        # with workers on machines that are not quite alike, what one began would be refused by the other.
+        "sandbox": {"name": sandbox, "image": None},  # the local sandbox has none
         "samples": samples,
         "limits": {name: value for name, value in encode(limits).items() if name != "type"},
         "versions": {
@@ -55,6 +58,11 @@ def describe_setup(
             "prompts": PROMPT_VERSION,
         },
     }
+
+
+def _model(name: str | None) -> dict[str, str | None]:
+    """SetupError for a provider nobody knows."""
+    return {"model": name, "model_version": None if name is None else make_model(name).version}
 
 
 def setup_digest(setup: dict[str, Any]) -> str:

@@ -11,6 +11,8 @@ from runner.digests import canonical_json
 # What an experiment varies on purpose, by its place in a setup (`runner.setup`; condition, replicate and seed are no
 # part of one). Everything else must be equal.
 AXES = frozenset({"agent.name", "agent.version", "agent.model", "author.model"})
+# Another model has another version; one model in two versions is not the same model.
+VERSIONS = {"agent.model_version": "agent.model", "author.model_version": "author.model"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +33,15 @@ def compare_setups(runs: Iterable[Run]) -> Comparability:
     found = list(runs)
     setups = [dict(_leaves(run.setup)) for run in found if run.setup_digest and run.setup]
     names = sorted({name for setup in setups for name in setup} - AXES)
-    differs = [name for name in names if len({canonical_json(setup.get(name)) for setup in setups}) > 1]
+    differs = [name for name in names if _differs(name, setups)]
     return Comparability(tuple(differs), len(found) - len(setups), len(found))
+
+
+def _differs(name: str, setups: list[dict[str, object]]) -> bool:
+    """Is this entry unequal anywhere; a version, among setups that agree in what it is the version of?"""
+    of = VERSIONS.get(name)
+    values = {(canonical_json(setup.get(of)) if of else b"", canonical_json(setup.get(name))) for setup in setups}
+    return len(values) > len({owner for owner, _ in values})
 
 
 def _leaves(value: object, place: str = "") -> Iterator[tuple[str, object]]:

@@ -11,6 +11,7 @@ from runner.types import ModelReply, ModelRequest
 
 class Model(Protocol):
     name: str
+    version: str  # raised whenever equal requests may get other replies; "unknown" where the provider does not tell
     scripted: bool  # its numbers mean nothing about language models; every page says so
 
     def complete(self, request: ModelRequest) -> ModelReply:

@@ -15,6 +15,7 @@ from runner.types import ModelReply, ModelRequest, ToolCall, Usage
 
 CHARS_PER_TOKEN = 4
 TOOLS = {"shell", "submit"}
+VERSION = "1"  # raise it by hand whenever a profile, a playbook or anything else here changes what is replied
 
 
 class Scripted:
@@ -25,6 +26,7 @@ class Scripted:
     """
 
     scripted = True
+    version = VERSION
 
     def __init__(self, name: str = "scripted/apprentice") -> None:
         kind = name.partition("/")[2]

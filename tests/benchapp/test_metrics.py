@@ -95,6 +95,17 @@ def test_it_compares_across_agents_and_models_but_not_across_feedback() -> None:
     assert compare_setups([run("a", "process"), run("b", "none")]).differs == ("author.feedback",)
 
 
+def test_one_model_in_two_versions_is_not_comparable_but_two_models_are() -> None:
+    experiment = make_experiment()
+
+    def run(model: str, version: str) -> Run:
+        return make_run(experiment, setup={"agent": {"model": model, "model_version": version}})
+
+    assert compare_setups([run("a", "1"), run("b", "2")]).is_comparable
+    assert compare_setups([run("a", "1"), run("a", "1")]).is_comparable
+    assert compare_setups([run("a", "1"), run("a", "2"), run("b", "2")]).differs == ("agent.model_version",)
+
+
 def test_it_never_calls_an_unknown_setup_equal() -> None:
     experiment = make_experiment()
     runs = [make_run(experiment, setup={}, setup_digest="") for _ in range(2)]

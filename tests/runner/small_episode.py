@@ -199,6 +199,7 @@ class FixedAuthor:
     """Writes one lesson per trial it is shown last, and sometimes badly, as ANSWERS says."""
 
     name: str = "fixed/author"
+    version: str = "1"
     scripted: bool = True
     prompts: list[str] = field(default_factory=list)
     run_seed: int = RUN_SEED

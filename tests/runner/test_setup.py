@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from runner.agents import Limits
+from runner.models.scripted import VERSION, Scripted
 from runner.setup import describe_setup, setup_digest
 from runner.types import Suite
 
@@ -48,6 +49,19 @@ def _digest(suite: Suite = SUITE, **changes: Any) -> str:
 )
 def test_it_moves_with_what_makes_runs_incomparable(change: dict[str, Any]) -> None:
     assert _digest(**change) != _digest()
+
+
+def test_it_names_the_versions_of_both_models_and_the_sandbox_without_image() -> None:
+    setup = describe_setup(SUITE, **(BASE | {"agent_model": None}))
+    assert (setup["agent"]["model"], setup["agent"]["model_version"]) == (None, None)
+    assert setup["author"]["model_version"] == VERSION
+    assert setup["sandbox"] == {"name": "local", "image": None}
+
+
+def test_it_moves_with_the_version_of_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = _digest()
+    monkeypatch.setattr(Scripted, "version", "another")
+    assert _digest() != before
 
 
 def test_it_stays_where_only_a_suite_s_title_changes() -> None:

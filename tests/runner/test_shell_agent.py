@@ -24,6 +24,7 @@ class Listed:
     """A model that gives prepared replies in turn and keeps what it was asked."""
 
     name = "listed"
+    version = "1"
     scripted = True
 
     def __init__(self, *replies: Reply) -> None:

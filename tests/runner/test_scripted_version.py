@@ -1,0 +1,21 @@
+"""Nobody changes what the scripted model replies without raising its version."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from runner import models
+from runner.digests import digest_bytes, digest_json
+from runner.models.scripted import VERSION
+
+OF_VERSION = ("1", "325f23c86e25a1833c09f356cbf7f433c9cabfdb8fa227d140be465d68b8c307")
+
+
+def test_the_version_is_that_of_the_files() -> None:
+    folder = Path(models.__file__).parent
+    files = [*folder.glob("scripted*.py"), folder / "skill_text.py", *folder.glob("playbooks/*.py")]
+    found = digest_json({str(path.relative_to(folder)): digest_bytes(path.read_bytes()) for path in files})
+    assert (VERSION, found) == OF_VERSION, (
+        "The scripted model's files changed. If any reply may differ now, raise VERSION in runner/models/scripted.py, so "
+        f"that older runs are not taken for comparable. Then set OF_VERSION here to {(VERSION, found)!r}."
+    )
