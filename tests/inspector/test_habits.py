@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from django.core.management import get_commands
+from django.core.management import call_command, get_commands
 from django.test import Client
 from django.urls import URLPattern, get_resolver
 
@@ -27,9 +29,14 @@ PARTS = {
 }
 
 
-@pytest.fixture
-def world() -> None:
-    make_world()
+@pytest.fixture(scope="module")
+def world(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Written once: pages are read here, and whatever a test writes is rolled back."""
+    with django_db_blocker.unblock():
+        make_world()
+    yield
+    with django_db_blocker.unblock():
+        call_command("flush", interactive=False, verbosity=0)
 
 
 def names() -> set[str]:
