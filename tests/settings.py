@@ -13,3 +13,5 @@ if "SKILLGLASS_VAR" not in os.environ:
 os.environ["REDIS_URL"] = "redis://127.0.0.1:1/0"  # a test that needs a broker starts one
 
 from benchapp.settings import *  # noqa: E402, F403
+
+STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # noqa: F405  (whitenoise warns where there is none)

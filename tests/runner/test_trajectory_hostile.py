@@ -65,12 +65,13 @@ def generated(before: bytes, filler: bytes, repeats: int, after: bytes) -> Calla
 
 
 READ_IN_A_PROCESS = """
-import resource, sys
+import sys, tracemalloc
 from pathlib import Path
 from runner.trajectories.reading import open_file
+tracemalloc.start()
 result = open_file(Path(sys.argv[1]))
 lengths = [len(step.message) for step in result.steps]
-print(lengths[0], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, len(result.problems))
+print(lengths[0], tracemalloc.get_traced_memory()[1] >> 20, len(result.problems))
 """
 
 
