@@ -14,7 +14,7 @@ from benchapp.synthesis.monster import write_monster
 pytestmark = pytest.mark.django_db
 
 
-@pytest.mark.parametrize("size", [Size(400, 900, 120), Size(7, 20, 0)])
+@pytest.mark.parametrize("size", [Size(120, 270, 60), Size(7, 20, 0)])
 def test_it_writes_exactly_the_size_asked_for(size):
     write_campaign(size)
     assert Trial.objects.count() == size.trials
