@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from runner.trajectories.problems import Problems
-from runner.trajectories.text import clean, storable, storable_value
+from runner.trajectories.text import storable, storable_value
 from runner.types import Observation, Source, Step, ToolCall, Usage
 
 ATIF_VERSION = "ATIF-v1.8"
@@ -145,13 +145,14 @@ def step_from_json(raw: Any, number: int | None = None, problems: Problems | Non
     """The step an ATIF object of any version describes.
 
     `number` is the step's place in its trajectory; the source's own step_id is kept in `extra` where it differs, and
-    is taken only when no number is given. Never raises for odd content: it is reported in `problems`.
+    is taken only when no number is given. Never raises for odd content: it is reported in `problems`. Texts are taken as
+    they stand, terminal escapes and all; `readers.atif` cleans what comes from elsewhere.
     """
     problems = Problems() if problems is None else problems
     if not isinstance(raw, Mapping):
         place = f"step {number or 1}"
         problems.add(place, "an object for each step", f"found {_kind(raw)}")
-        return Step(number or 1, Source.SYSTEM, clean(str(raw)), extra={ATIF_KEY: {"raw": storable_value(raw)}})
+        return Step(number or 1, Source.SYSTEM, storable(str(raw)), extra={ATIF_KEY: {"raw": storable_value(raw)}})
     if number is None:
         number = raw["step_id"] if isinstance(raw.get("step_id"), int) else 1
     place = f"step {number}"
@@ -176,8 +177,8 @@ def step_from_json(raw: Any, number: int | None = None, problems: Problems | Non
     return Step(
         number=number,
         source=source,
-        message=clean(message),
-        reasoning=_cleaned(_text_or_none(body.get("reasoning_content"), "reasoning_content", place, problems)),
+        message=storable(message),
+        reasoning=_storable_or_none(_text_or_none(body.get("reasoning_content"), "reasoning_content", place, problems)),
         tool_calls=calls,
         observations=_observations(raw.get("observation"), calls, place, problems),
         timestamp=timestamp,
@@ -287,7 +288,7 @@ def _observations(raw: Any, calls: tuple[ToolCall, ...], place: str, problems: P
 def _observation(raw: Any, calls: set[str], place: str, problems: Problems) -> Observation:
     if not isinstance(raw, Mapping):
         problems.add(place, "an observation result: an object", f"found {_kind(raw)}")
-        return Observation(clean(content_text(raw)[0]))
+        return Observation(storable(content_text(raw)[0]))
     known = {"source_call_id", "content", "extra"}
     extra = storable_value(raw["extra"]) if isinstance(raw.get("extra"), Mapping) else None
     rest = {key: storable_value(value) for key, value in raw.items() if key not in known and value is not None}
@@ -304,7 +305,7 @@ def _observation(raw: Any, calls: set[str], place: str, problems: Problems) -> O
         extra.pop("is_error")
     if rest:
         extra = {**(extra or {}), **rest}
-    return Observation(clean(content), None if call is None else storable(str(call)), is_error, extra or None)
+    return Observation(storable(content), None if call is None else storable(str(call)), is_error, extra or None)
 
 
 def content_text(raw: Any) -> tuple[str, Any]:
@@ -365,8 +366,8 @@ def _text_or_none(raw: Any, key: str, place: str, problems: Problems) -> str | N
     return storable(str(raw))
 
 
-def _cleaned(text: str | None) -> str | None:
-    return None if text is None else clean(text)
+def _storable_or_none(text: str | None) -> str | None:
+    return None if text is None else storable(text)
 
 
 def _kind(value: Any) -> str:

@@ -11,7 +11,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
+
+from runner.types import Step
 
 MAX_FIELD_CHARS = 8 * 1024 * 1024
 MAX_DEPTH = 64
@@ -79,3 +82,13 @@ def storable_value(value: Any, depth: int = 0) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     return storable(str(value))
+
+
+def clean_step(step: Step) -> Step:
+    """The step with every text as a person would have seen it (see `clean`)."""
+    return replace(
+        step,
+        message=clean(step.message),
+        reasoning=None if step.reasoning is None else clean(step.reasoning),
+        observations=tuple(replace(item, content=clean(item.content)) for item in step.observations),
+    )

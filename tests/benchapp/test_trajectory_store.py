@@ -108,3 +108,9 @@ def test_an_empty_trajectory_has_no_chunks(attempt):
 def test_it_keeps_numbers_no_json_reader_agrees_on_as_text(attempt):
     trajectory = save(attempt, [step(1, arguments={"n": 10**40, "small": -5})])
     assert store.read_steps(trajectory, 1, 1)[0].step.tool_calls[0].arguments == {"n": str(10**40), "small": -5}
+
+
+def test_it_gives_back_terminal_escapes_and_line_ends_as_they_were(attempt):
+    steps = [step(1, message="a\r\nb", output="\x1b[31mred\x1b[0m 10%\r 20%\r\n")]
+    trajectory = save(attempt, steps)
+    assert list(store.iterate_steps(trajectory)) == steps

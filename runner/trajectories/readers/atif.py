@@ -14,7 +14,7 @@ from runner.trajectories.readers import ReadTrajectory, Thread
 from runner.trajectories.readers.claude_atif import CallMetrics, without_copies
 from runner.trajectories.readers.terminus import listed_skills
 from runner.trajectories.streams import walk
-from runner.trajectories.text import storable, storable_value
+from runner.trajectories.text import clean_step, storable, storable_value
 from runner.types import Source, Step, Usage
 
 _TOTALS = {
@@ -46,7 +46,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
                 _take(result, key, value)
             else:
                 has_steps, number = True, number + 1
-                step = step_from_json(value, number, result.problems)
+                step = clean_step(step_from_json(value, number, result.problems))
                 if result.head.agent_name == "claude-code":
                     step = counted.once(without_copies(step))
                 if step.usage is not None and not step.is_copied_context:
