@@ -1,0 +1,57 @@
+"""Imports go one way: inspector -> benchapp -> runner."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+IMPORT_EVERYTHING = """
+import importlib, pkgutil, sys, runner
+for found in pkgutil.walk_packages(runner.__path__, "runner."):
+    if not found.name.endswith("__main__"):
+        importlib.import_module(found.name)
+print(*sorted({name.partition(".")[0] for name in sys.modules}))
+"""
+
+
+def test_the_runner_knows_neither_web_nor_database_nor_litellm():
+    """Also not indirectly; and nothing slow is imported before it is used."""
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT_EVERYTHING], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    loaded = set(done.stdout.split())
+    assert "runner" in loaded
+    assert not loaded & {"django", "benchapp", "inspector", "litellm", "docker", "redis", "rq"}
+
+
+@pytest.mark.parametrize(
+    ("layer", "above"), [("runner", {"benchapp", "inspector", "django"}), ("benchapp", {"inspector"})]
+)
+def test_no_module_imports_from_a_layer_above(layer, above):
+    modules = list((ROOT / layer).rglob("*.py"))
+    assert modules
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for path in modules
+        for line, name in imported(path)
+        if name.partition(".")[0] in above
+    ]
+    # The project's urls.py is where the layers are put together.
+    assert [found for found in wrong if not found.startswith("benchapp/urls.py")] == []
+
+
+def imported(path: Path) -> list[tuple[int, str]]:
+    """(line, module) of every import in the file, inside functions too."""
+    found: list[tuple[int, str]] = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            found.append((node.lineno, node.module or ""))
+    return found
