@@ -46,7 +46,7 @@ from runner.encoding import encode
 from runner.errors import LeaseLost
 from runner.history import fold
 from runner.models import is_scripted
-from runner.recorder import Frozen, History, Refused
+from runner.recorder import AGENT_WROTE, Frozen, History, Refused
 from runner.trajectories.text import storable, storable_value
 from runner.types import (
     AttemptResult,
@@ -66,7 +66,6 @@ from runner.types import Verdict as VerdictValue
 
 READER_VERSION = "runner/1"  # own runs need no reader: the runner hands over ATIF steps
 MAX_EXCEPTION_MESSAGE = 2_000  # characters on the row; the traceback lies in a blob
-AGENT_WROTE = "the agent changed its private copy of the library"
 
 
 @dataclass(frozen=True, slots=True)

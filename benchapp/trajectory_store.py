@@ -20,7 +20,7 @@ import orjson
 from benchapp.models import Attempt, Blob, Chunk, Trajectory
 from runner.digests import digest_bytes, digest_json
 from runner.trajectories.atif import step_from_json, step_to_json
-from runner.trajectories.fields import fields
+from runner.trajectories.fields import field_text, fields
 from runner.trajectories.outline import outline_row
 from runner.trajectories.text import storable, storable_value
 from runner.types import Step, TrajectoryHead, Usage
@@ -268,7 +268,7 @@ def read_field(trajectory: Trajectory, step: int, name: str, start: int = 0, end
     found = read_whole_steps(trajectory, step, 1)
     if not found:
         raise KeyError(f"step {step}")
-    return dict(fields(found[0]))[name][start:end]
+    return field_text(found[0], name)[start:end]
 
 
 def read_outline(trajectory: Trajectory, first: int, count: int) -> list[dict[str, Any]]:
@@ -330,19 +330,20 @@ def _heads(value: Any, cut: dict[str, int], name: str) -> Any:
 
 def _restored(value: Any) -> Any:
     """The value with every reference replaced by its text."""
-    digests = [digest for reference in _references(value) for digest in reference]
+    digests = list(references(value))
     return _filled(value, Blob.objects.read_many(digests) if digests else {})
 
 
-def _references(value: Any) -> Iterator[list[str]]:
+def references(value: Any) -> Iterator[str]:
+    """Digests of the pieces that a stored step refers to."""
     if isinstance(value, dict):
         if REFERENCE in value:
-            yield value[REFERENCE]
+            yield from value[REFERENCE]
             return
         value = list(value.values())
     if isinstance(value, list):
         for item in value:
-            yield from _references(item)
+            yield from references(item)
 
 
 def _filled(value: Any, contents: dict[str, bytes]) -> Any:

@@ -9,7 +9,7 @@ from runner.digests import EMPTY_LIBRARY, library_digest
 from runner.errors import RunnerError
 from runner.history import fold
 from runner.protocols.plan import EpisodePlan
-from runner.recorder import Decided, Entry, Event, Frozen, History, Refused, Seeded, Skipped, TrialDone
+from runner.recorder import AGENT_WROTE, Decided, Entry, Event, Frozen, History, Refused, Seeded, Skipped, TrialDone
 from runner.toolbox import utc_now
 from runner.transactions import (
     AttemptAbandoned,
@@ -36,8 +36,6 @@ from runner.types import (
     Usage,
     Verdict,
 )
-
-AGENT_WROTE = "the agent changed its private copy of the library"
 
 
 class ListRecorder:

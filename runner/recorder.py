@@ -68,6 +68,10 @@ class Frozen:
     seal: str
 
 
+# The reason of a refusal that follows from what the agent did in its sandbox.
+AGENT_WROTE = "the agent changed its private copy of the library"
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
     """A write to the library that was not taken: after the freeze, or by the agent into its private copy."""

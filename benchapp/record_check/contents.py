@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import orjson
 import zstandard
@@ -12,7 +11,7 @@ from django.db.models import Exists, ForeignKey, OuterRef
 
 from benchapp.models import Blob, Chunk, Snapshot, Trajectory
 from benchapp.record_check.finding import Flaw
-from benchapp.trajectory_store import FORMAT, REFERENCE
+from benchapp.trajectory_store import FORMAT, references
 from runner.digests import LIBRARY_FORMAT, digest_bytes, digest_json
 
 
@@ -65,18 +64,9 @@ def _chunks() -> Iterator[Flaw]:
             yield Flaw("chunk", ident, f"steps are not {chunk.first_step} to {expected[-1]}, in order")
         if rows != chunk.steps_total:
             yield Flaw("chunk", ident, f"its outline has {rows} rows (expected {chunk.steps_total})")
-        pieces = {digest for line in lines for digest in _references(line)}
+        pieces = {digest for line in lines for digest in references(line)}
         for digest in sorted(pieces - set(chunk.pieces.values_list("digest", flat=True))):
             yield Flaw("chunk", ident, f"its long text {digest} is not among its pieces")
-
-
-def _references(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        yield from value.get(REFERENCE, ())
-        value = list(value.values())
-    if isinstance(value, list):
-        for item in value:
-            yield from _references(item)
 
 
 def _trajectories() -> Iterator[Flaw]:

@@ -52,6 +52,3 @@ class EpisodePlan:
 
     def task(self, key: str) -> Task:
         return next(task for family in self.environment.families for task in family.tasks if task.key == key)
-
-    def family_of(self, task: str) -> Family:
-        return self.family(self.task(task).family)

@@ -21,14 +21,14 @@ from benchapp.models import (
     SnapshotFile,
     Trial,
 )
-from benchapp.recording import AGENT_WROTE, RowRecorder
+from benchapp.recording import RowRecorder
 from benchapp.trajectory_store import iterate_steps
 from runner.engine import advance, run_episode
 from runner.errors import FrozenLibrary, LeaseLost, ModelUnavailable, SandboxError
 from runner.list_recorder import ListRecorder
 from runner.protocols.audit import audit
 from runner.protocols.conditions import CONDITIONS
-from runner.recorder import Frozen, Refused
+from runner.recorder import AGENT_WROTE, Frozen, Refused
 from runner.types import (
     AttemptResult,
     Check,

@@ -12,12 +12,12 @@ from runner.engine import advance, next_step, perform, retry_delay, run_episode,
 from runner.errors import FrozenLibrary, ModelRefused, ModelUnavailable, SandboxError
 from runner.history import family_skills, fold, slugs
 from runner.jsonl_recorder import JsonLinesRecorder
-from runner.list_recorder import AGENT_WROTE, ListRecorder
+from runner.list_recorder import ListRecorder
 from runner.protocols.audit import audit
 from runner.protocols.conditions import CONDITIONS
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask, SeedSkill
-from runner.recorder import Decided, Frozen, Refused, Seeded, Skipped, TrialDone
+from runner.recorder import AGENT_WROTE, Decided, Frozen, Refused, Seeded, Skipped, TrialDone
 from runner.trajectories.compaction import VERDICT_NOT_SHOWN
 from runner.transactions import AttemptAbandoned, CallFinished, DecisionMade, Transaction
 from runner.types import (

@@ -267,10 +267,10 @@ def test_evidence_never_crosses_families_and_ends_with_the_trial_just_run(
     for step in steps:
         if isinstance(step, Ask) and step.after_trial is not None:
             assert step.evidence[-1] == step.after_trial
-            assert {plan.family_of(slot.task).key for slot in step.evidence} == {step.family}
+            assert {plan.task(slot.task).family for slot in step.evidence} == {step.family}
             assert {plan.task(slot.task).role for slot in step.evidence} <= set(ACQUISITION_ROLES)
         if isinstance(step, RunTrial):
-            assert {plan.family_of(slot.task).key for slot in step.retrieved} <= {step.family}
+            assert {plan.task(slot.task).family for slot in step.retrieved} <= {step.family}
             assert step.slot not in step.retrieved
 
 

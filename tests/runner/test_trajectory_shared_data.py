@@ -13,10 +13,7 @@ from runner.trajectories.skill_use import skill_uses
 from runner.types import CompactionKind, Step, Usage
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
-pytestmark = [
-    pytest.mark.shared_data,
-    pytest.mark.skipif(not DATA.is_dir(), reason="the sample data is not beside the project"),
-]
+pytestmark = pytest.mark.shared_data
 PATTERNS = (
     "**/trajectory.json",
     "**/acp_trajectory.jsonl",
