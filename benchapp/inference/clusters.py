@@ -1,0 +1,140 @@
+"""Differences between conditions whose tasks share libraries: the cluster (episode) is the unit.
+
+Everything works on `values`, the mean difference of each cluster. The `_many` functions take k comparisons of m
+clusters at once, [k, m], with the same random numbers for all of them: results depend on the data alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from benchapp.inference.detectable import detectable
+from benchapp.inference.interval import TAIL, Floats, Interval, Outcome
+
+ENUMERATED = 14  # clusters up to which every sign pattern is tried: 2 ** 14 of them
+FLIPS = 2**14  # patterns beyond that, the observed one among them
+RESAMPLES = 3_999  # with the sample itself 4,000, so that both tails hold whole numbers
+SEED = 20_011  # any number will do as long as it stays
+ZERO = 1e-12  # of the largest value: differences of shares are sums of fractions, and 0 has to be 0
+
+
+def sign_flip(values: Floats) -> Outcome:
+    """Sign-flip test of the mean of cluster differences (Fisher 1935), [m], with the interval that inverts it.
+
+    If both conditions do equally well, swapping them inside a cluster changes nothing but the sign of its value, so
+    the observed mean is compared with those of all sign patterns. The set of true differences that the test would not
+    reject lies between two order statistics of the means of all non-empty subsets of the clusters (Hartigan 1969).
+    Test and interval agree: p <= 0.05 exactly where the interval excludes 0.
+
+    The smallest p is 2 / 2**m: 0.031 with 6 clusters, and below 6 a level of 0.05 cannot be reached: no interval.
+    """
+    m = len(values)
+    spread = float(np.ptp(values)) > ZERO * float(np.abs(values).max())
+    patterns = 2**m if m <= ENUMERATED else FLIPS
+    low, high, p = sign_flip_many(values[np.newaxis])
+    name = f"sign-flip on cluster means, {'all' if m <= ENUMERATED else 'random'} {patterns:,} patterns"
+    outcome = Outcome("sign-flip", float(values.mean()), p=float(p[0]), smallest_p=2 / patterns)
+    if not _kept_out(patterns):
+        return replace(
+            outcome, method="none", note=f"{m} {'cluster' if m == 1 else 'clusters'}, too few for an interval"
+        )
+    if not spread:
+        return replace(
+            outcome, note="every cluster shows the same difference, so there is no spread to make an interval of"
+        )
+    return replace(
+        outcome,
+        interval=Interval(float(low[0]), float(high[0]), method=name),
+        detectable=detectable(_error(values), m - 1, level=2 * _kept_out(patterns) / patterns),
+    )
+
+
+def sign_flip_many(values: Floats) -> tuple[Floats, Floats, Floats]:
+    """Low and high ends and two-sided p of k comparisons, [k, m] -> [k] each. Ends are infinite below 6 clusters."""
+    k, m = values.shape
+    subsets = _subsets(m)
+    scale = np.maximum(np.abs(values).max(axis=1), np.finfo(float).tiny)
+    means = (values / scale[:, np.newaxis]) @ subsets
+    means[np.abs(means) < ZERO] = 0.0
+    patterns = subsets.shape[1] + 1
+    above, below = (means >= 0).sum(axis=1), (means <= 0).sum(axis=1)
+    p = np.minimum(1.0, 2 * (1 + np.minimum(above, below)) / patterns)
+    out = _kept_out(patterns)
+    if not out:
+        return np.full(k, -np.inf), np.full(k, np.inf), p
+    ends = np.partition(means, (out - 1, means.shape[1] - out), axis=1)
+    return ends[:, out - 1] * scale, ends[:, -out] * scale, p
+
+
+def _kept_out(patterns: int) -> int:
+    """How many subset means lie beyond each end of the interval, that end included; 0 where 95 % cannot be reached."""
+    return int(TAIL * patterns + 1e-9)
+
+
+@lru_cache(maxsize=8)
+def _subsets(m: int) -> Floats:
+    """Weights that turn m values into the means of non-empty subsets of them: [m, patterns - 1], columns sum to 1.
+
+    A subset is what a sign pattern flips; the empty one is the observed pattern, which the p value counts by itself.
+    """
+    if m <= ENUMERATED:
+        members = (np.arange(1, 2**m)[np.newaxis] >> np.arange(m)[:, np.newaxis]) & 1
+    else:
+        drawn = np.random.default_rng((SEED, m)).integers(0, 2, size=(m, FLIPS + 256), dtype=np.int8)
+        members = drawn[:, drawn.any(axis=0)][:, : FLIPS - 1]
+    weights = members.astype(np.float64)
+    return weights / weights.sum(axis=0)
+
+
+def bootstrap_t(values: Floats) -> Outcome:
+    """Bootstrap-t interval of the mean of cluster differences, [m] (Efron 1979; Hall 1992, section 3.5).
+
+    Clusters are drawn with replacement; each resample is studentised by its own spread, which keeps the interval
+    honest where the values are skewed. The p value inverts the same equal-tailed interval. Where the values, or more
+    resamples than a tail holds, have no spread, there is no interval.
+    """
+    low, high, p = bootstrap_t_many(values[np.newaxis])
+    outcome = Outcome("bootstrap-t", float(values.mean()))
+    if not (np.isfinite(low[0]) and np.isfinite(high[0])):
+        return replace(outcome, note="too many clusters show the same difference to draw them again")
+    return replace(
+        outcome,
+        interval=Interval(float(low[0]), float(high[0]), method=f"bootstrap-t by cluster, {RESAMPLES + 1:,} resamples"),
+        p=float(p[0]),
+        detectable=detectable(_error(values), len(values) - 1),
+    )
+
+
+def bootstrap_t_many(values: Floats) -> tuple[Floats, Floats, Floats]:
+    """Low and high ends and p of k comparisons, [k, m] -> [k] each; NaN or infinite where the spread fails."""
+    k, m = values.shape
+    mean = values.mean(axis=1)
+    centred = values - mean[:, np.newaxis]
+    variance = np.square(centred).mean(axis=1)
+    both = np.concatenate((centred, np.square(centred))) @ _resamples(m)
+    shift, spread = both[:k], both[k:] - np.square(both[:k])
+    flat = spread <= ZERO * variance[:, np.newaxis]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = shift / np.sqrt(np.where(flat, 0.0, spread))  # infinite where a resample of equal values is off the mean
+        observed = mean / np.sqrt(variance)
+    out = _kept_out(RESAMPLES + 1)
+    ends = np.partition(t, (out - 1, RESAMPLES - out), axis=1)
+    tails = np.minimum((t >= observed[:, np.newaxis]).sum(axis=1), (t <= observed[:, np.newaxis]).sum(axis=1))
+    error = np.sqrt(variance)
+    with np.errstate(invalid="ignore"):
+        low, high = mean - ends[:, RESAMPLES - out] * error, mean - ends[:, out - 1] * error
+    return low, high, np.minimum(1.0, 2 * (1 + tails) / (RESAMPLES + 1))
+
+
+@lru_cache(maxsize=8)
+def _resamples(m: int) -> Floats:
+    """Weights of m values in each resample: [m, RESAMPLES], columns sum to 1."""
+    counts = np.random.default_rng((SEED, m)).multinomial(m, np.full(m, 1 / m), size=RESAMPLES)
+    return np.ascontiguousarray(counts.T / m)
+
+
+def _error(values: Floats) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values)))

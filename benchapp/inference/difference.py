@@ -1,0 +1,125 @@
+"""The difference between two conditions: one primary test, chosen by a fixed rule, and what only describes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from benchapp.inference.clusters import bootstrap_t, sign_flip
+from benchapp.inference.families import family_bootstrap
+from benchapp.inference.interval import Interval, Outcome
+from benchapp.inference.proportions import newcombe_paired, pairs
+from benchapp.inference.replicates import MIN_REPLICATES, stratified, welch
+from benchapp.inference.sides import Paired, TaskMeans, pair
+
+__all__ = ["BOOTSTRAP_FROM", "Difference", "Interval", "TaskMeans", "compare"]
+
+BOOTSTRAP_FROM = 20  # clusters
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Own minus other on the tasks both were scored on, in the metric's unit (shares: -1..1).
+
+    tasks, clusters, replicates (own, other): what it rests on; dropped: tasks scored somewhere but not everywhere.
+    own, other: means over the tasks and all replicates; delta: their difference.
+    method: "welch", "sign-flip", "bootstrap-t" or "none". estimate: what the interval is about, the mean of cluster
+    means for the cluster methods, else delta. smallest_p: the smallest p the sign-flip test can give here.
+    detectable: the difference found with 80 % power at a two-sided level of 0.05, at the spread seen here.
+    secondary: intervals that describe and decide nothing. discordant: tasks that only own passed, that only other
+    passed, where both have one pass-or-fail result a task. note: why something is missing.
+    """
+
+    tasks: int
+    clusters: int
+    replicates: tuple[int, int]
+    own: float
+    other: float
+    delta: float
+    estimate: float
+    method: str
+    interval: Interval | None
+    p: float | None
+    smallest_p: float | None
+    detectable: float | None
+    secondary: tuple[Interval, ...] = ()
+    discordant: tuple[int, int] | None = None
+    dropped: int = 0
+    note: str = ""
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether the primary interval does; the others never decide."""
+        return self.interval is not None and self.interval.excludes_zero
+
+    def as_json(self) -> Mapping[str, Any]:
+        document = asdict(self)
+        document["interval"] = self.interval.as_json() if self.interval else None
+        document["secondary"] = [interval.as_json() for interval in self.secondary]
+        return {**document, "excludes_zero": self.excludes_zero}
+
+
+def compare(own: Sequence[TaskMeans], other: Sequence[TaskMeans]) -> Difference | None:
+    """Compare two conditions, each given by its replicates; None where they share no task."""
+    paired = pair(own, other)
+    if paired is None:
+        return None
+    outcome = primary(paired)
+    counts = pairs(paired.own[0], paired.other[0]) if paired.binary else None
+    return Difference(
+        tasks=len(paired.task),
+        clusters=paired.clusters,
+        replicates=paired.replicates,
+        own=float(paired.own.mean()),
+        other=float(paired.other.mean()),
+        delta=float(paired.own.mean() - paired.other.mean()),
+        estimate=outcome.estimate,
+        method=outcome.method,
+        interval=outcome.interval,
+        p=outcome.p,
+        smallest_p=outcome.smallest_p,
+        detectable=outcome.detectable,
+        secondary=tuple(_secondary(paired)),
+        discordant=counts.discordant if counts else None,
+        dropped=paired.dropped,
+        note=outcome.note,
+    )
+
+
+def primary(paired: Paired) -> Outcome:
+    """The one test that decides: over replicates where both sides have two, else over clusters."""
+    note = ""
+    if min(paired.replicates) >= MIN_REPLICATES:
+        outcome = welch(paired.own.mean(axis=1), paired.other.mean(axis=1))
+        if outcome.interval:
+            return outcome
+        note = outcome.note
+    values = paired.cluster_means
+    if len(values) >= BOOTSTRAP_FROM:
+        outcome = bootstrap_t(values)
+        if outcome.interval:
+            return replace(outcome, note=note)
+        note = note or outcome.note
+    outcome = sign_flip(values)
+    return replace(outcome, note="; ".join(filter(None, (note, outcome.note))))
+
+
+def _secondary(paired: Paired) -> list[Interval]:
+    found = []
+    if paired.binary and paired.one_task_per_family:
+        found.append(newcombe_paired(pairs(paired.own[0], paired.other[0])))
+    family = family_bootstrap(paired.delta, paired.cluster, paired.family)
+    if family:
+        found.append(family)
+    if min(paired.replicates) >= MIN_REPLICATES and paired.clusters > 1:
+        sizes = np.bincount(paired.cluster)
+        means = [
+            np.stack([np.bincount(paired.cluster, weights=row) / sizes for row in side])
+            for side in (paired.own, paired.other)
+        ]
+        within = stratified(means[0], means[1], sizes / sizes.sum()).interval
+        found += [within] if within else []
+    return found

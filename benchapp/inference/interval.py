@@ -1,0 +1,50 @@
+"""What a test gives back: an interval, a p value, and what could not be had and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LEVEL = 0.95  # every interval here; every test is two-sided at 1 - LEVEL
+TAIL = (1 - LEVEL) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Ends in the unit of the metric (shares: -1..1 for a difference), with the method that made them."""
+
+    low: float
+    high: float
+    level: float = LEVEL
+    method: str = ""
+
+    @property
+    def excludes_zero(self) -> bool:
+        return self.low > 0 or self.high < 0
+
+    def as_json(self) -> Mapping[str, Any]:
+        return {"low": self.low, "high": self.high, "level": self.level, "method": self.method}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One test on one set of numbers. What is None could not be had; `note` then says why.
+
+    estimate: what the interval is about. smallest_p: the smallest p value this test can give on so many units.
+    detectable: the difference found with 80 % power at the spread seen here.
+    """
+
+    method: str
+    estimate: float
+    interval: Interval | None = None
+    p: float | None = None
+    smallest_p: float | None = None
+    detectable: float | None = None
+    note: str = ""

@@ -1,0 +1,154 @@
+"""A difference in one plain sentence, from its primary test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchapp.inference.clusters import ENUMERATED
+from benchapp.inference.difference import Difference
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """How a metric's numbers are said. value: a mean; change: a difference with its sign; size: one without.
+
+    verb: what a condition did to the tasks counted, for metrics of passes; None where the values are no passes.
+    largest: the largest difference there can be, None where there is no bound.
+    """
+
+    value: Callable[[float], str]
+    change: Callable[[float], str]
+    size: Callable[[float], str]
+    verb: str | None = None
+    largest: float | None = None
+
+
+SHARES = Wording(
+    value=lambda share: f"{100 * share:.1f} %",
+    change=lambda share: f"{_signed(100 * share, 1)} points",
+    size=lambda share: f"{100 * share:.0f} points",
+    verb="solved",
+    largest=1.0,
+)
+
+
+def amounts(unit: str, digits: int = 1) -> Wording:
+    """Wording of metrics that are no shares: turns, tokens, USD. Numbers come with thousands separators."""
+    return Wording(
+        value=lambda value: f"{value:,.{digits}f} {unit}",
+        change=lambda value: f"{_signed(value, digits)} {unit}",
+        size=lambda value: f"{value:,.{digits}f} {unit}",
+    )
+
+
+def sentence(
+    difference: Difference,
+    *,
+    own: str,
+    other: str,
+    metric: str,
+    unit: str = "tasks",
+    clusters: str = "episodes",
+    wording: Wording = SHARES,
+) -> str:
+    """One sentence: what each side reached, the difference, its interval and test, and what could not have been seen.
+
+    unit and clusters: what the tasks and the clusters are called, in the plural.
+    """
+    parts = [
+        f"{metric}: {_sides(difference, own, other, unit, wording)}: {_delta(difference, clusters, wording)}",
+        _verdict(difference, clusters, wording),
+        _covers(difference, unit),
+    ]
+    return "; ".join(filter(None, parts)) + "."
+
+
+def _sides(difference: Difference, own: str, other: str, unit: str, wording: Wording) -> str:
+    n = difference.tasks
+    if difference.discordant is not None and wording.verb:
+        passed = round(difference.own * n), round(difference.other * n)
+        return f"{own} {wording.verb} {passed[0]} of {n} {unit}, {other} {passed[1]} of {n} of the same"
+    means = f"{own} {wording.value(difference.own)}, {other} {wording.value(difference.other)}"
+    if difference.replicates == (1, 1):
+        return f"{means} on the same {n} {unit}"
+    return f"{means} on the same {n} {unit}, {_runs(difference.replicates)}"
+
+
+def _runs(replicates: tuple[int, int]) -> str:
+    own, other = replicates
+    return f"{own} learning runs each" if own == other else f"{own} against {other} learning runs"
+
+
+def _delta(difference: Difference, clusters: str, wording: Wording) -> str:
+    said = wording.change(difference.delta)
+    if difference.interval is None:
+        return said
+    interval, mean = difference.interval, wording.change(difference.estimate)
+    ends = _bare(wording, interval.low), wording.change(interval.high)
+    about = f"; mean over {clusters} {mean}," if mean != said else ""
+    level = f"{100 * interval.level:.0f} % interval {ends[0]} to {ends[1]}"
+    return f"{said} ({about[2:] + ' ' if about else ''}{level}; {_test(difference, clusters)}, {_p(difference.p)})"
+
+
+def _bare(wording: Wording, value: float) -> str:
+    """The low end without its unit, where the unit is the last word."""
+    return wording.change(value).rsplit(" ", 1)[0]
+
+
+def _test(difference: Difference, clusters: str) -> str:
+    if difference.method == "welch":
+        return "Welch's t over the means of learning runs"
+    if difference.method == "bootstrap-t":
+        return f"bootstrap-t over {difference.clusters} {clusters}"
+    even = difference.replicates[0] == difference.replicates[1]
+    exact = "exact " if difference.clusters <= ENUMERATED and even else ""
+    return f"{exact}sign-flip over {difference.clusters} {clusters}"
+
+
+def _p(p: float | None) -> str:
+    if p is None:
+        return "no p"
+    if p < 0.001:
+        return "p < 0.001"
+    return f"p = {p:.2f}" if p >= 0.1 else f"p = {p:.3f}"
+
+
+def _verdict(difference: Difference, clusters: str, wording: Wording) -> str:
+    if difference.method == "none":
+        return _too_few(difference, clusters)
+    if difference.interval is None:
+        return f"{difference.note} ({_test(difference, clusters)}, {_p(difference.p)})"
+    if difference.excludes_zero:
+        return "more than chance alone would usually give"
+    if difference.detectable is None:
+        return "no difference can be told from chance here"
+    if wording.largest is not None and difference.detectable >= wording.largest:
+        return "no difference can be told from chance here, however large"
+    return (
+        "no difference can be told from chance here, and one below about "
+        f"{wording.size(difference.detectable)} would usually be missed"
+    )
+
+
+def _too_few(difference: Difference, clusters: str) -> str:
+    if difference.clusters == 1:
+        return f"all tasks share one of the {clusters}, so nothing can be told from chance"
+    return (
+        f"{difference.clusters} {clusters} are too few to tell anything from chance "
+        f"(the smallest p they can reach is {difference.smallest_p:.2g})"
+    )
+
+
+def _covers(difference: Difference, unit: str) -> str:
+    runs = difference.replicates
+    dropped = f"{difference.dropped} {unit} not scored in every run are left out" if difference.dropped else ""
+    if difference.interval is None or min(runs) > 1:
+        return dropped
+    which = "one learning run per condition" if max(runs) == 1 else "one learning run on one side"
+    return "; ".join(filter(None, (f"{which}: this covers {unit}, not reruns", dropped)))
+
+
+def _signed(value: float, digits: int) -> str:
+    text = f"{value:+,.{digits}f}".replace("-", "\N{MINUS SIGN}")
+    return text[1:] if not any(digit in text for digit in "123456789") else text
