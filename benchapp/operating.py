@@ -7,7 +7,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from benchapp import jobs, recorded
-from benchapp.models import Activity, Entry, Episode, Experiment, Skip, Trial, User
+from benchapp.models import Activity, Entry, Episode, Experiment, Run, Skip, Trial, User
 from benchapp.plans import plan_of, suite_of
 from runner import protocols
 from runner.errors import RunnerError
@@ -49,6 +49,7 @@ def skip(episode: Episode, *, reason: str, by: User | None = None) -> Slot:
         if not taken:
             raise NotPossible(f"episode {episode.public_id} is {episode.status}, not blocked")
         _enter_skip(episode, trial, reason, by)
+        Run.objects.filter(pk=episode.run_id).touch()
         _keep("skip", trial, {"slot": str(slot), "was": episode.blocked_reason[:500]}, reason, by)
         episode.run.follow()
     jobs.hint(str(episode.public_id))

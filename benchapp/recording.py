@@ -30,6 +30,7 @@ from benchapp.models import (
     Family,
     ModelCall,
     Refusal,
+    Run,
     Seal,
     Seeding,
     SkillUse,
@@ -276,6 +277,7 @@ class RowRecorder:
             recorded_at=now,
             **{Entry.TARGETS[kind]: target},
         )
+        Run.objects.filter(pk=self.episode.run_id).touch()
 
     def _hold(self, snapshot: Snapshot) -> None:
         Episode.objects.filter(pk=self.episode.pk).update(library=snapshot)

@@ -13,7 +13,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Max, Model
 
-from benchapp.models import Activity, Experiment, Family, Run, Task, Trial, User
+from benchapp.models import Activity, Episode, Experiment, Family, Run, Task, Trial, User
 from runner.types import Phase
 
 EDITABLE = (Experiment.Origin.IMPORTED, Experiment.Origin.SYNTHETIC)
@@ -85,6 +85,7 @@ def edit_task(task: Task, *, family: str | None, role: str | None, author: Autho
         task.family, _ = Family.objects.get_or_create(suite=task.suite, key=family, defaults={"name": family})
     task.role = role or task.role
     task.save(update_fields=["family", "role"])
+    Run.objects.filter(pk__in=Episode.objects.filter(trials__task=task).values("run")).touch()
     _note(task, before, after, author, reason)
     return True
 
@@ -112,6 +113,7 @@ def _edit_trial(trial: Trial, edit: TrialEdit, author: Author, reason: str) -> b
     trial.phase = edit.phase
     trial.sample = next_sample(trial.episode_id, edit.phase, trial.task_id)
     trial.save(update_fields=["phase", "sample"])
+    Run.objects.filter(pk=trial.episode.run_id).touch()
     _note(trial, before, {"phase": trial.phase, "sample": trial.sample}, author, reason)
     return True
 

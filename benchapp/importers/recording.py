@@ -25,7 +25,7 @@ from benchapp.importers.problems import ProblemList
 from benchapp.importers.remapping import OF_RUN, SET_BY_MAP, Remapping
 from benchapp.importers.sources import Choice, ExperimentSource, FoundTrial, LibrarySource, TrialSource
 from benchapp.importers.trial_rows import AttemptParts, empty
-from benchapp.models import Activity, Attempt, Snapshot, Trajectory, Trial
+from benchapp.models import Activity, Attempt, Run, Snapshot, Trajectory, Trial
 from benchapp.models.base import derived_id
 from benchapp.redaction import Redactor
 from runner.digests import library_digest
@@ -145,6 +145,7 @@ class ExperimentRecorder:
             trial.save()
             attempt.trial, attempt.counts = trial, source.is_finished
             parts.save(attempt)
+            Run.objects.filter(pk=trial.episode.run_id).touch()
         self.counts["redactions"] += redactor.counts.total()
         self._count(len(parts.packed), sum(item.packed.steps_total for item in parts.packed))
         run: int = trial.episode.run_id
@@ -204,6 +205,7 @@ class ExperimentRecorder:
         else:
             empty(trial)
         trial.save()
+        Run.objects.filter(pk=trial.episode.run_id).touch()
 
     def _tell_again(self, attempt: int, found: FoundTrial, source: TrialSource) -> None:
         """Counts what is stored of an unchanged trial, and tells what was wrong with its trajectories."""

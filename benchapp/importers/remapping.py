@@ -41,6 +41,7 @@ class Remapping:
         trial.phase = phase
         trial.sample = next_sample(trial.episode_id, phase, trial.task_id)
         trial.save(update_fields=["episode", "phase", "sample"])
+        Run.objects.filter(pk__in={run.pk, trial.episode.run_id}).touch()
         Activity.objects.create(
             actor=self.author.user,
             actor_name=self.author.label[:200],

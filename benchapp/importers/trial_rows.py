@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from django.utils import timezone
+
 from benchapp.importers.packing import PackedTrajectory, redacted_verdict, usage_json
 from benchapp.importers.sources import TrialSource
 from benchapp.models import Attempt, Blob, SkillUse, Trajectory, Trial, Verdict
@@ -28,6 +30,7 @@ def empty(trial: Trial) -> None:
     for name in NUMBERS:
         setattr(trial, name, None)
     trial.status, trial.is_done, trial.exception_type = Trial.Status.UNSCORED, False, ""
+    trial.settled_at = timezone.now()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,7 @@ class AttemptParts:
         if not self.source.is_finished:
             empty(trial)
             return
-        trial.is_done = True
+        trial.is_done, trial.settled_at = True, timezone.now()
         usage, _ = self.usage()
         for name in USAGE:
             setattr(trial, name, getattr(usage, name))

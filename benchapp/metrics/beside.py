@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from benchapp.metrics.metric import Metric
 from benchapp.metrics.rates import Rate
-from benchapp.metrics.skillevolbench import METRICS, Metric
+from benchapp.metrics.skillevolbench import METRICS
 from benchapp.models import Run, Trial
 from runner.types import Phase
 

@@ -8,36 +8,63 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from django.db.models import Count, Q, QuerySet
 
+from benchapp.metrics.metric import Metric
 from benchapp.metrics.rates import Rate
 from benchapp.models import Trial
 from runner.types import Phase, Role
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
-    key: str
-    name: str
-    meaning: str
-    phase: Phase
-    role: Role | None = None
-
-    def covers(self, phase: str, role: str) -> bool:
-        return phase == self.phase and self.role in (None, role)
-
+PAPER = "SkillEvolBench, section 5.1"
 
 METRICS = (
     Metric(
-        "LSR", "acquisition", "learning success: tasks passed while the library is being written", Phase.ACQUISITION
+        "LSR",
+        "acquisition",
+        "learning success: tasks passed while the library is being written",
+        (Phase.ACQUISITION,),
+        source=PAPER,
     ),
-    Metric("RSR", "replay", "replay success: the same tasks again with the finished library", Phase.REPLAY),
-    Metric("ESR", "deployment", "evaluation success: unseen tasks with the frozen library", Phase.DEPLOYMENT),
-    Metric("CSSR", "context shift", "deployment tasks in another context", Phase.DEPLOYMENT, Role.CONTEXT_SHIFT),
-    Metric("ARSR", "adversarial", "deployment tasks built against a wrong rule", Phase.DEPLOYMENT, Role.ADVERSARIAL),
-    Metric("CompSR", "composition", "deployment tasks that need several skills", Phase.DEPLOYMENT, Role.COMPOSITION),
+    Metric(
+        "RSR",
+        "replay",
+        "replay success: the same tasks again with the finished library",
+        (Phase.REPLAY,),
+        source=PAPER,
+    ),
+    Metric(
+        "ESR",
+        "deployment",
+        "evaluation success: unseen tasks with the frozen library",
+        (Phase.DEPLOYMENT,),
+        source=PAPER,
+    ),
+    Metric(
+        "CSSR",
+        "context shift",
+        "deployment tasks in another context",
+        (Phase.DEPLOYMENT,),
+        Role.CONTEXT_SHIFT,
+        source=PAPER,
+    ),
+    Metric(
+        "ARSR",
+        "adversarial",
+        "deployment tasks built against a wrong rule",
+        (Phase.DEPLOYMENT,),
+        Role.ADVERSARIAL,
+        source=PAPER,
+    ),
+    Metric(
+        "CompSR",
+        "composition",
+        "deployment tasks that need several skills",
+        (Phase.DEPLOYMENT,),
+        Role.COMPOSITION,
+        source=PAPER,
+    ),
 )
 
 

@@ -3,6 +3,7 @@
 from benchapp.models.activity import Activity
 from benchapp.models.blobs import Blob
 from benchapp.models.calls import ModelCall
+from benchapp.models.comparisons import Comparison
 from benchapp.models.episodes import Entry, Episode, Refusal, Seal, Seeding, Skip
 from benchapp.models.experiments import Experiment, Run
 from benchapp.models.imports import ImportBatch, ImportProblem
@@ -20,6 +21,7 @@ __all__ = [
     "Check",
     "Chunk",
     "Compaction",
+    "Comparison",
     "Decision",
     "DecisionEvidence",
     "Dimension",

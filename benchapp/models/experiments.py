@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from django.db import models, transaction
+from django.db.models import F
 from django.urls import reverse
 from django.utils import timezone
 
@@ -121,6 +122,10 @@ class RunQuerySet(models.QuerySet["Run"]):
     def for_detail(self) -> RunQuerySet:
         return self.standing().select_related("experiment", "experiment__suite")
 
+    def touch(self) -> None:
+        """Says that numbers of these runs have changed: whatever was computed from them is out of date."""
+        self.update(revision=F("revision") + 1)
+
 
 class Run(PublicModel):
     """One cell of an experiment: one agent model, author model, harness, condition and replicate."""
@@ -143,6 +148,7 @@ class Run(PublicModel):
     setup_digest = models.CharField(max_length=64, blank=True)  # empty: unknown, never equal to anything
     forked_from = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="forks")
     source_key = models.CharField(max_length=1000, blank=True)  # what tells runs of one import apart
+    revision = models.PositiveBigIntegerField(default=0)  # grows whenever a number a comparison reads has changed
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = RunQuerySet.as_manager()

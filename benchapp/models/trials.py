@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from django.db import models
 from django.db.models import Q
 from django.urls import reverse
+from django.utils import timezone
 
 from benchapp.models.base import PublicModel
 from benchapp.models.blobs import Blob
+from benchapp.models.experiments import Run
 from benchapp.models.libraries import Snapshot
 from benchapp.models.suites import Task, TaskRevision
 from runner.types import Phase
@@ -73,6 +75,7 @@ class Trial(PublicModel):
     skills_read = models.PositiveIntegerField(null=True)  # read, invoked or executed
     attempts_total = models.PositiveIntegerField(default=0)
     finished_at = models.DateTimeField(null=True)
+    settled_at = models.DateTimeField(null=True)  # when this record took the numbers in; imports finished long before
 
     objects = TrialQuerySet.as_manager()
 
@@ -109,7 +112,9 @@ class Trial(PublicModel):
         self._take_trajectory(attempt)
         self.attempts_total = self.attempts.count()
         self.is_done = True
+        self.settled_at = timezone.now()
         self.save()
+        Run.objects.filter(episodes=self.episode_id).touch()
 
     def _take_attempt(self, attempt: Attempt) -> None:
         for name in ("turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "exception_type"):

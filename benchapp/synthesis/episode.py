@@ -123,6 +123,7 @@ class EpisodeWriter:
             skills_read=len(read) if packed else None,
             attempts_total=1,
             finished_at=finished,
+            settled_at=finished,
         )
         attempt = Attempt.objects.create(
             trial=trial,

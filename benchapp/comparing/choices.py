@@ -1,0 +1,143 @@
+"""Everything a compare page shows is chosen in its address: parsed here, and written back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, date, datetime
+from typing import Any, Protocol
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.utils.dateparse import parse_date, parse_datetime
+
+NO_SKILL = "no-skill"
+NOT_NUMBERS = frozenset({"table", "metric", "option", "published", "seen"})  # they choose among numbers
+MAX_VALUES = 200  # of one filter; an address is a few thousand characters at most
+MAX_LENGTH = 300
+
+
+class Query(Protocol):
+    def getlist(self, key: str) -> list[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What a reader chose. Every field is a part of the address of the same name; empty means "all" or the default.
+
+    `baseline` names the condition that the others are held against, with all else equal; `model:NAME` holds agent
+    models against one model, with the condition equal. `as_of` pins a page: what the record learned later is announced and left
+    out. `seen` is the fingerprint of the numbers a link was made with.
+    """
+
+    experiment: tuple[UUID, ...] = ()
+    suite: tuple[str, ...] = ()
+    condition: tuple[str, ...] = ()
+    agent_model: tuple[str, ...] = ()
+    author_model: tuple[str, ...] = ()
+    harness: tuple[str, ...] = ()
+    replicate: tuple[int, ...] = ()
+    since: date | None = None  # of the day the record took the run in, UTC
+    until: date | None = None
+    baseline: str = NO_SKILL
+    table: str = ""  # which set of metrics the table shows; empty: the one that fits the runs
+    metric: str = ""  # the one that charts with one metric show; empty: the table's first that counts deployment
+    published: tuple[str, ...] = ()  # papers laid over
+    option: tuple[str, ...] = ()  # a chart's own choices, each as "name:value"
+    as_of: datetime | None = None
+    seen: str = ""
+
+    @property
+    def pins(self) -> bool:
+        return self.as_of is not None
+
+    def but(self, **changes: Any) -> Choices:
+        return replace(self, **changes)
+
+    def query(self, **changes: Any) -> str:
+        """The query string of these choices with some changed, always in the same order; defaults are left out."""
+        return urlencode([(name, text) for name, text in self.but(**changes).pairs()])
+
+    def pairs(self) -> list[tuple[str, str]]:
+        return [
+            (field.name, _written(value))
+            for field in fields(self)
+            if (given := getattr(self, field.name)) != field.default
+            for value in (given if isinstance(given, tuple) else (given,))
+        ]
+
+    def key(self) -> tuple[Any, ...]:
+        """Equal for choices that need the same numbers."""
+        return tuple(getattr(self, field.name) for field in fields(self) if field.name not in NOT_NUMBERS)
+
+
+def parse_choices(query: Query) -> tuple[Choices, list[str]]:
+    """The choices of an address, and one sentence per part of it that could not be understood and is ignored."""
+    given: dict[str, Any] = {}
+    problems: list[str] = []
+    for field in fields(Choices):
+        texts = [text.strip() for text in query.getlist(field.name)]
+        texts = [text for text in dict.fromkeys(texts) if text or (field.name == "author_model")]
+        if not texts:
+            continue
+        values = list(_understood(field.name, texts, problems))
+        if values:
+            given[field.name] = tuple(values) if field.default == () else values[-1]
+    return Choices(**given), problems
+
+
+def _understood(name: str, texts: Sequence[str], problems: list[str]) -> Iterable[Any]:
+    if len(texts) > MAX_VALUES:
+        problems.append(f"{name}: {len(texts)} values given, only the first {MAX_VALUES} are used")
+    read, expected = READERS.get(name, (_word, f"at most {MAX_LENGTH} characters"))
+    for text in texts[:MAX_VALUES]:
+        value = read(text)
+        if value is None:
+            problems.append(f"{name}: {text[:80]!r} ignored, expected {expected}")
+        else:
+            yield value
+
+
+def _word(text: str) -> str | None:
+    return text if len(text) <= MAX_LENGTH and "\x00" not in text else None
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def _replicate(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
+
+
+def _date(text: str) -> date | None:
+    try:
+        return parse_date(text)
+    except ValueError:
+        return None
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        moment = parse_datetime(text.replace(" ", "+"))  # "+00:00" arrives with its plus sign read as a space
+    except ValueError:
+        return None
+    return moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC) if moment else None
+
+
+READERS: dict[str, tuple[Callable[[str], Any], str]] = {
+    "experiment": (_uuid, "the id of an experiment"),
+    "replicate": (_replicate, "a whole number"),
+    "since": (_date, "a day such as 2026-03-31"),
+    "until": (_date, "a day such as 2026-03-31"),
+    "as_of": (_moment, "a time such as 2026-03-31T12:00:00Z"),
+}
+
+
+def _written(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return str(value)

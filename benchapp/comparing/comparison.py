@@ -1,0 +1,176 @@
+"""Groups of runs beside each other: their cells, their differences to a baseline, and what stands in the way."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from benchapp.comparing.choices import Choices
+from benchapp.comparing.columns import outcomes_of
+from benchapp.comparing.groups import Group, Groups
+from benchapp.comparing.selection import MAX_RUNS, added, selected
+from benchapp.inference.difference import Difference, compare
+from benchapp.metrics.comparability import Comparability, compare_setups
+from benchapp.metrics.metric import Metric
+from benchapp.metrics.outcomes import Outcomes
+from benchapp.metrics.rates import Rate
+from benchapp.models import Run
+from runner.types import Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One metric of one group. `rate` adds the replicates' counts up; `value` is the mean of the replicates' means."""
+
+    metric: Metric
+    rate: Rate
+    value: float | None
+    replicates: tuple[float | None, ...]
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Wilson's, of a single run's rate from ten trials on. Several replicates have differences, not this."""
+        return self.rate.interval if self.metric.is_share and len(self.replicates) == 1 else None
+
+    def as_json(self) -> dict[str, Any]:
+        low, high = self.interval or (None, None)
+        return {
+            "value": self.value,
+            "passed": self.rate.passed if self.metric.is_share else None,
+            "scored": self.rate.scored,
+            "planned": self.rate.planned,
+            "low": low,
+            "high": high,
+            "replicates": self.replicates,
+        }
+
+
+class Comparison:
+    """Everything the compare pages and charts draw, computed when asked for and remembered.
+
+    One query for the runs, one for trials whose columns are not at hand; all else is arithmetic.
+    """
+
+    def __init__(self, choices: Choices, runs: Sequence[Run], truncated: int = 0) -> None:
+        self.choices = choices
+        self.runs = tuple(runs)
+        self.truncated = truncated  # runs that match and are not shown: too many
+        self.groups = Groups.of(self.runs, choices.baseline)
+        self._cells: dict[tuple[tuple[object, ...], str], Cell] = {}
+        self._differences: dict[tuple[tuple[object, ...], str], Difference | None] = {}
+
+    # --- outcomes ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def outcomes(self) -> dict[int, Outcomes]:
+        """run pk -> its trials, as the record knew them at the pin."""
+        found = outcomes_of(self.runs)
+        return {pk: outcomes.standing_at(self.choices.as_of) for pk, outcomes in found.items()}
+
+    def of_group(self, group: Group) -> list[Outcomes]:
+        """One per replicate."""
+        return [self.outcomes[run.pk] for run in group.runs]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Twelve hex characters over every trial and every number shown; equal for the same picture."""
+        whole = hashlib.sha256()
+        for run in sorted(self.runs, key=lambda run: run.public_id):
+            whole.update(run.public_id.bytes)
+            outcomes = self.outcomes[run.pk]
+            for name in ("success", "outcome", "turns", "output_tokens", "cost_usd"):
+                whole.update(np.nan_to_num(outcomes.column(name), nan=-1.0).tobytes())
+        return whole.hexdigest()[:12]
+
+    @cached_property
+    def revised(self) -> int:
+        """Trials of the runs shown that the record settled, or settled anew, after the pin; left out here."""
+        pin = self.choices.as_of
+        return sum(kept.settled_after(pin) for kept in outcomes_of(self.runs).values()) if pin else 0
+
+    # --- numbers -------------------------------------------------------------------------------------------------
+
+    def cell(self, group: Group, metric: Metric) -> Cell:
+        key = group.identity, metric.key
+        if key not in self._cells:
+            outcomes = self.of_group(group)
+            means = tuple(metric.mean(each) for each in outcomes)
+            known = [mean for mean in means if mean is not None]
+            rate = sum((metric.rate(each) for each in outcomes), Rate())
+            self._cells[key] = Cell(metric, rate, fmean(known) if known else None, means)
+        return self._cells[key]
+
+    def difference(self, group: Group, metric: Metric) -> Difference | None:
+        """To its baseline, over the tasks scored on both sides. None for a baseline and where nothing can be compared."""
+        key = group.identity, metric.key
+        if key not in self._differences:
+            baseline = self.groups.baseline_of(group)
+            self._differences[key] = self.between(group, baseline, metric) if baseline else None
+        return self._differences[key]
+
+    def between(self, group: Group, baseline: Group, metric: Metric) -> Difference | None:
+        own = [metric.task_means(outcomes) for outcomes in self.of_group(group)]
+        phases = self._reference(baseline, metric)
+        other = [metric.task_means(outcomes, phases) for outcomes in self.of_group(baseline)]
+        return compare(own, other)
+
+    def _reference(self, baseline: Group, metric: Metric) -> tuple[Phase, ...] | None:
+        """Replay is held against no-skill's first try at the same tasks (the paper's reference), and against the replay of
+        any other baseline that has one."""
+        if metric.phases != (Phase.REPLAY,):
+            return None
+        replayed = any(outcomes.covering((Phase.REPLAY,)).any() for outcomes in self.of_group(baseline))
+        if self.groups.compares_with_no_skill or not replayed:
+            return (Phase.ACQUISITION,)
+        return None
+
+    def has(self, metric: Metric) -> bool:
+        """Is there a trial this metric covers?"""
+        return any(self.cell(group, metric).rate.planned for group in self.groups.all)
+
+    # --- what stands in the way ----------------------------------------------------------------------------------
+
+    @cached_property
+    def setups(self) -> Comparability:
+        return compare_setups(self.runs)
+
+    @property
+    def scripted(self) -> bool:
+        return any(run.scripted for run in self.runs)
+
+    @cached_property
+    def tainted(self) -> int:
+        """Episodes left out because an operator skipped an acquisition trial of theirs."""
+        return sum(len(np.unique(each.episode[each.tainted])) for each in self.outcomes.values())
+
+
+def comparison_of(choices: Choices) -> Comparison:
+    runs = list(selected(choices)[: MAX_RUNS + 1])
+    truncated = selected(choices).count() - MAX_RUNS if len(runs) > MAX_RUNS else 0
+    return _remembered(choices, runs[:MAX_RUNS], truncated)
+
+
+def added_since(choices: Choices) -> int:
+    """Runs that match and came after the pin: announced, and not mixed in."""
+    return added(choices).count()
+
+
+# The last few comparisons of this process: a page, its charts and its exports ask for the same one after another.
+_KEPT: dict[tuple[Any, ...], Comparison] = {}
+MAX_KEPT = 8
+
+
+def _remembered(choices: Choices, runs: Iterable[Run], truncated: int) -> Comparison:
+    shown = list(runs)
+    key = (choices.key(), tuple((run.pk, run.revision) for run in shown))
+    found = _KEPT.pop(key, None) or Comparison(choices, shown, truncated)
+    _KEPT[key] = found  # the most recent last
+    while len(_KEPT) > MAX_KEPT:
+        _KEPT.pop(next(iter(_KEPT)))
+    return found

@@ -1,0 +1,133 @@
+"""Runs that differ in nothing but the replicate form a group: one row of a table, one mark of a chart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from benchapp.comparing.choices import NO_SKILL
+from benchapp.models import Run
+
+MODEL = "model:"  # a baseline of this kind names an agent model instead of a condition
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The replicates of one cell of one experiment. `label` tells it apart from the other groups beside it."""
+
+    runs: tuple[Run, ...]
+    label: str = ""
+
+    @property
+    def first(self) -> Run:
+        return self.runs[0]
+
+    @property
+    def condition(self) -> str:
+        return self.first.condition
+
+    @property
+    def agent_model(self) -> str:
+        return self.first.agent_model
+
+    @property
+    def author_model(self) -> str:
+        return self.first.author_model
+
+    @property
+    def harness(self) -> str:
+        return self.first.harness
+
+    @property
+    def replicates(self) -> int:
+        return len(self.runs)
+
+    @property
+    def scripted(self) -> bool:
+        return any(run.scripted for run in self.runs)
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        run = self.first
+        return (run.experiment_id, run.condition, run.agent_model, run.author_model, run.harness)
+
+    @property
+    def narrowing(self) -> dict[str, tuple[object, ...]]:
+        """The choices that leave only this group's runs."""
+        run = self.first
+        return {
+            "experiment": (run.experiment.public_id,),
+            "condition": (run.condition,),
+            "agent_model": (run.agent_model,),
+            "author_model": (run.author_model,),
+            "harness": (run.harness,),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """All groups of a comparison, and which of them another is held against."""
+
+    all: tuple[Group, ...]
+    baseline: str
+    _by_place: dict[tuple[object, ...], Group] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, runs: Iterable[Run], baseline: str) -> Groups:
+        members: dict[tuple[object, ...], list[Run]] = {}
+        for run in runs:
+            members.setdefault(Group((run,)).identity, []).append(run)
+        groups = [Group(tuple(found)) for found in members.values()]
+        labelled = [Group(group.runs, label) for group, label in zip(groups, _labels(groups), strict=True)]
+        places = {(place, group.condition, group.agent_model): group for group in labelled for place in _places(group)}
+        return cls(tuple(labelled), baseline, places)
+
+    def baseline_of(self, group: Group) -> Group | None:
+        """The group that is equal in all but what the baseline names. None for the baseline itself and where there is none.
+
+        The author model is not compared with no-skill's, which has none; the same experiment is looked into first,
+        then, when the suite is known, the others of that suite.
+        """
+        condition, model = group.condition, group.agent_model
+        if self.baseline.startswith(MODEL):
+            model = self.baseline.removeprefix(MODEL)
+        else:
+            condition = self.baseline
+        if (condition, model) == (group.condition, group.agent_model):
+            return None
+        found = (self._by_place.get((place, condition, model)) for place in _places(group))
+        return next((other for other in found if other is not None), None)
+
+    def is_baseline(self, group: Group) -> bool:
+        if self.baseline.startswith(MODEL):
+            return group.agent_model == self.baseline.removeprefix(MODEL)
+        return group.condition == self.baseline
+
+    @property
+    def compares_with_no_skill(self) -> bool:
+        return self.baseline == NO_SKILL
+
+
+def _places(group: Group) -> list[tuple[object, ...]]:
+    """Where a group's baseline is looked for: in its experiment, then in its suite."""
+    experiment = group.first.experiment
+    places: list[tuple[object, ...]] = [("experiment", experiment.pk, group.harness)]
+    if experiment.suite_id is not None:
+        places.append(("suite", experiment.suite_id, group.harness))
+    return places
+
+
+def _labels(groups: Sequence[Group]) -> list[str]:
+    """Of each group's facts those in which the groups differ; the condition always."""
+    facts = [
+        (
+            group.condition if group.condition != Run.UNKNOWN else "condition unknown",
+            group.agent_model if group.agent_model != Run.UNKNOWN else "model unknown",
+            f"author {group.author_model}" if group.author_model and group.author_model != group.agent_model else "",
+            group.harness,
+            group.first.experiment.name,
+        )
+        for group in groups
+    ]
+    told = [place for place in range(5) if place == 0 or len({fact[place] for fact in facts} - {""}) > 1]
+    return [" · ".join(text for place in told if (text := fact[place])) for fact in facts]

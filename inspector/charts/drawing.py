@@ -1,0 +1,70 @@
+"""What a chart is: a question, a plotly figure that answers it, and the same numbers as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from plotly import graph_objects as go
+
+if TYPE_CHECKING:
+    from inspector.charts.sheet import Sheet
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`key` names it in CSV and JSON; `title` heads it on the page; `unit` as in "%", "pp", "USD", "tokens"."""
+
+    key: str
+    title: str
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One value per column: text, a number, or None for "not known". `url` leads to the trials behind it."""
+
+    values: tuple[Any, ...]
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...] = ()
+
+    def records(self) -> list[dict[str, Any]]:
+        keys = [column.key for column in self.columns]
+        return [dict(zip(keys, row.values, strict=True)) for row in self.rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """`figure` is None where there is nothing to draw, and `absent` then says why in one sentence.
+
+    Every number of the figure stands in the table. Colours come from `palette` alone, in their light form; the page
+    swaps them for their dark twins. A point leads somewhere through `customdata`: its address, or a list that starts with it.
+    """
+
+    figure: go.Figure | None
+    table: Table
+    notes: tuple[str, ...] = ()
+    absent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """`question`: what its reader wants to know. `after`: the published figure it follows. `own` and `published`: what it
+    can draw from."""
+
+    key: str
+    title: str
+    question: str
+    draw: Callable[[Sheet], Drawing]
+    after: str = ""
+    uses_metric: bool = False  # does it show one metric, chosen by `metric=`?
+    published: tuple[str, ...] = ()  # papers that print numbers for it
+    options: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # further choices: name -> values, default first

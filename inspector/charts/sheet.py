@@ -1,0 +1,36 @@
+"""What a chart draws from: a comparison, the chosen metrics, and the published numbers laid over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from benchapp.comparing.comparison import Comparison
+from benchapp.comparing.groups import Group
+from benchapp.metrics.metric import Metric
+from benchapp.published.rows import Printed
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """`metrics`: those of the chosen table that the runs have; `metric`: the one that charts with one metric show.
+
+    `options`: the chart's own further choices, by name, always one of the values the chart lists.
+    """
+
+    comparison: Comparison
+    metrics: tuple[Metric, ...]
+    metric: Metric | None
+    published: tuple[Printed, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def trials_url(self, group: Group | None = None, *, metric: Metric | None = None, **narrower: str) -> str:
+        """The list of trials behind a mark: of a group, a metric, and any of environment, family, task, role, phase (keys)
+        and outcome (passed, failed, unscored)."""
+        choices = self.comparison.choices
+        narrowed = choices.but(**group.narrowing) if group else choices
+        pairs = narrowed.but(metric=metric.key if metric else "", published=()).pairs()
+        return f"{reverse('compare-trials')}?{urlencode([*pairs, *narrower.items()])}"
