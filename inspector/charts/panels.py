@@ -1,0 +1,160 @@
+"""Small multiples on equal axes, and heatmaps that carry their numbers inside the cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from math import ceil
+from typing import Any
+
+from plotly import graph_objects as go
+from plotly.subplots import make_subplots
+
+from inspector.charts.palette import DIVERGING, INK, SEQUENTIAL, layout
+
+MAX_PANELS = 12  # more are too small to read beside each other
+ROW = 27  # px of a heatmap's row
+HEAD = 34  # px above a panel, for its title
+FOOT = 46  # px below it, for its ticks
+LONGEST = 44  # characters of a label on an axis
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """`value` None: blank. `text` stands inside, `hover` says all there is to say, `url` leads to the trials."""
+
+    value: float | None = None
+    text: str = ""
+    hover: str = ""
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Heat:
+    """One panel: cells by (row, column), by their names. A place without a cell is blank."""
+
+    title: str
+    cells: Mapping[tuple[str, str], Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What the colours of all panels mean: from `low` to `high`, diverging around 0 or rising."""
+
+    low: float
+    high: float
+    diverging: bool
+    unit: str
+
+    @classmethod
+    def around_zero(cls, values: Iterable[float | None], unit: str, at_least: float = 0.0) -> Scale:
+        """As far to one side as to the other, so that equal differences get equal strength."""
+        reach = max([at_least, *(abs(value) for value in values if value is not None)]) or 1.0
+        return cls(-reach, reach, True, unit)
+
+    @property
+    def axis(self) -> dict[str, Any]:
+        colours = DIVERGING if self.diverging else SEQUENTIAL
+        bar = {"thickness": 10, "outlinewidth": 0, "title": {"text": self.unit}, "len": 1, "ticks": ""}
+        return {"cmin": self.low, "cmax": self.high, "colorscale": colours, "colorbar": bar}
+
+
+def plain(text: object) -> str:
+    """For plotly, which reads a few HTML tags and entities in its texts: here they mean nothing."""
+    return escape(str(text), quote=False)
+
+
+def short(text: str, longest: int = LONGEST) -> str:
+    """A label that fits an axis, its middle left out where it is too long."""
+    if len(text) <= longest:
+        return plain(text)
+    half = (longest - 1) // 2
+    return plain(f"{text[:half]}…{text[-half:]}")
+
+
+def lines(*texts: str) -> str:
+    """A hover text, one line each; empty ones are left out. The texts are taken as they are: clean them first."""
+    return "<br>".join(text for text in texts if text)
+
+
+def panels(
+    titles: Sequence[str], *, across: int, height: float, share_x: bool = True, share_y: bool = True
+) -> tuple[go.Figure, Callable[[int], dict[str, int]]]:
+    """An empty figure of panels, each `height` px tall, and a function from a panel's number to its `row` and `col`."""
+    across = max(1, min(across, len(titles)))
+    down = ceil(len(titles) / across)
+    gap = HEAD + FOOT
+    inner = down * height + (down - 1) * gap
+    figure = make_subplots(
+        rows=down,
+        cols=across,
+        subplot_titles=[short(title, 60) for title in titles],
+        shared_xaxes="all" if share_x else False,
+        shared_yaxes="all" if share_y else False,
+        horizontal_spacing=min(0.06, 0.12 / across),
+        vertical_spacing=gap / inner if down > 1 else 0,
+    )
+    figure.update_layout(**layout(height=inner + HEAD + FOOT, margin={"t": HEAD, "b": FOOT, "l": 8, "r": 8}))
+    figure.update_xaxes(automargin=True, showticklabels=True)
+    figure.update_yaxes(automargin=True)
+    _left_align(figure, across)
+    return figure, lambda place: {"row": place // across + 1, "col": place % across + 1}
+
+
+def _left_align(figure: go.Figure, across: int) -> None:
+    """Titles start where their panel starts."""
+    for place, title in enumerate(figure.layout.annotations):
+        axis = figure.get_subplot(place // across + 1, place % across + 1).xaxis
+        title.update(x=axis.domain[0], xanchor="left", align="left", font={"size": 13, "color": INK})
+
+
+def heatmaps(
+    heats: Sequence[Heat], rows: Sequence[str], columns: Sequence[str], scale: Scale, *, across: int = 2
+) -> go.Figure:
+    """The first `MAX_PANELS` panels, all with the same rows from the top, the same columns and the same colours."""
+    shown = heats[:MAX_PANELS]
+    figure, place_of = panels([heat.title for heat in shown], across=across, height=max(2, len(rows)) * ROW)
+    for place, heat in enumerate(shown):
+        figure.add_trace(_heatmap(heat, rows, columns), **place_of(place))
+    names = [short(column, 18 if len(columns) > 3 else LONGEST) for column in columns]
+    figure.update_xaxes(tickvals=list(range(len(columns))), ticktext=names, showgrid=False, zeroline=False, ticks="")
+    figure.update_yaxes(
+        tickvals=list(range(len(rows))),
+        ticktext=[short(row) for row in rows],
+        range=[len(rows) - 0.5, -0.5],
+        showgrid=False,
+        zeroline=False,
+        ticks="",
+    )
+    figure.update_layout(coloraxis=scale.axis)
+    return figure
+
+
+def _heatmap(heat: Heat, rows: Sequence[str], columns: Sequence[str]) -> go.Heatmap:
+    cells = [[heat.cells.get((row, column), Cell()) for column in columns] for row in rows]
+    return go.Heatmap(
+        z=[[cell.value for cell in of_row] for of_row in cells],
+        text=[[cell.text for cell in of_row] for of_row in cells],
+        hovertext=[[cell.hover for cell in of_row] for of_row in cells],
+        customdata=[[cell.url for cell in of_row] for of_row in cells],
+        texttemplate="%{text}",
+        hoverinfo="text",
+        xgap=2,
+        ygap=2,
+        coloraxis="coloraxis",
+        name=plain(heat.title),
+    )
+
+
+def left_out(panels_total: int, narrow_by: str) -> tuple[str, ...]:
+    """The note of a figure that has more panels than it can draw; none where all are drawn."""
+    if panels_total <= MAX_PANELS:
+        return ()
+    return (f"{MAX_PANELS} of {panels_total} panels are drawn; the table has all. Choose {narrow_by} to see others.",)
+
+
+def signed(value: float, digits: int = 1) -> str:
+    """With its sign, a true minus, and no sign on what rounds to zero."""
+    text = f"{value:+,.{digits}f}".replace("-", "\N{MINUS SIGN}")
+    return text if any(digit in text for digit in "123456789") else text[1:]
