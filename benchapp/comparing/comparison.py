@@ -16,6 +16,7 @@ from benchapp.comparing.columns import outcomes_of
 from benchapp.comparing.groups import Group, Groups
 from benchapp.comparing.selection import MAX_RUNS, added, selected
 from benchapp.inference.difference import Difference, compare
+from benchapp.inference.sides import TaskMeans
 from benchapp.metrics.comparability import Comparability, compare_setups
 from benchapp.metrics.metric import Metric
 from benchapp.metrics.outcomes import Outcomes
@@ -115,10 +116,13 @@ class Comparison:
         return self._differences[key]
 
     def between(self, group: Group, baseline: Group, metric: Metric) -> Difference | None:
-        own = [metric.task_means(outcomes) for outcomes in self.of_group(group)]
+        return compare(*self.sides(group, baseline, metric))
+
+    def sides(self, group: Group, baseline: Group, metric: Metric) -> tuple[list[TaskMeans], list[TaskMeans]]:
+        """What a difference rests on: per replicate of each side the means of its tasks."""
         phases = self._reference(baseline, metric)
-        other = [metric.task_means(outcomes, phases) for outcomes in self.of_group(baseline)]
-        return compare(own, other)
+        own = [metric.task_means(outcomes) for outcomes in self.of_group(group)]
+        return own, [metric.task_means(outcomes, phases) for outcomes in self.of_group(baseline)]
 
     def _reference(self, baseline: Group, metric: Metric) -> tuple[Phase, ...] | None:
         """Replay is held against no-skill's first try at the same tasks (the paper's reference), and against the replay of
@@ -126,7 +130,8 @@ class Comparison:
         if metric.phases != (Phase.REPLAY,):
             return None
         replayed = any(outcomes.covering((Phase.REPLAY,)).any() for outcomes in self.of_group(baseline))
-        if self.groups.compares_with_no_skill or not replayed:
+        against_no_skill = self.groups.compares_with_no_skill and baseline.condition == self.groups.baseline
+        if against_no_skill or not replayed:
             return (Phase.ACQUISITION,)
         return None
 
