@@ -1,0 +1,1 @@
+"""Numbers the four papers of the field print, as reference data, and what in them does not add up."""
