@@ -12,13 +12,12 @@ from functools import lru_cache
 import numpy as np
 
 from benchapp.inference.detectable import detectable
-from benchapp.inference.interval import TAIL, Floats, Interval, Outcome
+from benchapp.inference.interval import TAIL, ZERO, Floats, Interval, Outcome
 
 ENUMERATED = 14  # clusters up to which every sign pattern is tried: 2 ** 14 of them
 FLIPS = 2**14  # patterns beyond that, the observed one among them
 RESAMPLES = 3_999  # with the sample itself 4,000, so that both tails hold whole numbers
 SEED = 20_011  # any number will do as long as it stays
-ZERO = 1e-12  # of the largest value: differences of shares are sums of fractions, and 0 has to be 0
 
 
 def sign_flip(values: Floats) -> Outcome:
@@ -114,6 +113,7 @@ def bootstrap_t_many(values: Floats) -> tuple[Floats, Floats, Floats]:
     mean = values.mean(axis=1)
     centred = values - mean[:, np.newaxis]
     variance = np.square(centred).mean(axis=1)
+    variance[np.ptp(values, axis=1) <= ZERO * np.abs(values).max(axis=1)] = np.nan  # all equal but for rounding
     both = np.concatenate((centred, np.square(centred))) @ _resamples(m)
     shift, spread = both[:k], both[k:] - np.square(both[:k])
     flat = spread <= ZERO * variance[:, np.newaxis]

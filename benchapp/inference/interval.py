@@ -14,6 +14,7 @@ Ints = NDArray[np.int64]
 
 LEVEL = 0.95  # every interval here; every test is two-sided at 1 - LEVEL
 TAIL = (1 - LEVEL) / 2
+ZERO = 1e-12  # of the largest value: shares are fractions, whose differences have to be 0 where they are
 
 
 @dataclass(frozen=True, slots=True)

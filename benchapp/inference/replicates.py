@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from benchapp.inference.detectable import detectable
-from benchapp.inference.interval import TAIL, Floats, Interval, Outcome
+from benchapp.inference.interval import TAIL, ZERO, Floats, Interval, Outcome
 
 MIN_REPLICATES = 2  # on each side: one value has no spread
 
@@ -19,7 +19,8 @@ def welch(own: Floats, other: Floats) -> Outcome:
     if min(len(own), len(other)) < MIN_REPLICATES:
         raise ValueError(f"welch: expected 2 replicates a side or more, got {len(own)} and {len(other)}")
     estimate, error, freedom = welch_parts(own[np.newaxis], other[np.newaxis])
-    return student("welch", float(estimate[0]), float(error[0]), float(freedom[0]), "Welch on replicate means")
+    scale = float(np.abs(np.concatenate((own, other))).max())
+    return student("welch", float(estimate[0]), float(error[0]), float(freedom[0]), scale, "Welch on replicate means")
 
 
 def welch_parts(own: Floats, other: Floats) -> tuple[Floats, Floats, Floats]:
@@ -35,7 +36,8 @@ def stratified(own: Floats, other: Floats, weights: Floats) -> Outcome:
     """
     estimate, error, freedom = stratified_parts(own[np.newaxis], other[np.newaxis], weights)
     name = "replicates inside each episode; episodes of one rerun as if independent"
-    return student("stratified", float(estimate[0]), float(error[0]), float(freedom[0]), name)
+    scale = float(np.abs(np.concatenate((own, other))).max())
+    return student("stratified", float(estimate[0]), float(error[0]), float(freedom[0]), scale, name)
 
 
 def stratified_parts(own: Floats, other: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
@@ -54,9 +56,12 @@ def _satterthwaite(parts: Floats, freedoms: object) -> tuple[Floats, Floats]:
     return np.sqrt(total), freedom
 
 
-def student(method: str, estimate: float, error: float, freedom: float, name: str) -> Outcome:
-    """A t interval and its two-sided p value; neither where the standard error is 0."""
-    if error <= 1e-12 * max(1.0, abs(estimate)):
+def student(method: str, estimate: float, error: float, freedom: float, scale: float, name: str) -> Outcome:
+    """A t interval and its two-sided p value; neither where the standard error is 0.
+
+    scale: the largest value that went in, to tell a spread of 0 from the rounding of equal values.
+    """
+    if error <= ZERO * scale:
         return Outcome(
             method, estimate, note="all replicates of a side gave the same value, so there is no spread to judge by"
         )

@@ -1,0 +1,175 @@
+"""The sign-flip test with its interval, and the bootstrap-t interval."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from benchapp.inference.clusters import (
+    RESAMPLES,
+    SEED,
+    bootstrap_t,
+    bootstrap_t_many,
+    sign_flip,
+    sign_flip_many,
+)
+
+shares = st.integers(-15, 15).map(lambda k: k / 15)  # as the means of 15 pass-or-fail tasks come
+
+
+def slow_p(values: list[float]) -> float:
+    """Share of sign patterns as far out as the observed one, counted one by one."""
+    patterns = list(product((1, -1), repeat=len(values)))
+    seen = sum(values)
+    up = sum(sum(s * v for s, v in zip(signs, values, strict=True)) >= seen - 1e-9 for signs in patterns)
+    down = sum(sum(s * v for s, v in zip(signs, values, strict=True)) <= seen + 1e-9 for signs in patterns)
+    return min(1.0, 2 * min(up, down) / len(patterns))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(shares, min_size=1, max_size=8))
+def test_it_counts_sign_patterns_as_a_slow_loop_does(values: list[float]) -> None:
+    assert sign_flip(np.array(values)).p == pytest.approx(slow_p(values))
+
+
+def test_it_agrees_with_scipys_permutation_test() -> None:
+    values = np.random.default_rng(4).normal(0.3, 1, size=9)
+    expected = stats.permutation_test((values,), np.mean, permutation_type="samples", n_resamples=np.inf)
+    assert sign_flip(values).p == pytest.approx(expected.pvalue)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(shares, min_size=6, max_size=8))
+def test_it_bounds_the_shifts_that_the_test_would_not_reject(values: list[float]) -> None:
+    """Independent of order statistics: just outside an end the slow test rejects, at the end it does not."""
+    interval = sign_flip(np.array(values)).interval
+    if interval is None:
+        assert len(set(values)) == 1
+        return
+    for end, outside in ((interval.low, -1e-6), (interval.high, 1e-6)):
+        assert slow_p([value - end for value in values]) > 0.05
+        assert slow_p([value - end - outside for value in values]) <= 0.05
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(shares, min_size=6, max_size=18))
+def test_its_interval_excludes_zero_exactly_where_its_p_is_small(values: list[float]) -> None:
+    found = sign_flip(np.array(values))
+    assert found.p is not None
+    if found.interval:
+        assert found.interval.excludes_zero == (found.p <= 0.05)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(shares, min_size=6, max_size=16), st.randoms(use_true_random=False))
+def test_it_turns_round_with_the_sides(values: list[float], random: object) -> None:
+    there, back = sign_flip(np.array(values)), sign_flip(-np.array(values))
+    assert there.p == pytest.approx(back.p)
+    assert there.estimate == pytest.approx(-back.estimate)
+    if there.interval and back.interval:
+        assert (there.interval.low, there.interval.high) == pytest.approx((-back.interval.high, -back.interval.low))
+
+
+@pytest.mark.parametrize("m", [6, 9, 14])
+def test_it_does_not_mind_the_order_of_clusters_nor_where_zero_is(m: int) -> None:
+    values = np.random.default_rng(m).normal(0.1, 0.3, size=m)
+    ends = sign_flip(values).interval
+    moved = sign_flip(values[::-1] + 2.5).interval
+    assert ends is not None
+    assert moved is not None
+    assert (moved.low - 2.5, moved.high - 2.5) == pytest.approx((ends.low, ends.high))
+
+
+def test_it_reaches_0_031_with_six_clusters_and_no_level_below() -> None:
+    six = sign_flip(np.array([0.1, 0.2, 0.3, 0.1, 0.2, 0.4]))
+    assert six.p == six.smallest_p == 0.03125
+    assert six.interval is not None
+    assert (six.interval.low, six.interval.high) == pytest.approx((0.1, 0.4))  # the smallest and the largest value
+    five = sign_flip(np.array([0.1, 0.2, 0.3, 0.1, 0.2]))
+    assert (five.method, five.interval, five.smallest_p, five.detectable) == ("none", None, 0.0625, None)
+    assert "5 clusters" in five.note
+
+
+def test_it_leaves_out_as_many_subset_means_as_the_level_allows() -> None:
+    values = np.random.default_rng(2).normal(size=8)
+    means = sorted(np.mean(chosen) for size in range(1, 9) for chosen in combinations(values, size))
+    interval = sign_flip(values).interval
+    assert interval is not None
+    assert (interval.low, interval.high) == pytest.approx((means[5], means[-6]))  # 256 * 0.025 = 6.4, so the 6th
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.2, 1.0])
+def test_it_makes_no_interval_of_values_without_spread(constant: float) -> None:
+    found = sign_flip(np.full(8, constant))
+    assert found.interval is None
+    assert found.p == (1.0 if constant == 0 else 2 / 256)
+    assert "no spread" in found.note
+
+
+def test_its_random_patterns_come_close_to_all_of_them() -> None:
+    values = np.random.default_rng(3).normal(0.4, 1, size=16)
+    signs = np.array(list(product((1.0, -1.0), repeat=16)))
+    sums = signs @ values
+    exact = 2 * min((sums >= values.sum() - 1e-9).mean(), (sums <= values.sum() + 1e-9).mean())
+    assert sign_flip(values).p == pytest.approx(exact, abs=4 * np.sqrt(exact / 2**14))
+    assert sign_flip(values) == sign_flip(values)
+
+
+def test_it_takes_many_comparisons_as_it_takes_one() -> None:
+    values = np.random.default_rng(5).normal(size=(7, 12))
+    for many in (sign_flip_many, bootstrap_t_many):
+        together = np.stack(many(values))
+        alone = np.concatenate([np.stack(many(row[np.newaxis])) for row in values], axis=1)
+        assert together == pytest.approx(alone)
+
+
+def test_it_studentises_each_resample() -> None:
+    values = np.random.default_rng(6).exponential(size=21) - 0.8
+    counts = np.random.default_rng((SEED, 21)).multinomial(21, np.full(21, 1 / 21), size=RESAMPLES)
+    t = []
+    for drawn in counts:
+        sample = np.repeat(values, drawn)
+        t.append((sample.mean() - values.mean()) / sample.std())
+    t.sort()
+    interval = bootstrap_t(values).interval
+    assert interval is not None
+    low, high = values.mean() - t[-100] * values.std(), values.mean() - t[99] * values.std()
+    assert (interval.low, interval.high) == pytest.approx((low, high))
+
+
+def test_its_bootstrap_is_near_students_interval_on_normal_values() -> None:
+    values = stats.norm.ppf((np.arange(40) + 0.5) / 40) + 0.3
+    interval = bootstrap_t(values).interval
+    student = stats.ttest_1samp(values, 0).confidence_interval()
+    assert interval is not None
+    assert (interval.low, interval.high) == pytest.approx((student.low, student.high), abs=0.04)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(-9, 9).map(lambda k: k / 10), min_size=20, max_size=24))
+def test_its_bootstrap_excludes_zero_exactly_where_its_p_is_small(values: list[float]) -> None:
+    found = bootstrap_t(np.array(values))
+    if found.interval is not None and found.p is not None:
+        assert found.interval.excludes_zero == (found.p <= 0.05)
+
+
+@pytest.mark.parametrize("values", [[0.2] * 20, [0.1 + 0.2] * 10 + [0.3] * 10, [0.0] * 18 + [0.5, 0.2]])
+def test_it_says_where_clusters_are_too_alike_to_draw_again(values: list[float]) -> None:
+    found = bootstrap_t(np.array(values))
+    assert found.interval is None
+    assert found.p is None
+    assert "same difference" in found.note
+
+
+def test_it_detects_what_it_says_with_eighty_percent_power() -> None:
+    from benchapp.inference.detectable import detectable
+
+    size = detectable(1 / np.sqrt(8), 7, level=2 * 6 / 256)
+    assert size is not None
+    values = np.random.default_rng(7).normal(size, 1, size=(4000, 8))
+    assert (sign_flip_many(values)[2] <= 0.05).mean() == pytest.approx(0.8, abs=0.03)
