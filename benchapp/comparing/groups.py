@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from benchapp.comparing.choices import NO_SKILL
 from benchapp.models import Run
 
+SEPARATOR = " · "
 MODEL = "model:"  # a baseline of this kind names an agent model instead of a condition
 
 
@@ -130,4 +131,4 @@ def _labels(groups: Sequence[Group]) -> list[str]:
         for group in groups
     ]
     told = [place for place in range(5) if place == 0 or len({fact[place] for fact in facts} - {""}) > 1]
-    return [" · ".join(text for place in told if (text := fact[place])) for fact in facts]
+    return [SEPARATOR.join(text for place in told if (text := fact[place])) for fact in facts]

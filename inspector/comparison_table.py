@@ -1,0 +1,152 @@
+"""The condition table: one row per group, one cell per metric, with the difference to the baseline beneath."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.utils.safestring import SafeString
+
+from benchapp.comparing.comparison import Cell
+from benchapp.comparing.groups import SEPARATOR, Group
+from benchapp.comparing.saying import says
+from benchapp.inference.difference import Difference
+from benchapp.metrics.metric import Better, Metric, Unit
+from inspector.charts.sheet import Sheet
+
+MINUS = "\u2212"
+
+
+@dataclass(frozen=True, slots=True)
+class CellText:
+    """What one cell says. `tone`: better or worse where the primary interval excludes 0, else empty."""
+
+    main: str
+    count: str = ""
+    delta: str = ""
+    around: str = ""
+    tone: str = ""
+    says: str = ""
+    url: str = ""
+    drawn: SafeString = SafeString("")
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """`lines`: what the group's runs are beyond their condition, where the groups differ in it."""
+
+    title: str
+    url: str
+    lines: tuple[str, ...]
+    cells: tuple[CellText, ...]
+    is_baseline: bool
+    scripted: bool
+
+
+def table_rows(sheet: Sheet, groups: Iterable[Group]) -> list[TableRow]:
+    return [_row(sheet, group) for group in groups]
+
+
+def _row(sheet: Sheet, group: Group) -> TableRow:
+    title, *lines = group.label.split(SEPARATOR)
+    if group.replicates > 1:
+        lines.append(f"{group.replicates} replicates")
+    return TableRow(
+        title,
+        group.first.get_absolute_url() if group.replicates == 1 else sheet.trials_url(group),
+        tuple(lines),
+        tuple(_cell(sheet, group, metric) for metric in sheet.metrics),
+        sheet.comparison.groups.is_baseline(group),
+        group.scripted,
+    )
+
+
+def _cell(sheet: Sheet, group: Group, metric: Metric) -> CellText:
+    cell = sheet.comparison.cell(group, metric)
+    if cell.value is None:
+        return CellText("none scored" if cell.rate.planned else "none planned")
+    main, count = value_text(cell)
+    url = sheet.trials_url(group, metric=metric)
+    difference = sheet.comparison.difference(group, metric)
+    if difference is None:
+        return CellText(main, count, around=wilson_text(cell), url=url)
+    delta, around = delta_text(difference, metric)
+    return CellText(
+        main,
+        count,
+        delta,
+        around,
+        tone(difference, metric),
+        says(sheet.comparison, group, metric),
+        url,
+        drawn(difference) if metric.is_share else SafeString(""),
+    )
+
+
+def drawn(difference: Difference) -> SafeString:
+    """The primary interval on a line from -50 to +50 points, with its mark at the estimate."""
+    if difference.interval is None:
+        return SafeString("")
+    low, point, high = (
+        min(100.0, max(0.0, 50 + 100 * value))
+        for value in (difference.interval.low, difference.estimate, difference.interval.high)
+    )
+    return SafeString(
+        '<svg class="interval difference" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
+        f'<path class="zero" d="M50 0V8"/><path class="range" d="M{low:.1f} 4H{max(high, low + 0.5):.1f}"/>'
+        f'<path class="point" d="M{point:.1f} 1V7"/></svg>'
+    )
+
+
+def wilson_text(cell: Cell) -> str:
+    if cell.interval is None:
+        return ""
+    low, high = cell.interval
+    return f"95 % {100 * low:.0f} to {100 * high:.0f}"
+
+
+def value_text(cell: Cell) -> tuple[str, str]:
+    rate = cell.rate
+    missing = f" of {rate.planned}" if rate.missing else ""
+    if not cell.metric.is_share:
+        return written(cell.value, cell.metric.unit), f"n {rate.scored}{missing}"
+    if rate.scored < 10:  # a percentage of so few would pretend to know more than the count says
+        return f"{rate.passed}/{rate.scored}", missing.strip()
+    assert cell.value is not None
+    return f"{100 * cell.value:.1f}", f"{rate.passed}/{rate.scored}{missing}"
+
+
+def written(value: float | None, unit: Unit) -> str:
+    """A value of a metric as the tables write it: shares as percent without the sign, dollars with theirs."""
+    if value is None:
+        return "unknown"
+    if unit is Unit.SHARE:
+        return f"{100 * value:.1f}"
+    if unit is Unit.USD:
+        return f"${value:.4f}" if 0 < value < 0.1 else f"${value:,.2f}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}"
+
+
+def signed(value: float, unit: Unit) -> str:
+    if unit is Unit.SHARE:
+        text = f"{100 * value:+.1f}"
+    elif unit is Unit.USD:
+        text = f"{value:+.4f}" if abs(value) < 0.1 else f"{value:+,.2f}"
+    else:
+        text = f"{value:+,.0f}" if abs(value) >= 100 else f"{value:+.1f}"
+    text = text.lstrip("+-") if float(text.replace(",", "")) == 0 else text
+    return text.replace("-", MINUS)
+
+
+def delta_text(difference: Difference, metric: Metric) -> tuple[str, str]:
+    delta = signed(difference.delta, metric.unit)
+    if difference.interval is None:
+        return delta, ""
+    low, high = difference.interval.low, difference.interval.high
+    return delta, f"{signed(low, metric.unit)} to {signed(high, metric.unit)}"
+
+
+def tone(difference: Difference, metric: Metric) -> str:
+    if not difference.excludes_zero or metric.better is Better.NEITHER:
+        return ""
+    return "better" if (difference.estimate > 0) == (metric.better is Better.HIGHER) else "worse"

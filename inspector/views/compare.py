@@ -1,0 +1,128 @@
+"""`/compare/`: runs picked by filter, their conditions against a baseline, and every chart of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from benchapp.comparing.comparison import Comparison
+from benchapp.comparing.facets import facets_of
+from benchapp.comparing.groups import MODEL, Group
+from benchapp.comparing.saying import says, verdict
+from benchapp.metrics.catalogue import TABLES
+from benchapp.models import Run
+from inspector.charts import CHARTS
+from inspector.charts.asking import sheet_of
+from inspector.charts.sheet import Sheet
+from inspector.comparison_table import table_rows
+from inspector.pages import next_url, paginate, render_page
+from inspector.pinning import pin_of
+
+GROUPS_PER_PAGE = 30
+PAPERS = {
+    "skillevolbench": "SkillEvolBench",
+    "skillflow": "SkillFlow",
+    "skilllearnbench": "SkillLearnBench",
+    "skillgenbench": "SkillGenBench",
+}
+
+
+@require_safe
+def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    sheet = sheet_of(request)
+    page = paginate(request, list(sheet.comparison.groups.all), per_page=GROUPS_PER_PAGE)
+    data = {**compared_as_json(request, sheet, list(page)), "next": next_url(request, page)}
+    context = {
+        **compared(request, sheet, list(page)),
+        "page": page,
+        "facets": facets_of(sheet.comparison.choices),
+        "papers": PAPERS,
+    }
+    return render_page(request, "inspector/compare.html", data=data, context=context, as_json=as_json)
+
+
+def compared(request: HttpRequest, sheet: Sheet, groups: Sequence[Group]) -> dict[str, Any]:
+    """What `_compared.html` needs: the verdict, the condition table, the choices and the charts."""
+    comparison = sheet.comparison
+    return {
+        "sheet": sheet,
+        "comparison": comparison,
+        "choices": comparison.choices,
+        "problems": sheet.problems,
+        "pin": pin_of(request, comparison),
+        "metrics": sheet.metrics,
+        "chosen": sheet.metric,
+        "baseline": comparison.choices.baseline.removeprefix(MODEL),
+        "baselines": _baselines(comparison),
+        "tables": TABLES,
+        "rows": table_rows(sheet, groups),
+        "verdict": verdict(comparison, comparison.groups.all, sheet.metric) if sheet.metric else "",
+        "sentences": _sentences(sheet, groups),
+        "charts": list(CHARTS.values()),
+        "query": comparison.choices.query(),
+        "replicated": any(group.replicates > 1 for group in comparison.groups.all),
+    }
+
+
+def compared_as_json(request: HttpRequest, sheet: Sheet, groups: Sequence[Group]) -> dict[str, Any]:
+    comparison = sheet.comparison
+    return {
+        "choices": comparison.choices.pairs(),
+        "problems": sheet.problems,
+        "pin": pin_of(request, comparison).as_json(),
+        "fingerprint": comparison.fingerprint,
+        "scripted": comparison.scripted,
+        "runs": len(comparison.runs),
+        "runs_not_shown": comparison.truncated,
+        "setup": {"differs": comparison.setups.differs, "unknown": comparison.setups.unknown},
+        "tainted_episodes": comparison.tainted,
+        "metrics": [
+            {"key": metric.key, "meaning": metric.meaning, "unit": metric.unit, "source": metric.source}
+            for metric in sheet.metrics
+        ],
+        "groups": [_group_as_json(sheet, group) for group in groups],
+    }
+
+
+def _group_as_json(sheet: Sheet, group: Group) -> dict[str, Any]:
+    comparison = sheet.comparison
+    baseline = comparison.groups.baseline_of(group)
+    return {
+        "label": group.label,
+        "experiment": group.first.experiment.public_id,
+        "condition": group.condition,
+        "agent_model": group.agent_model,
+        "author_model": group.author_model,
+        "harness": group.harness,
+        "scripted": group.scripted,
+        "runs": [run.public_id for run in group.runs],
+        "baseline": baseline.label if baseline else None,
+        "metrics": {metric.key: comparison.cell(group, metric).as_json() for metric in sheet.metrics},
+        "differences": {
+            metric.key: {**difference.as_json(), "sentence": says(comparison, group, metric)}
+            for metric in sheet.metrics
+            if (difference := comparison.difference(group, metric)) is not None
+        },
+    }
+
+
+def _sentences(sheet: Sheet, groups: Sequence[Group]) -> list[tuple[Group, str]]:
+    """Of the chosen metric, one per group that has a baseline."""
+    if sheet.metric is None:
+        return []
+    said = ((group, says(sheet.comparison, group, sheet.metric)) for group in groups)
+    return [(group, text) for group, text in said if text]
+
+
+def _baselines(comparison: Comparison) -> list[tuple[str, str]]:
+    """(value of the choice, name): every condition of the runs shown, then every agent model where there are several."""
+    groups = comparison.groups.all
+    conditions = dict.fromkeys(group.condition for group in groups if group.condition != Run.UNKNOWN)
+    models = dict.fromkeys(group.agent_model for group in groups if group.agent_model != Run.UNKNOWN)
+    named = [(f"{MODEL}{model}", f"model {model}") for model in models] if len(models) > 1 else []
+    chosen = comparison.choices.baseline
+    found = [*((name, name) for name in conditions), *named]
+    return found if chosen in {value for value, _ in found} else [(chosen, f"{chosen} (not among these)"), *found]
