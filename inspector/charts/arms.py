@@ -1,0 +1,48 @@
+"""The panels of charts that show one model each: the groups of one model in one harness of one experiment."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from benchapp.comparing.groups import Group
+from benchapp.models import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """`title` names it by the facts in which the arms differ. `rows`: what each group is called inside it."""
+
+    title: str
+    groups: tuple[Group, ...]
+    rows: tuple[str, ...]
+
+    def find(self, condition: str) -> Group | None:
+        return next((group for group in self.groups if group.condition == condition), None)
+
+
+def arms_of(groups: Sequence[Group]) -> list[Arm]:
+    """In the order in which they come."""
+    members: dict[tuple[object, ...], list[Group]] = {}
+    for group in groups:
+        members.setdefault((group.first.experiment_id, group.agent_model, group.harness), []).append(group)
+    found = list(members.values())
+    facts = [(_model(of[0]), of[0].harness, of[0].first.experiment.name) for of in found]
+    told = [place for place in range(3) if place == 0 or len({fact[place] for fact in facts}) > 1]
+    titles = [" · ".join(fact[place] for place in told) for fact in facts]
+    return [Arm(title, tuple(of), _rows(of)) for title, of in zip(titles, found, strict=True)]
+
+
+def _model(group: Group) -> str:
+    name = group.agent_model if group.agent_model != Run.UNKNOWN else "model unknown"
+    return f"{name} (scripted)" if group.scripted and "scripted" not in name else name
+
+
+def _rows(groups: Sequence[Group]) -> tuple[str, ...]:
+    """The condition, and the author model where one condition has several."""
+    times = Counter(group.condition for group in groups)
+    return tuple(
+        f"{group.condition} · author {group.author_model or 'none'}" if times[group.condition] > 1 else group.condition
+        for group in groups
+    )

@@ -1,0 +1,75 @@
+"""What one cell of a heatmap of differences says: own minus other on the same tasks, without a test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchapp.comparing.comparison import Comparison
+from benchapp.comparing.groups import Group
+from benchapp.inference.sides import Paired, pair
+from benchapp.metrics.metric import Metric
+from inspector.charts.panels import signed
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Sum of the task means of every replicate, and how many task means that are."""
+
+    total: float
+    of: int
+
+    @property
+    def value(self) -> float:
+        return self.total / self.of
+
+    def said(self, metric: Metric) -> str:
+        """ "18/30" for a share, else the mean with its unit."""
+        if metric.is_share:
+            return f"{self.total:g}/{self.of}" if self.total == round(self.total) else f"{self.total:.1f}/{self.of}"
+        return f"{self.value:,.4g} {metric.unit.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """`tasks`: scored in every replicate of both sides. `replicates`: own, other."""
+
+    own: Side
+    other: Side
+    tasks: int
+    replicates: tuple[int, int]
+
+    @property
+    def delta(self) -> float:
+        """In the metric's unit; shares 0..1."""
+        return self.own.value - self.other.value
+
+
+def paired_of(comparison: Comparison, group: Group, other: Group, metric: Metric) -> Paired | None:
+    """The two sides lined up on the tasks both were scored on; None where they share none."""
+    return pair(*comparison.sides(group, other, metric))
+
+
+def gain_of(paired: Paired, mask: NDArray[np.bool_] | None = None) -> Gain:
+    """Over all tasks, or over those the mask keeps: at least one."""
+    own, other = (side if mask is None else side[:, mask] for side in (paired.own, paired.other))
+    return Gain(Side(float(own.sum()), own.size), Side(float(other.sum()), other.size), own.shape[1], paired.replicates)
+
+
+def unit_of(metric: Metric) -> str:
+    """Of a difference."""
+    return "pp" if metric.is_share else metric.unit.value
+
+
+def shown(metric: Metric, value: float) -> float:
+    """A share in percent, else as it is; free of the noise behind the tenth digit."""
+    return round(100 * value if metric.is_share else value, 10)
+
+
+def said(metric: Metric, delta: float) -> str:
+    """For inside a cell."""
+    value = shown(metric, delta)
+    digits = 1 if metric.is_share or 10 <= abs(value) < 1000 else 0 if abs(value) >= 1000 else 2
+    return signed(value, digits)

@@ -1,0 +1,185 @@
+"""Skill conditions against raw-trajectory: did distilling experience into skills keep what the traces held?
+
+Source: SkillEvolBench, figure 4: a heatmap per model, percentage points, blank where there is nothing to compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from benchapp.comparing.groups import Group
+from benchapp.metrics.metric import Metric
+from benchapp.published.rows import Printed
+from inspector.charts.arms import Arm, arms_of
+from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
+from inspector.charts.gain import Gain, gain_of, paired_of, said, shown
+from inspector.charts.panels import Cell, Heat, Scale, heatmaps, left_out, lines, plain, signed
+from inspector.charts.sheet import Sheet
+
+RAW = "raw-trajectory"
+NO_SKILLS = frozenset({"no-skill", RAW, "unknown"})
+PAPER = "skillevolbench"
+PUBLISHED = ("LSR", "RSR", "ESR", "CSSR", "ARSR", "CompSR")
+
+TABLE = (
+    Column("panel", "model"),
+    Column("source", "source"),
+    Column("condition", "condition"),
+    Column("metric", "metric"),
+    Column("difference", "difference to raw-trajectory", "pp"),
+    Column("value", "condition", "%"),
+    Column("passed", "passed"),
+    Column("of", "of"),
+    Column("raw_value", "raw-trajectory", "%"),
+    Column("raw_passed", "raw passed"),
+    Column("raw_of", "raw of"),
+    Column("tasks", "tasks compared"),
+    Column("note", "note"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One cell with its row of the table."""
+
+    panel: str
+    row: str
+    column: str
+    cell: Cell
+    values: tuple[object, ...]
+
+
+def draw(sheet: Sheet) -> Drawing:
+    metrics = [metric for metric in sheet.metrics if metric.is_share]
+    arms = arms_of(sheet.comparison.groups.all)
+    with_raw = [arm for arm in arms if arm.find(RAW)]
+    places = [place for arm in with_raw for place in _own(sheet, arm, metrics)]
+    places += _published([row for row in sheet.published if row.paper == PAPER])
+    table = Table(TABLE, tuple(Row(place.values, place.cell.url) for place in places))
+    if not any(place.cell.value is not None for place in places):
+        return Drawing(None, table, absent=_absent(arms, with_raw))
+    titles = list(dict.fromkeys(place.panel for place in places))
+    heats = [Heat(title, {(p.row, p.column): p.cell for p in places if p.panel == title}) for title in titles]
+    rows, columns = _ordered(place.row for place in places), _ordered(place.column for place in places)
+    scale = Scale.around_zero((place.cell.value for place in places), "pp")
+    notes = (*_notes(len(arms) - len(with_raw), bool(with_raw)), *left_out(len(heats), "an agent model"))
+    return Drawing(heatmaps(heats, rows, columns, scale), table, notes)
+
+
+def _own(sheet: Sheet, arm: Arm, metrics: Sequence[Metric]) -> Iterator[Place]:
+    raw = arm.find(RAW)
+    assert raw is not None
+    for group, name in zip(arm.groups, arm.rows, strict=True):
+        if group.condition in NO_SKILLS:
+            continue
+        for metric in metrics:
+            gain, why = _compared(sheet, group, raw, metric)
+            url = sheet.trials_url(group, metric=metric)
+            yield Place(
+                arm.title,
+                name,
+                metric.key,
+                _cell(arm, name, metric, gain, why, url),
+                _values(arm, name, metric, gain, why),
+            )
+
+
+def _compared(sheet: Sheet, group: Group, raw: Group, metric: Metric) -> tuple[Gain | None, str]:
+    """The difference, or why there is none."""
+    for side in (group, raw):
+        if not sheet.comparison.cell(side, metric).rate.scored:
+            return None, f"{side.condition} has no scored trial for {metric.key}"
+    paired = paired_of(sheet.comparison, group, raw, metric)
+    return (gain_of(paired), "") if paired else (None, "no task was scored on both sides")
+
+
+def _cell(arm: Arm, name: str, metric: Metric, gain: Gain | None, why: str, url: str) -> Cell:
+    head = f"{plain(arm.title)}<br><b>{plain(name)}</b> against {RAW}, {metric.key}"
+    if gain is None:
+        return Cell(hover=lines(head, plain(why)), url=url)
+    counts = f"{gain.own.said(metric)} against {gain.other.said(metric)} on the same {gain.tasks} tasks"
+    runs = f"replicates: {gain.replicates[0]} against {gain.replicates[1]}" if max(gain.replicates) > 1 else ""
+    text = said(metric, gain.delta)
+    return Cell(shown(metric, gain.delta), text, lines(head, f"{text} pp", counts, runs), url)
+
+
+def _values(arm: Arm, name: str, metric: Metric, gain: Gain | None, why: str) -> tuple[object, ...]:
+    head = (arm.title, "own runs", name, metric.key)
+    if gain is None:
+        return (*head, *[None] * 8, why)
+    sides = [
+        number
+        for side in (gain.own, gain.other)
+        for number in (shown(metric, side.value), round(side.total, 10), side.of)
+    ]
+    return (*head, shown(metric, gain.delta), *sides, gain.tasks, "")
+
+
+def _published(rows: Sequence[Printed]) -> Iterator[Place]:
+    """Tables 1 and 2, and the tier-3 variants of table 9: what the figure is computed from. The first print counts."""
+    printed: dict[tuple[str, str, str, str], Printed] = {}
+    for row in rows:
+        if row.metric in PUBLISHED and not row.group and row.table.startswith("Table"):
+            printed.setdefault((row.harness, row.model, row.condition, row.metric), row)
+    for (harness, model, condition, metric), row in printed.items():
+        raw = printed.get((harness, model, RAW, metric))
+        if condition not in NO_SKILLS:
+            yield _printed_place(row, raw, " · ".join(filter(None, (model, harness, "published"))))
+
+
+def _printed_place(row: Printed, raw: Printed | None, panel: str) -> Place:
+    head = f"{plain(panel)}<br><b>{plain(row.condition)}</b> against {RAW}, {row.metric}"
+    source = f"SkillEvolBench, {row.table}"
+    raw_value = raw.value if raw else None
+    sides = (row.value, row.k, row.n, raw_value, raw.k if raw else None, raw.n if raw else None)
+    if row.value is None or raw_value is None:
+        why = "not printed" if row.value is None else f"{RAW} is not printed"
+        values = (panel, source, row.condition, row.metric, None, *sides, None, why)
+        return Place(panel, row.condition, row.metric, Cell(hover=lines(head, why)), values)
+    difference = round(row.value - raw_value, 10)
+    text = signed(difference)
+    counts = f"{_printed_said(row)} against {_printed_said(raw)}"
+    cell = Cell(difference, text, lines(head, f"{text} pp", counts, plain(source)))
+    values = (panel, source, row.condition, row.metric, difference, *sides, None, "")
+    return Place(panel, row.condition, row.metric, cell, values)
+
+
+def _printed_said(row: Printed | None) -> str:
+    assert row is not None
+    return f"{row.printed} %" + (f" ({row.k}/{row.n})" if row.k is not None else "")
+
+
+def _ordered(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+def _notes(without_raw: int, own: bool) -> tuple[str, ...]:
+    left = f"{without_raw} of the models chosen have no {RAW} run and no panel." if without_raw else ""
+    mine = (
+        f"Own runs: tasks scored on both sides, means over all replicates, replay against the replay of {RAW}."
+        if own
+        else ""
+    )
+    blank = (
+        f"Against {RAW} whatever the baseline of the page is. Blank: nothing to compare, point at it for why. No test."
+    )
+    return tuple(filter(None, (blank, mine, left)))
+
+
+def _absent(arms: Sequence[Arm], with_raw: Sequence[Arm]) -> str:
+    if with_raw:
+        return f"No skill condition shares a scored task with {RAW} here."
+    if arms:
+        return f"None of the chosen runs is of the condition {RAW}, which this chart holds the others against."
+    return "No run is chosen, and no published number is laid over."
+
+
+CHART = Chart(
+    key="relative",
+    title="Skills against raw trajectories",
+    question="Do distilled skills keep what the raw trajectories held?",
+    draw=draw,
+    after="SkillEvolBench, figure 4",
+    published=(PAPER,),
+)
