@@ -10,6 +10,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from benchapp.comparing.choices import Choices
 from benchapp.metrics.rates import Rate
 from benchapp.models import Run
 
@@ -194,3 +195,9 @@ def sort_head(context: dict[str, Any], key: str, label: str, current: str, kind:
     direction = {key: "ascending", f"-{key}": "descending"}.get(current, "")
     following = f"-{key}" if direction == "ascending" else key
     return {"label": label, "direction": direction, "next": following, "kind": kind, "request": context["request"]}
+
+
+@register.simple_tag
+def choices_url(choices: Choices, **changes: Any) -> str:
+    """The query string of these choices with some of them changed: "?condition=no-skill&metric=ESR"."""
+    return f"?{choices.query(**changes)}"
