@@ -17,6 +17,7 @@ MAX_PANELS = 12  # more are too small to read beside each other
 ROW = 27  # px of a heatmap's row
 HEAD = 34  # px above a panel, for its title
 FOOT = 46  # px below it, for its ticks
+LEGEND = 44  # px above all panels, for two lines of names
 LONGEST = 44  # characters of a label on an axis
 
 
@@ -79,7 +80,13 @@ def lines(*texts: str) -> str:
 
 
 def panels(
-    titles: Sequence[str], *, across: int, height: float, share_x: bool = True, share_y: bool = True
+    titles: Sequence[str],
+    *,
+    across: int,
+    height: float,
+    share_x: bool = True,
+    share_y: bool = True,
+    legend: bool = False,
 ) -> tuple[go.Figure, Callable[[int], dict[str, int]]]:
     """An empty figure of panels, each `height` px tall, and a function from a panel's number to its `row` and `col`."""
     across = max(1, min(across, len(titles)))
@@ -95,7 +102,10 @@ def panels(
         horizontal_spacing=min(0.06, 0.12 / across),
         vertical_spacing=gap / inner if down > 1 else 0,
     )
-    figure.update_layout(**layout(height=inner + HEAD + FOOT, margin={"t": HEAD, "b": FOOT, "l": 8, "r": 8}))
+    top = HEAD + (LEGEND if legend else 0)
+    figure.update_layout(**layout(height=inner + top + FOOT, margin={"t": top, "b": FOOT, "l": 8, "r": 12, "pad": 4}))
+    if legend:
+        figure.update_layout(legend={"y": 1 + HEAD / inner, "yanchor": "bottom"})
     figure.update_xaxes(automargin=True, showticklabels=True)
     figure.update_yaxes(automargin=True)
     _left_align(figure, across)
@@ -139,6 +149,7 @@ def _heatmap(heat: Heat, rows: Sequence[str], columns: Sequence[str]) -> go.Heat
         hovertext=[[cell.hover for cell in of_row] for of_row in cells],
         customdata=[[cell.url for cell in of_row] for of_row in cells],
         texttemplate="%{text}",
+        textfont={"color": INK, "size": 12},
         hoverinfo="text",
         xgap=2,
         ygap=2,
