@@ -27,10 +27,14 @@ class Sheet:
     published: tuple[Printed, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
 
-    def trials_url(self, group: Group | None = None, *, metric: Metric | None = None, **narrower: str) -> str:
-        """The list of trials behind a mark: of a group, a metric, and any of environment, family, task, role, phase (keys)
-        and outcome (passed, failed, unscored)."""
+    def trials_url(
+        self, group: Group | None = None, *, metric: Metric | None = None, condition: str | None = None, **narrower: str
+    ) -> str:
+        """The list of trials behind a mark: of a group or of a condition in all groups, a metric, and any of environment,
+        family, task, role, phase (keys) and outcome (passed, failed, unscored)."""
         choices = self.comparison.choices
         narrowed = choices.but(**group.narrowing) if group else choices
+        if condition is not None:
+            narrowed = narrowed.but(condition=(condition,))
         pairs = narrowed.but(metric=metric.key if metric else "", published=()).pairs()
         return f"{reverse('compare-trials')}?{urlencode([*pairs, *narrower.items()])}"

@@ -1,0 +1,46 @@
+"""Names of the environments and families that outcomes tell apart by key: two queries, however many runs there are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from benchapp.models import Environment, Family
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An environment, or a family with its environment (None: the suite has none). `label` is unlike every other's."""
+
+    key: str
+    name: str
+    label: str
+    within: int | None = None
+
+    @property
+    def full(self) -> str:
+        return self.key if self.key == self.name else f"{self.key} {self.name}"
+
+
+def environments_of(keys: Iterable[int]) -> dict[int, Place]:
+    """Primary key -> place, in the order of the suite."""
+    rows = Environment.objects.filter(pk__in=set(keys)).order_by("suite__key", "ordinal", "key")
+    return _labelled({pk: rest for pk, *rest in rows.values_list("pk", "key", "name", "suite__name")}, {})
+
+
+def families_of(keys: Iterable[int]) -> dict[int, Place]:
+    rows = Family.objects.filter(pk__in=set(keys)).order_by(
+        "suite__key", "environment__ordinal", "environment__key", "ordinal", "key"
+    )
+    found = list(rows.values_list("pk", "key", "name", "suite__name", "environment_id"))
+    return _labelled({pk: rest for pk, *rest, _ in found}, {row[0]: row[-1] for row in found})
+
+
+def _labelled(found: Mapping[int, list[str]], within: Mapping[int, int | None]) -> dict[int, Place]:
+    """The key is the label; with the suite's name where two suites have the same."""
+    times = Counter(key for key, _, _ in found.values())
+    return {
+        pk: Place(key, name, f"{key} · {suite}" if times[key] > 1 else key, within.get(pk))
+        for pk, (key, name, suite) in found.items()
+    }
