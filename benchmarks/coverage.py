@@ -35,12 +35,26 @@ from benchapp.inference.replicates import stratified_parts, welch_parts  # noqa:
 from benchapp.metrics.rates import wilson  # noqa: E402
 
 FAMILY_SD = 0.5
+HARM = 2.5  # what a collapsed library costs
 MIDDLE = -0.4  # mean log-odds of the tasks: a little under half are solved
 CHUNK = 400
+GIVEN = "family bootstrap, libraries given"
+STRESS = ("collapse", "drift")
 FAMILIES = 5
 CLUSTERS = (6, 10, 20, 30)
 REPLICATES = ((1, 1), (2, 2), (3, 3), (5, 5), (1, 3))
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(41)
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """What a condition's libraries add to the log-odds. sd: shared by an episode; family_sd: by a family; drift: by all
+    episodes of one replicate; collapse: chance that an episode's library costs 2.5 on top."""
+
+    sd: float
+    family_sd: float = FAMILY_SD
+    drift: float = 0.0
+    collapse: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +62,9 @@ class Scene:
     """One cell of the simulation. tasks: per family, five families an episode.
 
     kind: "plain"; "opposing", where the effect has another sign in every second episode; "unlearned", where the other
-    side is a condition without a library, which shares nothing between trials.
+    side is a condition without a library, which shares nothing between trials. Two break what the methods assume:
+    "collapse", where one library in seven of the own side does harm; "drift", where all episodes of a replicate share
+    an effect (SD 0.3).
     """
 
     clusters: int
@@ -64,18 +80,28 @@ class Scene:
 
     @property
     def null(self) -> bool:
-        return self.effect == 0 and self.kind == "plain"
+        return self.effect == 0 and self.kind in ("plain", "drift")
+
+    @property
+    def learning(self) -> tuple[Learning, Learning]:
+        plain = Learning(self.sd)
+        if self.kind == "unlearned":
+            return plain, Learning(0.0, 0.0)
+        if self.kind == "collapse":
+            return Learning(self.sd, collapse=1 / 7), plain
+        return (Learning(self.sd, drift=0.3),) * 2 if self.kind == "drift" else (plain, plain)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draws:
     """k simulated comparisons. own, other: passes [k, replicates, clusters, families, tasks]. truth: [k];
-    truth_own: [k], the own side's mean pass probability."""
+    truth_own: [k], the own side's mean pass probability; given: [k], the truth given the libraries that were drawn."""
 
     own: Floats
     other: Floats
     truth: Floats
     truth_own: Floats
+    given: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,6 +119,8 @@ def scenes() -> Iterator[Scene]:
             yield Scene(clusters, replicates, tasks, sd, effect)
         yield Scene(clusters, replicates, 3, 0.8, 0.8, "opposing")
         yield Scene(clusters, replicates, 3, 0.8, 0.8, "unlearned")
+        yield Scene(clusters, replicates, 3, 0.8, 0.8, "collapse")
+        yield Scene(clusters, replicates, 3, 0.5, 0.0, "drift")
 
 
 def draw(scene: Scene, k: int, rng: np.random.Generator) -> Draws:
@@ -101,26 +129,46 @@ def draw(scene: Scene, k: int, rng: np.random.Generator) -> Draws:
     effect = np.full((scene.clusters, 1, 1), scene.effect)
     if scene.kind == "opposing":
         effect[1::2] *= -1
-    learned = 0.0 if scene.kind == "unlearned" else 1.0
-    sides = [(difficulty + effect, scene.replicates[0], 1.0), (difficulty, scene.replicates[1], learned)]
-    own, other = [_passes(logit, count, scene.sd * on, FAMILY_SD * on, rng) for logit, count, on in sides]
-    means = [_expected(logit, on * float(np.hypot(scene.sd, FAMILY_SD))) for logit, _, on in sides]
-    return Draws(own, other, means[0] - means[1], means[0])
+    logits = difficulty + effect, difficulty
+    given = scene.kind == "plain" and scene.replicates == (1, 1)
+    (own, given_own), (other, given_other) = (
+        _passes(logit, count, learning, given, rng)
+        for logit, count, learning in zip(logits, scene.replicates, scene.learning, strict=True)
+    )
+    truth = [_expected(logit, learning) for logit, learning in zip(logits, scene.learning, strict=True)]
+    return Draws(own, other, truth[0] - truth[1], truth[0], given_own - given_other)
 
 
-def _passes(logit: Floats, replicates: int, sd: float, family_sd: float, rng: np.random.Generator) -> Floats:
-    k, clusters, families, tasks = logit.shape
-    shared = rng.normal(0, 1, size=(k, replicates, clusters, 1, 1)) * sd
-    family = rng.normal(0, 1, size=(k, replicates, clusters, families, 1)) * family_sd
-    chance = expit(logit[:, np.newaxis] + shared + family)
-    return (rng.random(chance.shape) < chance).astype(float)
+def _passes(
+    logit: Floats, replicates: int, learning: Learning, given: bool, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Passes, and (where asked for, else NaN) the mean pass probability given the libraries: [k]."""
+    k, clusters, families, _ = logit.shape
+    shared = rng.normal(0, 1, size=(k, replicates, clusters, 1, 1)) * learning.sd
+    shared += rng.normal(0, 1, size=(k, replicates, 1, 1, 1)) * learning.drift
+    shared -= HARM * (rng.random(shared.shape) < learning.collapse)
+    family = rng.normal(0, 1, size=(k, replicates, clusters, families, 1)) * learning.family_sd
+    base = logit[:, np.newaxis] + shared
+    chance = expit(base + family)
+    expected = _averaged(base, learning.family_sd).mean(axis=(1, 2, 3, 4)) if given else np.full(k, np.nan)
+    return (rng.random(chance.shape) < chance).astype(float), expected
 
 
-def _expected(logit: Floats, sd: float) -> Floats:
-    """Mean over the tasks of E[expit(logit + N(0, sd))], by Gauss-Hermite quadrature: [k]."""
-    weights = WEIGHTS / WEIGHTS.sum()
-    means = sum(w * expit(logit + sd * node).mean(axis=(1, 2, 3)) for node, w in zip(NODES, weights, strict=True))
-    return np.asarray(means)
+def _expected(logit: Floats, learning: Learning) -> Floats:
+    """Mean over the tasks of the pass probability in expectation over the learning: [k]."""
+    sd = float(np.linalg.norm((learning.sd, learning.family_sd, learning.drift)))
+    mean = _averaged(logit, sd) * (1 - learning.collapse)
+    if learning.collapse:
+        mean += _averaged(logit - HARM, sd) * learning.collapse
+    return np.asarray(mean.mean(axis=(1, 2, 3)))
+
+
+def _averaged(logit: Floats, sd: float) -> Floats:
+    """E[expit(logit + N(0, sd))] by Gauss-Hermite quadrature."""
+    mean = np.zeros_like(logit)
+    for node, weight in zip(NODES, WEIGHTS / WEIGHTS.sum(), strict=True):
+        mean += weight * expit(logit + sd * node)
+    return mean
 
 
 def methods(scene: Scene, draws: Draws) -> dict[str, Ends]:
@@ -220,8 +268,11 @@ def measure(scene: Scene, repeats: int, rng: np.random.Generator) -> list[Row]:
     collected: dict[str, list[tuple[Floats, ...]]] = {}
     for start in range(0, repeats, CHUNK):
         draws = draw(scene, min(CHUNK, repeats - start), rng)
-        for name, ends in methods(scene, draws).items():
-            truth = draws.truth_own if name == "Wilson, one rate" else draws.truth
+        found = methods(scene, draws)
+        if not np.isnan(draws.given).any():
+            found[GIVEN] = found["family bootstrap"]
+        for name, ends in found.items():
+            truth = {"Wilson, one rate": draws.truth_own, GIVEN: draws.given}.get(name, draws.truth)
             collected.setdefault(name, []).append((ends.low, ends.high, ends.p, truth))
     return [_row(scene, name, *map(np.concatenate, zip(*parts, strict=True))) for name, parts in collected.items()]
 
@@ -230,7 +281,7 @@ def _row(scene: Scene, name: str, low: Floats, high: Floats, p: Floats, truth: F
     given = np.isfinite(low) & np.isfinite(high)
     covered = (low[given] <= truth[given] + 1e-9) & (truth[given] - 1e-9 <= high[given])
     rejected = (low > 0) | (high < 0) if np.isnan(p).all() else p <= 2 * TAIL + 1e-12
-    if name == "Wilson, one rate":
+    if name in ("Wilson, one rate", GIVEN):
         rejected = np.full(len(low), np.nan)
     share = float(np.mean(rejected))
     return Row(
@@ -253,14 +304,23 @@ def summary(rows: list[Row]) -> Iterator[str]:
         groups.setdefault((row.scene.clusters, row.scene.replicates, row.method), []).append(row)
     for (clusters, replicates, method), group in groups.items():
         coverage = np.array([row.coverage for row in group])
-        level = np.array([row.level for row in group if row.scene.null])
-        power = np.array([row.power for row in group if not np.isnan(row.power)])
+        level = np.array([row.level for row in group if row.scene.null] or [np.nan])
+        power = np.array([row.power for row in group if not np.isnan(row.power)] or [np.nan])
         cells = [_percent(part) for part in (coverage.min(), coverage.mean(), level.max(), level.mean())]
-        width = float(np.mean([row.width for row in group]))
-        given = min(row.given for row in group)
-        last = [_percent(float(power.mean())) if len(power) else "-", _percent(given)]
-        numbers = " | ".join([*cells, "-" if np.isnan(width) else f"{100 * width:.1f}", *last])
-        yield f"| {clusters} | {replicates[0]} v {replicates[1]} | {method} | {numbers} |"
+        cells += [_percent(float(np.mean([row.width for row in group]))), _percent(power.mean())]
+        cells += [_percent(min(row.given for row in group))]
+        yield f"| {clusters} | {replicates[0]} v {replicates[1]} | {method} | {' | '.join(cells)} |"
+
+
+def stress(rows: list[Row]) -> Iterator[str]:
+    """Coverage where the assumptions are broken, one column per kind and number of clusters."""
+    columns = list(product(STRESS, CLUSTERS))
+    yield "| replicates | method | " + " | ".join(f"{kind} {clusters}" for kind, clusters in columns) + " |"
+    yield "|---|---|" + "---|" * len(columns)
+    found = {(row.scene.replicates, row.method, row.scene.kind, row.scene.clusters): row.coverage for row in rows}
+    for replicates, method in dict.fromkeys((row.scene.replicates, row.method) for row in rows):
+        cells = [_percent(found[replicates, method, kind, clusters]) for kind, clusters in columns]
+        yield f"| {replicates[0]} v {replicates[1]} | {method} | " + " | ".join(cells) + " |"
 
 
 def _percent(share: float) -> str:
@@ -289,7 +349,9 @@ def main() -> None:
     for index, scene in enumerate(scenes()):
         rows += measure(scene, asked.repeats, np.random.default_rng((asked.seed, index)))
     error = np.sqrt(TAIL * 2 * (1 - TAIL * 2) / asked.repeats)
-    print("\n".join(summary(rows)))
+    print("\n".join(summary([row for row in rows if row.scene.kind not in STRESS])))
+    print("\nCoverage where what the methods assume is broken:\n")
+    print("\n".join(stress([row for row in rows if row.scene.kind in STRESS])))
     print(
         f"\n{asked.repeats} comparisons per scene, seed {asked.seed}, {time.monotonic() - started:.0f} s; all numbers in percent,"
     )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from benchapp.inference.clusters import bootstrap_t, sign_flip
+from benchapp.inference.clusters import bootstrap_t, sign_flip, student_interval
 from benchapp.inference.families import family_bootstrap
 from benchapp.inference.interval import Interval, Outcome
 from benchapp.inference.proportions import newcombe_paired, pairs
@@ -82,7 +82,7 @@ def compare(own: Sequence[TaskMeans], other: Sequence[TaskMeans]) -> Difference 
         p=outcome.p,
         smallest_p=outcome.smallest_p,
         detectable=outcome.detectable,
-        secondary=tuple(_secondary(paired)),
+        secondary=tuple(_secondary(paired, outcome.method)),
         discordant=counts.discordant if counts else None,
         dropped=paired.dropped,
         note=outcome.note,
@@ -107,19 +107,17 @@ def primary(paired: Paired) -> Outcome:
     return replace(outcome, note="; ".join(filter(None, (note, outcome.note))))
 
 
-def _secondary(paired: Paired) -> list[Interval]:
-    found = []
-    if paired.binary and paired.one_task_per_family:
-        found.append(newcombe_paired(pairs(paired.own[0], paired.other[0])))
-    family = family_bootstrap(paired.delta, paired.cluster, paired.family)
-    if family:
-        found.append(family)
-    if min(paired.replicates) >= MIN_REPLICATES and paired.clusters > 1:
+def _secondary(paired: Paired, method: str) -> Iterator[Interval]:
+    """What describes: each under assumptions that its name states and that the primary test does not need."""
+    if method == "sign-flip":
+        yield from filter(None, [student_interval(paired.cluster_means)])
+    if method == "welch" and paired.clusters > 1:
         sizes = np.bincount(paired.cluster)
-        means = [
+        own, other = (
             np.stack([np.bincount(paired.cluster, weights=row) / sizes for row in side])
             for side in (paired.own, paired.other)
-        ]
-        within = stratified(means[0], means[1], sizes / sizes.sum()).interval
-        found += [within] if within else []
-    return found
+        )
+        yield from filter(None, [stratified(own, other, sizes / sizes.sum()).interval])
+    if paired.binary and paired.one_task_per_family:
+        yield newcombe_paired(pairs(paired.own[0], paired.other[0]))
+    yield from filter(None, [family_bootstrap(paired.delta, paired.cluster, paired.family)])

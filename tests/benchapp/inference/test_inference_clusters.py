@@ -17,6 +17,7 @@ from benchapp.inference.clusters import (
     bootstrap_t_many,
     sign_flip,
     sign_flip_many,
+    student_interval,
 )
 
 shares = st.integers(-15, 15).map(lambda k: k / 15)  # as the means of 15 pass-or-fail tasks come
@@ -173,3 +174,12 @@ def test_it_detects_what_it_says_with_eighty_percent_power() -> None:
     assert size is not None
     values = np.random.default_rng(7).normal(size, 1, size=(4000, 8))
     assert (sign_flip_many(values)[2] <= 0.05).mean() == pytest.approx(0.8, abs=0.03)
+
+
+def test_it_gives_students_interval_beside_from_six_clusters_on() -> None:
+    values = np.random.default_rng(8).normal(size=6)
+    interval, expected = student_interval(values), stats.ttest_1samp(values, 0).confidence_interval()
+    assert interval is not None
+    assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
+    assert student_interval(values[:5]) is None
+    assert student_interval(np.full(8, 0.1 + 0.2)) is None

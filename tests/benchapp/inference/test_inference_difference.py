@@ -65,8 +65,15 @@ def test_it_adds_newcombe_only_with_one_task_per_family() -> None:
     values, others = [1, 0, 1, 1, 0, 1, 0, 1, 1, 1, 0, 0], [0, 0, 1, 0, 0, 1, 0, 0, 1, 1, 0, 1]
     single = difference([side(values, 2)], [side(others, 2)])
     double = difference([side(values, 4, 2)], [side(others, 4, 2)])
-    assert [interval.method.split(",")[0] for interval in single.secondary] == ["Newcombe", "family bootstrap"]
-    assert [interval.method.split(",")[0] for interval in double.secondary] == ["family bootstrap"]
+    names = [[interval.method.split(",")[0].split(";")[0] for interval in it.secondary] for it in (single, double)]
+    assert names == [["Student's t on cluster means", "Newcombe", "family bootstrap"], ["family bootstrap"]]
+
+
+def test_it_adds_the_spread_inside_episodes_where_there_are_replicates() -> None:
+    found = difference(random_sides(3, 60, 10, 1), random_sides(2, 60, 10, 2))
+    assert found.secondary[0].method.startswith("replicates inside each episode")
+    alone = difference(random_sides(1, 60, 10, 1), random_sides(2, 60, 10, 2))
+    assert not [interval for interval in alone.secondary if "replicates" in interval.method]
 
 
 def test_it_never_lets_a_descriptive_interval_decide() -> None:
@@ -139,4 +146,4 @@ def test_it_becomes_json() -> None:
     assert document["interval"]["level"] == 0.95
     assert document["excludes_zero"] is False
     assert document["tasks"] == 6
-    assert document["secondary"][0]["method"].startswith("Newcombe")
+    assert document["secondary"][-1]["method"].startswith("Newcombe")
