@@ -15,7 +15,6 @@ from benchapp.metrics.metric import Metric
 from benchapp.metrics.rates import Rate
 from benchapp.models import Run
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
-from inspector.charts.gain import shown
 from inspector.charts.panels import Cell, Heat, Scale, heatmaps, left_out, lines, plain
 from inspector.charts.places import Place, environments_of
 from inspector.charts.sheet import Sheet
