@@ -2,48 +2,43 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
 from hashlib import blake2b
-from itertools import groupby
+from itertools import count, groupby
 from threading import Lock
 from typing import Any
 
-from benchapp.metrics.outcomes import PHASES, ROLES, Outcomes, empty_outcomes, outcomes_from
-from benchapp.models import Run, Trial
+from django.db.models import F, IntegerField
+from django.db.models.functions import Cast
 
+from benchapp.metrics.outcomes import PHASE_CODES, ROLE_CODES, Outcomes, empty_outcomes, outcomes_from
+from benchapp.models import Episode, Run, Task, Trial
+
+MAX_NAMED = 500  # keys in one IN
 MAX_KEPT = 250_000  # trials in one process: some 50 MB
-READ = (
-    ("episode__run_id", "trial_run"),
-    ("pk", "trial"),
-    ("task_id", "task"),
-    ("task__family_id", "family"),
-    ("task__family__environment_id", "environment"),
-    ("episode_id", "episode"),
-    ("episode__key", "episode_key"),
-    ("episode__is_ordered", "is_ordered"),
-    ("episode__is_tainted", "tainted"),
-    ("phase", "phase"),
-    ("task__role", "role"),
-    ("sample", "sample"),
-    ("task__ordinal", "ordinal"),
-    ("finished_at", "finished"),
-    ("settled_at", "settled"),
-    ("success", "success"),
-    ("reward", "reward"),
-    ("outcome", "outcome"),
-    ("process", "process"),
-    ("overall", "overall"),
-    ("turns", "turns"),
-    ("input_tokens", "input_tokens"),
-    ("cached_tokens", "cached_tokens"),
-    ("output_tokens", "output_tokens"),
-    ("cost_usd", "cost_usd"),
-    ("duration_seconds", "seconds"),
-    ("skills_mounted", "skills_mounted"),
-    ("skills_read", "skills_read"),
-)
-NAMES = tuple(name for _, name in READ)
+EPISODE = ("pk", "run_id", "key", "is_ordered", "is_tainted")
+TASK = ("pk", "family_id", "family__environment_id", "role", "ordinal")
+NUMBERS = {  # lookup -> column; a duration in seconds is one of the columns of the same unit
+    "reward": "reward",
+    "outcome": "outcome",
+    "process": "process",
+    "overall": "overall",
+    "turns": "turns",
+    "input_tokens": "input_tokens",
+    "cached_tokens": "cached_tokens",
+    "output_tokens": "output_tokens",
+    "cost_usd": "cost_usd",
+    "duration_seconds": "seconds",
+    "skills_mounted": "skills_mounted",
+    "skills_read": "skills_read",
+}
+# Booleans are read as whole numbers: the conversion of fifty thousand of them would cost as much as the rest.
+PASSED = Cast("success", IntegerField())
+TRIAL = ("episode_id", "pk", "task_id", "phase", "sample", PASSED, *NUMBERS)
+TRIAL_COLUMNS = ("episode", "trial", "task", "phase", "sample", "success", *NUMBERS.values())
 
 
 class _Kept:
@@ -77,7 +72,7 @@ KEPT = _Kept(MAX_KEPT)
 
 
 def outcomes_of(runs: Iterable[Run]) -> dict[int, Outcomes]:
-    """run pk -> its trials. One query for all runs whose columns are not at hand in this process."""
+    """run pk -> its trials. Three queries for all runs whose columns are not at hand in this process."""
     wanted = list(runs)
     found = {run.pk: kept for run in wanted if (kept := KEPT.get(run)) is not None}
     missing = [run for run in wanted if run.pk not in found]
@@ -89,40 +84,53 @@ def outcomes_of(runs: Iterable[Run]) -> dict[int, Outcomes]:
     return found
 
 
+def settled_after(runs: Iterable[Run], moment: datetime) -> set[int]:
+    """Keys of trials of these runs that the record settled, or settled anew, after that moment."""
+    later = Trial.objects.filter(episode__run__in=[run.pk for run in runs], settled_at__gt=moment)
+    return set(later.values_list("pk", flat=True))
+
+
 def _read(runs: Sequence[Run]) -> dict[int, Outcomes]:
-    trials = Trial.objects.filter(episode__run__in=[run.pk for run in runs])
-    rows = trials.order_by("episode__run_id", "pk").values_list(*(lookup for lookup, _ in READ))
-    return {pk: _columns(list(of_run)) for pk, of_run in groupby(rows.iterator(chunk_size=5000), lambda row: row[0])}
+    episodes = Episode.objects.filter(run__in=[run.pk for run in runs])
+    facts = {pk: told for pk, *told in episodes.values_list(*EPISODE)}
+    in_order = Trial.objects.filter(episode__in=episodes).order_by(
+        "episode__run_id", "episode_id", "phase", F("finished_at").asc(nulls_last=True), "pk"
+    )
+    rows = in_order.values_list(*TRIAL).iterator(chunk_size=5000)
+    by_run = {run: list(found) for run, found in groupby(rows, lambda row: facts[row[0]][0])}
+    tasks = _tasks({row[2] for found in by_run.values() for row in found})
+    return {run: _columns(found, facts, tasks) for run, found in by_run.items()}
 
 
-def _columns(rows: list[tuple[Any, ...]]) -> Outcomes:
-    columns: dict[str, Sequence[Any]] = dict(zip(NAMES, zip(*rows, strict=True), strict=True))
-    keys = zip(*(columns[name] for name in ("is_ordered", "episode_key", "family", "task")), strict=True)
-    columns["cluster"] = [_cluster(*key) for key in keys]
-    columns["position"] = _positions(columns)
-    for name in ("family", "environment"):
-        columns[name] = [-1 if key is None else key for key in columns[name]]
-    columns["phase"] = [PHASES.index(phase) for phase in columns["phase"]]
-    columns["role"] = [ROLES.index(role) if role in ROLES else 0 for role in columns["role"]]
-    # What an older version of the record settled has no time: it was there before every pin.
-    columns["settled"] = [moment.timestamp() if moment else 0.0 for moment in columns["settled"]]
+def _tasks(keys: set[int]) -> dict[int, tuple[Any, ...]]:
+    found = Task.objects.order_by()
+    found = found.filter(pk__in=keys) if len(keys) <= MAX_NAMED else found
+    return {pk: tuple(told) for pk, *told in found.values_list(*TASK)}
+
+
+def _columns(
+    rows: list[tuple[Any, ...]], episodes: Mapping[int, Sequence[Any]], tasks: Mapping[int, Sequence[Any]]
+) -> Outcomes:
+    columns: dict[str, Sequence[Any]] = dict(zip(TRIAL_COLUMNS, zip(*rows, strict=True), strict=True))
+    _, keys, is_ordered, columns["tainted"] = zip(*(episodes[pk] for pk in columns["episode"]), strict=True)
+    family, environment, role, columns["ordinal"] = zip(*(tasks[pk] for pk in columns["task"]), strict=True)
+    columns["cluster"] = list(map(_cluster, is_ordered, keys, family, columns["task"]))
+    columns["position"] = _positions(columns["episode"], columns["phase"])
+    columns["family"] = [-1 if key is None else key for key in family]
+    columns["environment"] = [-1 if key is None else key for key in environment]
+    columns["phase"] = [PHASE_CODES[phase] for phase in columns["phase"]]
+    columns["role"] = [ROLE_CODES.get(name, 0) for name in role]
     return outcomes_from(columns)
 
 
+@lru_cache(maxsize=20_000)
 def _cluster(is_ordered: bool, episode: str, family: int | None, task: int) -> int:
     """Equal in every run for trials that share a library: by the key of an episode that owns one, else by the family."""
     name = f"episode:{episode}" if is_ordered else f"family:{family}" if family is not None else f"task:{task}"
     return int.from_bytes(blake2b(name.encode(), digest_size=7).digest())
 
 
-def _positions(columns: dict[str, Sequence[Any]]) -> list[int]:
-    """Place of each trial inside its episode and phase, by the time it ended; what has no time comes last."""
-    finished = [moment.timestamp() if moment else float("inf") for moment in columns["finished"]]
-    order = sorted(range(len(finished)), key=lambda place: (finished[place], columns["trial"][place]))
-    seen: dict[tuple[int, str], int] = {}
-    positions = [0] * len(order)
-    for place in order:
-        key = columns["episode"][place], columns["phase"][place]
-        positions[place] = seen.get(key, 0)
-        seen[key] = positions[place] + 1
-    return positions
+def _positions(episodes: Sequence[int], phases: Sequence[str]) -> list[int]:
+    """Place of each trial inside its episode and phase; the rows come in the order of their ends."""
+    counters: dict[tuple[int, str], Iterator[int]] = defaultdict(count)
+    return [next(counters[key]) for key in zip(episodes, phases, strict=True)]

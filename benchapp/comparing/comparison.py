@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from benchapp.comparing.choices import Choices
-from benchapp.comparing.columns import outcomes_of
+from benchapp.comparing.columns import outcomes_of, settled_after
 from benchapp.comparing.groups import Group, Groups
 from benchapp.comparing.selection import MAX_RUNS, added, selected
 from benchapp.inference.difference import Difference, compare
+from benchapp.inference.sides import TaskMeans
 from benchapp.inference.sides import TaskMeans
 from benchapp.metrics.comparability import Comparability, compare_setups
 from benchapp.metrics.metric import Metric
@@ -64,6 +65,7 @@ class Comparison:
         self.truncated = truncated  # runs that match and are not shown: too many
         self.groups = Groups.of(self.runs, choices.baseline)
         self._cells: dict[tuple[tuple[object, ...], str], Cell] = {}
+        self._means: dict[tuple[object, ...], list[TaskMeans]] = {}
         self._differences: dict[tuple[tuple[object, ...], str], Difference | None] = {}
 
     # --- outcomes ------------------------------------------------------------------------------------------------
@@ -72,7 +74,17 @@ class Comparison:
     def outcomes(self) -> dict[int, Outcomes]:
         """run pk -> its trials, as the record knew them at the pin."""
         found = outcomes_of(self.runs)
-        return {pk: outcomes.standing_at(self.choices.as_of) for pk, outcomes in found.items()}
+        return {pk: outcomes.without(self._later) for pk, outcomes in found.items()} if self._later else found
+
+    @cached_property
+    def _later(self) -> set[int]:
+        pin = self.choices.as_of
+        return settled_after(self.runs, pin) if pin else set()
+
+    @property
+    def revised(self) -> int:
+        """Trials of the runs shown that the record settled, or settled anew, after the pin; left out here."""
+        return len(self._later)
 
     def of_group(self, group: Group) -> list[Outcomes]:
         """One per replicate."""
@@ -88,12 +100,6 @@ class Comparison:
             for name in ("success", "outcome", "turns", "output_tokens", "cost_usd"):
                 whole.update(np.nan_to_num(outcomes.column(name), nan=-1.0).tobytes())
         return whole.hexdigest()[:12]
-
-    @cached_property
-    def revised(self) -> int:
-        """Trials of the runs shown that the record settled, or settled anew, after the pin; left out here."""
-        pin = self.choices.as_of
-        return sum(kept.settled_after(pin) for kept in outcomes_of(self.runs).values()) if pin else 0
 
     # --- numbers -------------------------------------------------------------------------------------------------
 

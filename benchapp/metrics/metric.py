@@ -8,7 +8,7 @@ from enum import StrEnum
 import numpy as np
 
 from benchapp.inference.sides import TaskMeans
-from benchapp.metrics.outcomes import Outcomes
+from benchapp.metrics.outcomes import Mask, Outcomes
 from benchapp.metrics.rates import Rate
 from runner.types import Phase, Role
 
@@ -59,32 +59,29 @@ class Metric:
     def covers(self, phase: str, role: str) -> bool:
         return (not self.phases or phase in self.phases) and self.role in (None, role)
 
-    def covered(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> Outcomes:
+    def mask(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> Mask:
         """The trials it is about, tainted episodes left out; `phases` stand in for its own."""
         mask = outcomes.covering(self.phases if phases is None else phases, self.role) & ~outcomes.tainted
-        if self.past_first:
-            mask &= outcomes.position > 0
-        return outcomes.where(mask)
+        return mask & (outcomes.position > 0) if self.past_first else mask
+
+    def covered(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> Outcomes:
+        return outcomes.where(self.mask(outcomes, phases))
 
     def rate(self, outcomes: Outcomes) -> Rate:
         """k of n for a share: a trial counts as passed where the column is 1."""
-        values = self.covered(outcomes).column(self.column)
-        known = ~np.isnan(values)
-        return Rate(int((values[known] >= 1).sum()), int(known.sum()), len(values))
+        values = outcomes.column(self.column)[self.mask(outcomes)]
+        return Rate(int((values >= 1).sum()), int((~np.isnan(values)).sum()), len(values))
 
     def mean(self, outcomes: Outcomes) -> float | None:
         """Over the trials that have a value; None where none has."""
-        values = self.covered(outcomes).column(self.column)
+        values = outcomes.column(self.column)[self.mask(outcomes)]
         known = values[~np.isnan(values)]
         return float(known.mean()) if len(known) else None
 
     def task_means(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> TaskMeans:
         """Per task the mean over its samples that have a value; tasks without one are left out."""
-        covered = self.covered(outcomes, phases)
-        values = covered.column(self.column)
-        known = covered.where(~np.isnan(values))
-        tasks, first, place = np.unique(known.task, return_index=True, return_inverse=True)
-        means = (
-            np.bincount(place, weights=known.column(self.column)) / np.bincount(place) if len(tasks) else np.empty(0)
-        )
-        return TaskMeans(tasks, known.cluster[first], known.family[first], means)
+        values = outcomes.column(self.column)
+        known = np.flatnonzero(self.mask(outcomes, phases) & ~np.isnan(values))
+        tasks, first, place = np.unique(outcomes.task[known], return_index=True, return_inverse=True)
+        means = np.bincount(place, weights=values[known]) / np.bincount(place) if len(tasks) else np.empty(0)
+        return TaskMeans(tasks, outcomes.cluster[known][first], outcomes.family[known][first], means)

@@ -6,9 +6,8 @@ metrics and intervals be array arithmetic.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,8 @@ Mask = NDArray[np.bool_]
 
 PHASES: tuple[str, ...] = tuple(phase.value for phase in Phase)
 ROLES: tuple[str, ...] = ("", *(role.value for role in Role))  # "": the source tells none
-NOT_SCORED = ("success", "reward", "outcome", "process", "overall")
+PHASE_CODES = {name: code for code, name in enumerate(PHASES)}
+ROLE_CODES = {name: code for code, name in enumerate(ROLES)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +33,7 @@ class Outcomes:
     for trials that share a library, in every run alike: the episode where one owns a library, else the family, else
     the task. `phase` and `role` count into PHASES and ROLES. `ordinal` is the task's place in
     its family, from 1. `position` is the place inside episode and phase in the
-    order of running, from 0. `settled`: seconds since 1970 when the record took the numbers in.
+    order of running, from 0.
     """
 
     trial: Ints
@@ -48,7 +48,6 @@ class Outcomes:
     ordinal: Ints
     position: Ints
     tainted: Mask
-    settled: Floats
     success: Floats
     reward: Floats
     outcome: Floats
@@ -78,26 +77,20 @@ class Outcomes:
         """The trials of these phases (none given: all) and of this role (None: all)."""
         mask: Mask = np.ones(len(self), dtype=bool)
         if phases:
-            mask &= np.isin(self.phase, [PHASES.index(phase) for phase in phases])
+            mask &= np.logical_or.reduce([self.phase == PHASE_CODES[phase] for phase in phases])
         if role is not None:
-            mask &= self.role == ROLES.index(role)
+            mask &= self.role == ROLE_CODES[role]
         return mask
 
-    def standing_at(self, moment: datetime | None) -> Outcomes:
-        """As the record knew it then: a trial settled later is planned, and not scored yet."""
-        if moment is None:
+    def without(self, trials: Collection[int]) -> Outcomes:
+        """With these trials planned and not scored yet."""
+        gone = np.isin(self.trial, list(trials))
+        if not gone.any():
             return self
-        later = self.settled > moment.timestamp()
-        if not later.any():
-            return self
-        blank = {name: np.where(later, np.nan, self.column(name)) for name in MEASURED}
-        return replace(self, **blank)
-
-    def settled_after(self, moment: datetime) -> int:
-        return int((self.settled > moment.timestamp()).sum())
+        return replace(self, **{name: np.where(gone, np.nan, self.column(name)) for name in MEASURED})
 
 
-MEASURED = tuple(field.name for field in fields(Outcomes) if field.type == "Floats" and field.name != "settled")
+MEASURED = tuple(field.name for field in fields(Outcomes) if field.type == "Floats")
 
 
 def empty_outcomes() -> Outcomes:
