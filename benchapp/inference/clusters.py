@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import stdtrit
 
-from benchapp.inference.detectable import detectable
+from benchapp.inference.detectable import detectable, detectable_by_signs
 from benchapp.inference.interval import TAIL, ZERO, Floats, Interval, Outcome
 
 ENUMERATED = 14  # clusters up to which every sign pattern is tried: 2 ** 14 of them
@@ -48,8 +48,15 @@ def sign_flip(values: Floats) -> Outcome:
     return replace(
         outcome,
         interval=Interval(float(low[0]), float(high[0]), method=name),
-        detectable=detectable(_error(values), m - 1, level=2 * _kept_out(patterns) / patterns),
+        detectable=_detectable(values, _kept_out(patterns), patterns),
     )
+
+
+def _detectable(values: Floats, out: int, patterns: int) -> float | None:
+    """By the t test at the level that the discrete test has; with six clusters, by the one pattern that rejects."""
+    if out == 1:
+        return detectable_by_signs(float(values.std(ddof=1)), len(values))
+    return detectable(_error(values), len(values) - 1, level=2 * out / patterns)
 
 
 def sign_flip_many(values: Floats) -> tuple[Floats, Floats, Floats]:
@@ -86,7 +93,7 @@ def _subsets(m: int) -> Floats:
         drawn = np.random.default_rng((SEED, m)).integers(0, 2, size=(m, FLIPS + 256), dtype=np.int8)
         members = drawn[:, drawn.any(axis=0)][:, : FLIPS - 1]
     weights = members.astype(np.float64)
-    return weights / weights.sum(axis=0)
+    return np.asarray(weights / weights.sum(axis=0))
 
 
 def bootstrap_t(values: Floats) -> Outcome:

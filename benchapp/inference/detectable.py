@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scipy.special import nctdtrinc, stdtrit
+from scipy.special import nctdtrinc, ndtri, stdtrit
 
 from benchapp.inference.interval import TAIL
 
@@ -20,3 +20,11 @@ def detectable(error: float, freedom: float, level: float = 2 * TAIL) -> float |
         return None
     critical = stdtrit(freedom, 1 - level / 2)
     return float(nctdtrinc(freedom, 1 - POWER, critical)) * error
+
+
+def detectable_by_signs(deviation: float, clusters: int) -> float | None:
+    """The same for a test that rejects only where every cluster points the same way, as the sign-flip test of six does.
+
+    deviation: the standard deviation of the clusters, taken as normal. All agree with probability Phi(d / sd)**clusters.
+    """
+    return float(ndtri(POWER ** (1 / clusters))) * deviation if deviation > 0 else None

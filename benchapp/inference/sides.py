@@ -127,4 +127,4 @@ def _joined(partitions: Sequence[Ints]) -> Ints:
         tails.append(first[group])
     edges = np.concatenate(heads), np.concatenate(tails)
     graph = coo_array((np.ones(len(edges[0]), dtype=np.int8), edges), shape=(n, n))
-    return connected_components(graph, directed=False)[1].astype(np.int64)
+    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)

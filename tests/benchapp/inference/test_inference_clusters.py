@@ -167,13 +167,14 @@ def test_it_says_where_clusters_are_too_alike_to_draw_again(values: list[float])
     assert "same difference" in found.note
 
 
-def test_it_detects_what_it_says_with_eighty_percent_power() -> None:
-    from benchapp.inference.detectable import detectable
-
-    size = detectable(1 / np.sqrt(8), 7, level=2 * 6 / 256)
+@pytest.mark.parametrize("m", [6, 7, 8, 12])
+def test_it_detects_what_it_says_with_eighty_percent_power(m: int) -> None:
+    """The difference named at a spread of 1, given to normal clusters of that spread."""
+    values = stats.norm.ppf((np.arange(m) + 0.5) / m)
+    size = sign_flip(values / values.std(ddof=1)).detectable
     assert size is not None
-    values = np.random.default_rng(7).normal(size, 1, size=(4000, 8))
-    assert (sign_flip_many(values)[2] <= 0.05).mean() == pytest.approx(0.8, abs=0.03)
+    draws = np.random.default_rng(7).normal(size, 1, size=(4000, m))
+    assert (sign_flip_many(draws)[2] <= 0.05).mean() == pytest.approx(0.8, abs=0.03)
 
 
 def test_it_gives_students_interval_beside_from_six_clusters_on() -> None:

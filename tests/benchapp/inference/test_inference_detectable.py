@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from benchapp.inference.detectable import detectable
+from benchapp.inference.detectable import detectable, detectable_by_signs
 
 
 def test_it_gives_the_textbook_sample_size() -> None:
@@ -25,8 +25,18 @@ def test_it_solves_the_noncentral_t(freedom: float, error: float) -> None:
 
 
 def test_it_needs_more_at_a_stricter_level() -> None:
-    assert detectable(1, 5, level=0.03125) > detectable(1, 5)
+    strict, usual = detectable(1, 5, level=0.03125), detectable(1, 5)
+    assert strict is not None
+    assert usual is not None
+    assert strict > usual
 
 
 def test_it_says_nothing_without_spread() -> None:
     assert detectable(0.0, 5) is None
+    assert detectable_by_signs(0.0, 6) is None
+
+
+def test_it_needs_all_clusters_on_one_side() -> None:
+    size = detectable_by_signs(2.0, 6)
+    assert size is not None
+    assert stats.norm.cdf(size / 2) ** 6 == pytest.approx(0.8)
