@@ -17,7 +17,6 @@ from benchapp.comparing.groups import Group, Groups
 from benchapp.comparing.selection import MAX_RUNS, added, selected
 from benchapp.inference.difference import Difference, compare
 from benchapp.inference.sides import TaskMeans
-from benchapp.inference.sides import TaskMeans
 from benchapp.metrics.comparability import Comparability, compare_setups
 from benchapp.metrics.metric import Metric
 from benchapp.metrics.outcomes import Outcomes

@@ -16,7 +16,6 @@ from benchapp.metrics.rates import Rate
 from benchapp.models import Trial
 from runner.types import Phase, Role
 
-
 PAPER = "SkillEvolBench, section 5.1"
 
 METRICS = (
