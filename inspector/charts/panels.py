@@ -19,6 +19,9 @@ HEAD = 34  # px above a panel, for its title
 FOOT = 46  # px below it, for its ticks
 LEGEND = 44  # px above all panels, for two lines of names
 LONGEST = 44  # characters of a label on an axis
+TILTED = 30  # characters of one that is tilted
+LETTER = 6.5  # px of a character, about
+WIDTH = 760  # px beside the names of the rows, about
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +90,13 @@ def panels(
     share_x: bool = True,
     share_y: bool = True,
     legend: bool = False,
+    head: float = HEAD,
+    foot: float = FOOT,
 ) -> tuple[go.Figure, Callable[[int], dict[str, int]]]:
     """An empty figure of panels, each `height` px tall, and a function from a panel's number to its `row` and `col`."""
     across = max(1, min(across, len(titles)))
     down = ceil(len(titles) / across)
-    gap = HEAD + FOOT
+    gap = head + foot
     inner = down * height + (down - 1) * gap
     figure = make_subplots(
         rows=down,
@@ -102,10 +107,10 @@ def panels(
         horizontal_spacing=min(0.06, 0.12 / across),
         vertical_spacing=gap / inner if down > 1 else 0,
     )
-    top = HEAD + (LEGEND if legend else 0)
-    figure.update_layout(**layout(height=inner + top + FOOT, margin={"t": top, "b": FOOT, "l": 8, "r": 12, "pad": 4}))
+    top = head + (LEGEND if legend else 0)
+    figure.update_layout(**layout(height=inner + top + foot, margin={"t": top, "b": foot, "l": 8, "r": 12, "pad": 4}))
     if legend:
-        figure.update_layout(legend={"y": 1 + HEAD / inner, "yanchor": "bottom"})
+        figure.update_layout(legend={"y": 1 + head / inner, "yanchor": "bottom"})
     figure.update_xaxes(automargin=True, showticklabels=True)
     figure.update_yaxes(automargin=True)
     _left_align(figure, across)
@@ -124,11 +129,14 @@ def heatmaps(
 ) -> go.Figure:
     """The first `MAX_PANELS` panels, all with the same rows from the top, the same columns and the same colours."""
     shown = heats[:MAX_PANELS]
-    figure, place_of = panels([heat.title for heat in shown], across=across, height=max(2, len(rows)) * ROW)
+    names, tilt = _column_names(columns, min(across, len(shown)))
+    room = {"head": tilt or HEAD} if len(shown) == 1 else {"foot": max(FOOT, tilt)}
+    figure, place_of = panels([heat.title for heat in shown], across=across, height=max(2, len(rows)) * ROW, **room)
     for place, heat in enumerate(shown):
         figure.add_trace(_heatmap(heat, rows, columns), **place_of(place))
-    names = [short(column, 18 if len(columns) > 3 else LONGEST) for column in columns]
     figure.update_xaxes(tickvals=list(range(len(columns))), ticktext=names, showgrid=False, zeroline=False, ticks="")
+    if tilt:
+        figure.update_xaxes(tickangle=-45, side="top" if len(shown) == 1 else "bottom")
     figure.update_yaxes(
         tickvals=list(range(len(rows))),
         ticktext=[short(row) for row in rows],
@@ -139,6 +147,15 @@ def heatmaps(
     )
     figure.update_layout(coloraxis=scale.axis)
     return figure
+
+
+def _column_names(columns: Sequence[str], across: int) -> tuple[list[str], float]:
+    """What stands under the columns, and the px it needs where it must be tilted; 0 where it fits."""
+    longest = max(map(len, columns), default=0)
+    if longest * LETTER <= WIDTH / across / max(1, len(columns)):
+        return [plain(column) for column in columns], 0
+    names = [short(column, TILTED) for column in columns]
+    return names, min(longest, TILTED) * LETTER * 0.71 + 24
 
 
 def _heatmap(heat: Heat, rows: Sequence[str], columns: Sequence[str]) -> go.Heatmap:

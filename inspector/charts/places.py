@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from benchapp.models import Environment, Family
 
@@ -16,6 +16,7 @@ class Place:
     key: str
     name: str
     label: str
+    kind: str = "environment"  # what the list of trials calls it
     within: int | None = None
 
     @property
@@ -26,7 +27,7 @@ class Place:
 def environments_of(keys: Iterable[int]) -> dict[int, Place]:
     """Primary key -> place, in the order of the suite."""
     rows = Environment.objects.filter(pk__in=set(keys)).order_by("suite__key", "ordinal", "key")
-    return _labelled({pk: rest for pk, *rest in rows.values_list("pk", "key", "name", "suite__name")}, {})
+    return _labelled({pk: rest for pk, *rest in rows.values_list("pk", "key", "name", "suite__name")}, "environment")
 
 
 def families_of(keys: Iterable[int]) -> dict[int, Place]:
@@ -34,13 +35,14 @@ def families_of(keys: Iterable[int]) -> dict[int, Place]:
         "suite__key", "environment__ordinal", "environment__key", "ordinal", "key"
     )
     found = list(rows.values_list("pk", "key", "name", "suite__name", "environment_id"))
-    return _labelled({pk: rest for pk, *rest, _ in found}, {row[0]: row[-1] for row in found})
+    labelled = _labelled({pk: rest for pk, *rest, _ in found}, "family")
+    return {pk: replace(labelled[pk], within=environment) for pk, *_, environment in found}
 
 
-def _labelled(found: Mapping[int, list[str]], within: Mapping[int, int | None]) -> dict[int, Place]:
+def _labelled(found: Mapping[int, list[str]], kind: str) -> dict[int, Place]:
     """The key is the label; with the suite's name where two suites have the same."""
     times = Counter(key for key, _, _ in found.values())
     return {
-        pk: Place(key, name, f"{key} · {suite}" if times[key] > 1 else key, within.get(pk))
+        pk: Place(key, name, f"{key} · {suite}" if times[key] > 1 else key, kind)
         for pk, (key, name, suite) in found.items()
     }

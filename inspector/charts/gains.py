@@ -1,0 +1,212 @@
+"""Where a condition gains or loses against its baseline: by environment, or family by family.
+
+Source: SkillFlow, figures 6 and 11; an environment's cell is the plain mean of its families' differences, as its released
+code computes a domain's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from plotly import graph_objects as go
+
+from benchapp.comparing.groups import Group
+from benchapp.metrics.metric import Better, Metric
+from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
+from inspector.charts.gain import Gain, gain_of, paired_of, said, shown, unit_of
+from inspector.charts.panels import Cell, Heat, Scale, heatmaps, lines, plain
+from inspector.charts.places import Place, environments_of, families_of
+from inspector.charts.sheet import Sheet
+
+MAX_GROUPS = 40  # rows by environment, columns by family
+MAX_PLACES = 200
+AT_LEAST = {True: 10.0, False: 0.0}  # of a share: the colours reach at least ten points
+NOT_PUBLISHED = "The paper's own figures are not published as numbers."
+NONE = Place("", "no environment", "no environment", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One group in one place: the differences of the families there, each over the same tasks of both sides."""
+
+    group: Group
+    baseline: Group
+    place: Place
+    gains: tuple[Gain, ...]
+
+    @property
+    def delta(self) -> float:
+        """Plain mean of the families' differences, in the metric's unit."""
+        return fmean(gain.delta for gain in self.gains)
+
+    @property
+    def tasks(self) -> int:
+        return sum(gain.tasks for gain in self.gains)
+
+    def sides(self, metric: Metric) -> str:
+        """What both sides reached: counts for a share, else means over the families."""
+        if not metric.is_share:
+            own, other = (fmean(side) for side in zip(*((g.own.value, g.other.value) for g in self.gains), strict=True))
+            return f"{own:,.4g} against {other:,.4g} {metric.unit.value}"
+        own, other = (sum(gain.own.total for gain in self.gains), sum(gain.other.total for gain in self.gains))
+        return (
+            f"{own:.4g}/{sum(g.own.of for g in self.gains)} against {other:.4g}/{sum(g.other.of for g in self.gains)}"
+        )
+
+
+Families = Mapping[int, Gain]
+
+
+def draw(sheet: Sheet) -> Drawing:
+    metric, by_family = sheet.metric, sheet.options.get("by") == "family"
+    if metric is None:
+        return Drawing(None, Table(_columns(None, by_family)), absent=f"No run is chosen. {NOT_PUBLISHED}")
+    pairs = list(_pairs(sheet, metric))
+    tiles = _by_family(pairs) if by_family else _by_environment(pairs)
+    rows = tuple(_row(sheet, metric, tile) for tile in tiles)
+    table = Table(_columns(metric, by_family), rows)
+    if not tiles:
+        return Drawing(None, table, absent=_absent(sheet, metric))
+    drawn = {tile.group.label for tile in tiles}
+    groups = [group.label for group in sheet.comparison.groups.all if group.label in drawn]
+    places = list(dict.fromkeys(tile.place.label for tile in tiles))
+    figure = _figure(sheet, metric, tiles, groups[:MAX_GROUPS], places[:MAX_PLACES], by_family)
+    return Drawing(figure, table, tuple(_notes(metric, by_family, len(groups), len(places))))
+
+
+def _pairs(sheet: Sheet, metric: Metric) -> Iterator[tuple[Group, Group, Families]]:
+    """Every group that has a baseline, with its difference in each family that both sides have a scored task in."""
+    for group in sheet.comparison.groups.all:
+        baseline = sheet.comparison.groups.baseline_of(group)
+        paired = paired_of(sheet.comparison, group, baseline, metric) if baseline else None
+        if baseline and paired:
+            families = dict.fromkeys(paired.family.tolist())
+            yield group, baseline, {family: gain_of(paired, paired.family == family) for family in families}
+
+
+def _by_family(pairs: Sequence[tuple[Group, Group, Families]]) -> list[Tile]:
+    """In the order of the suite; tasks that stand in no family are left out."""
+    places = families_of({family for *_, families in pairs for family in families if family >= 0})
+    return [
+        Tile(group, baseline, place, (families[family],))
+        for family, place in places.items()
+        for group, baseline, families in pairs
+        if family in families
+    ]
+
+
+def _by_environment(pairs: Sequence[tuple[Group, Group, Families]]) -> list[Tile]:
+    families_seen = families_of({family for *_, families in pairs for family in families if family >= 0})
+    within = {family: place.within for family, place in families_seen.items()}
+    places: dict[int | None, Place] = dict(environments_of(key for key in within.values() if key is not None))
+    if None in within.values():
+        places[None] = NONE
+    tiles = []
+    for environment, place in places.items():
+        for group, baseline, families in pairs:
+            gains = [gain for family, gain in families.items() if family in within and within[family] == environment]
+            if gains:
+                tiles.append(Tile(group, baseline, place, tuple(gains)))
+    return tiles
+
+
+def _figure(
+    sheet: Sheet, metric: Metric, tiles: Sequence[Tile], groups: Sequence[str], places: Sequence[str], by_family: bool
+) -> go.Figure:
+    """Rows are what there is most room for downwards: groups beside few environments, families under few groups."""
+    cells = {(tile.group.label, tile.place.label): _cell(sheet, metric, tile) for tile in tiles}
+    scale = Scale.around_zero((cell.value for cell in cells.values()), unit_of(metric), AT_LEAST[metric.is_share])
+    if by_family:
+        turned = {(place, group): cell for (group, place), cell in cells.items()}
+        return heatmaps([Heat("", turned)], places, groups, scale, across=1)
+    return heatmaps([Heat("", cells)], groups, places, scale, across=1)
+
+
+def _cell(sheet: Sheet, metric: Metric, tile: Tile) -> Cell:
+    text = said(metric, tile.delta)
+    over = f", mean over {len(tile.gains)} families" if len(tile.gains) > 1 else ""
+    runs = tile.gains[0].replicates
+    hover = lines(
+        f"<b>{plain(tile.group.label)}</b> against {plain(tile.baseline.condition)}",
+        plain(tile.place.full),
+        f"{plain(metric.key)} {text} {unit_of(metric)}{over}",
+        f"{tile.sides(metric)} on the same {tile.tasks} tasks",
+        f"replicates: {runs[0]} against {runs[1]}" if max(runs) > 1 else "",
+    )
+    return Cell(shown(metric, tile.delta), text, hover, _url(sheet, metric, tile))
+
+
+def _url(sheet: Sheet, metric: Metric, tile: Tile) -> str:
+    if tile.place is NONE:
+        return sheet.trials_url(tile.group, metric=metric)
+    return sheet.trials_url(tile.group, metric=metric, **{tile.place.kind: tile.place.key})
+
+
+def _row(sheet: Sheet, metric: Metric, tile: Tile) -> Row:
+    share = metric.is_share
+    own, other = ([getattr(gain, side) for gain in tile.gains] for side in ("own", "other"))
+    numbers = [
+        number
+        for sides in (own, other)
+        for number in (
+            shown(metric, fmean(side.value for side in sides)),
+            round(sum(side.total for side in sides), 10) if share else None,
+            sum(side.of for side in sides),
+        )
+    ]
+    head = (tile.place.full, tile.group.label, tile.baseline.label, shown(metric, tile.delta))
+    return Row((*head, len(tile.gains), tile.tasks, *numbers), _url(sheet, metric, tile))
+
+
+def _columns(metric: Metric | None, by_family: bool) -> tuple[Column, ...]:
+    unit = "%" if metric is None or metric.is_share else metric.unit.value
+    return (
+        Column("place", "family" if by_family else "environment"),
+        Column("group", "group"),
+        Column("baseline", "baseline"),
+        Column("difference", "mean difference of the families", unit_of(metric) if metric else "pp"),
+        Column("families", "families"),
+        Column("tasks", "tasks on both sides"),
+        Column("value", "group, mean over families", unit),
+        Column("passed", "group passed"),
+        Column("of", "of"),
+        Column("baseline_value", "baseline, mean over families", unit),
+        Column("baseline_passed", "baseline passed"),
+        Column("baseline_of", "of"),
+    )
+
+
+def _notes(metric: Metric, by_family: bool, groups: int, places: int) -> Iterator[str]:
+    kind = (
+        "A cell is one family"
+        if by_family
+        else "A cell is the plain mean of its families' differences, not weighted by tasks"
+    )
+    yield f"{kind}; each difference uses the tasks scored on both sides. {metric.name}; no test is made. Blank: nothing in common."
+    if metric.better is Better.LOWER:
+        yield f"Lower is better for {metric.key}: a difference below 0 is a gain."
+    if groups > MAX_GROUPS:
+        yield f"{MAX_GROUPS} of {groups} groups are drawn; the table has all. Choose a condition or a model to see others."
+    if places > MAX_PLACES:
+        yield f"{MAX_PLACES} of {places} {'families' if by_family else 'environments'} are drawn; the table has all."
+    yield NOT_PUBLISHED
+
+
+def _absent(sheet: Sheet, metric: Metric) -> str:
+    baseline = sheet.comparison.choices.baseline
+    if not sheet.comparison.runs:
+        return f"No run is chosen. {NOT_PUBLISHED}"
+    return f"No group shares a scored task of {metric.key} in a family with its baseline, {baseline}."
+
+
+CHART = Chart(
+    key="gains",
+    title="Gains by environment and family",
+    question="Where does it help, and where does it hurt?",
+    draw=draw,
+    after="SkillFlow, figures 6 and 11",
+    uses_metric=True,
+    options={"by": ("environment", "family")},
+)
