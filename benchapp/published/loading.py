@@ -7,7 +7,7 @@ from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
-from benchapp.published.rows import Printed, decimals
+from benchapp.published.rows import Printed
 
 DATA = Path(__file__).parent / "data"
 COLUMNS = tuple(field.name for field in fields(Printed))
@@ -64,7 +64,7 @@ def _row(path: Path, cells: dict[str, str]) -> Printed:
 def _value(cells: dict[str, str]) -> float | None:
     """The number of the print, in the row's unit; None for a dash or a blank."""
     if not cells["value"]:
-        if decimals(cells["printed"]) or any(letter.isdigit() for letter in cells["printed"]):
+        if any(letter.isdigit() for letter in cells["printed"]):
             raise ValueError(f"expected a value, because {cells['printed']!r} is printed")
         if not cells["note"]:
             raise ValueError("expected a note that says why there is no value")

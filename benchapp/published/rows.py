@@ -1,23 +1,25 @@
-"""One printed number of a paper, and how exactly its print fixes it."""
+"""One printed number of a paper, and what its rounding allows the number behind it to be."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from fractions import Fraction
 
-# Attempts behind a percentage where a paper says how many there are, by (paper, metric).
+MEAN_OF_MODELS = "average of "  # how `model` starts where a number is a mean over models
+
+# Attempts of one model behind a percentage, where a paper says how many there are, by (paper, metric).
 DENOMINATORS: Mapping[tuple[str, str], int] = {
-    # SkillEvolBench, sections 3.1 and 4.5: 30 families, each with three learning roles and three deployment roles
+    # SkillEvolBench, sections 3.1 and 4.5: 30 families, each with three acquisition and three deployment roles
     ("skillevolbench", "LSR"): 90,
     ("skillevolbench", "RSR"): 90,
     ("skillevolbench", "ESR"): 90,
     ("skillevolbench", "CSSR"): 30,
     ("skillevolbench", "ARSR"): 30,
     ("skillevolbench", "CompSR"): 30,
-    # SkillFlow, section 3: 166 tasks
+    # SkillFlow, sections 2.1 and C.1: shares of 166 tasks
     ("skillflow", "completion"): 166,
+    ("skillflow", "use"): 166,
 }
 
 
@@ -47,22 +49,39 @@ class Printed:
     note: str = ""
 
     @property
-    def places(self) -> int:
-        """Decimal digits of the print."""
-        return decimals(self.printed)
+    def number(self) -> Fraction:
+        """The value without the error of binary fractions. ValueError for a blank."""
+        if self.value is None:
+            raise ValueError(f"{self.paper}, {self.table}, {self.row}: {self.metric} is blank")
+        return Fraction(repr(self.value))
+
+    @property
+    def span(self) -> tuple[Fraction, Fraction]:
+        """Lowest and highest number that rounds to the print, in `unit`; a tie may go either way."""
+        return self.number - half_unit(self.printed), self.number + half_unit(self.printed)
+
+    @property
+    def possible(self) -> tuple[Fraction, Fraction]:
+        """What the number behind the print may be: exactly k of n where these are known, else the span."""
+        if self.k is None or self.n is None:
+            return self.span
+        return Fraction(100 * self.k, self.n), Fraction(100 * self.k, self.n)
 
     @property
     def n(self) -> int | None:
-        """Attempts behind a percentage over all groups; None where the paper fixes no such number."""
-        return DENOMINATORS.get((self.paper, self.metric)) if self.unit == "%" and not self.group else None
+        """Attempts behind a percentage of one model over all groups; None where the paper fixes no such number."""
+        if self.unit != "%" or self.group or not self.model or self.model.startswith(MEAN_OF_MODELS):
+            return None
+        return DENOMINATORS.get((self.paper, self.metric))
 
     @property
     def k(self) -> int | None:
         """The successes that round to the print: k of n. None where n is unknown or no k fits."""
         if self.n is None or self.value is None:
             return None
-        k = round(self.value * self.n / 100)
-        return k if self.value in roundings(Fraction(100 * k, self.n), self.places) else None
+        k = round(self.number * self.n / 100)
+        low, high = self.span
+        return k if low <= Fraction(100 * k, self.n) <= high else None
 
     @property
     def is_no_count(self) -> bool:
@@ -75,9 +94,6 @@ def decimals(printed: str) -> int:
     return sum(letter.isdigit() for letter in printed.partition(".")[2])
 
 
-def roundings(exact: Fraction, places: int) -> set[float]:
-    """What an exact number may be printed as: two values where it lies half-way, else one."""
-    # 30 digits tell a tie from its neighbours for every denominator below 10**20
-    value = Decimal(exact.numerator * 10**30 // exact.denominator).scaleb(-30)
-    unit = Decimal(1).scaleb(-places)
-    return {float(value.quantize(unit, rounding=way)) for way in (ROUND_HALF_UP, ROUND_HALF_EVEN)}
+def half_unit(printed: str) -> Fraction:
+    """Half of the last printed place: 0.05 of "+38.9", 0.5 of "727K"."""
+    return Fraction(1, 2 * 10 ** decimals(printed))
