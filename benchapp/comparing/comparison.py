@@ -126,8 +126,14 @@ class Comparison:
     def sides(self, group: Group, baseline: Group, metric: Metric) -> tuple[list[TaskMeans], list[TaskMeans]]:
         """What a difference rests on: per replicate of each side the means of its tasks."""
         phases = self._reference(baseline, metric)
-        own = [metric.task_means(outcomes) for outcomes in self.of_group(group)]
-        return own, [metric.task_means(outcomes, phases) for outcomes in self.of_group(baseline)]
+        return self._task_means(group, metric, None), self._task_means(baseline, metric, phases)
+
+    def _task_means(self, group: Group, metric: Metric, phases: tuple[Phase, ...] | None) -> list[TaskMeans]:
+        """Remembered, because a baseline is held against every other group of its model."""
+        key = group.identity, metric.key, phases
+        if key not in self._means:
+            self._means[key] = [metric.task_means(outcomes, phases) for outcomes in self.of_group(group)]
+        return self._means[key]
 
     def _reference(self, baseline: Group, metric: Metric) -> tuple[Phase, ...] | None:
         """Replay is held against no-skill's first try at the same tasks (the paper's reference), and against the replay of
