@@ -1,0 +1,163 @@
+"""Saved comparisons: what was looked at, as of when, and the differences declared to be corrected together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from django.http import QueryDict
+from django.utils import timezone
+
+from benchapp.comparing.choices import Choices, parse_choices
+from benchapp.comparing.comparison import Comparison, added_since, comparison_of
+from benchapp.comparing.groups import Group
+from benchapp.comparing.saying import difference_in_words
+from benchapp.inference.difference import Difference
+from benchapp.inference.holm import holm
+from benchapp.metrics.catalogue import METRICS
+from benchapp.metrics.metric import Metric
+from benchapp.models import Comparison as SavedComparison
+from benchapp.models import User
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """One declared difference. `difference` is None where no task was scored on both sides: it counts all the same."""
+
+    group: Group
+    baseline: Group
+    metric: Metric
+    difference: Difference | None
+    holm: float | None
+
+    @property
+    def p(self) -> float | None:
+        return self.difference.p if self.difference else None
+
+    @property
+    def says(self) -> str:
+        if self.difference is None:
+            return f"{self.metric.key}: no task was scored on both sides, so there is nothing to compare."
+        return difference_in_words(self.difference, self.group, self.baseline, self.metric)
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """Every group that has a baseline x every declared metric, corrected together by Holm."""
+
+    hypotheses: tuple[Hypothesis, ...]
+    _by_place: Mapping[tuple[tuple[object, ...], str], float | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, comparison: Comparison, metrics: Iterable[Metric]) -> Corrected:
+        groups = comparison.groups
+        pairs = [(group, baseline) for group in groups.all if (baseline := groups.baseline_of(group)) is not None]
+        declared = [(group, baseline, metric) for metric in metrics for group, baseline in pairs]
+        differences = [comparison.difference(group, metric) for group, _, metric in declared]
+        ps = {str(place): found.p if found else None for place, found in enumerate(differences)}
+        corrected = holm(ps)
+        found = tuple(
+            Hypothesis(*named, difference, corrected[str(place)])
+            for place, (named, difference) in enumerate(zip(declared, differences, strict=True))
+        )
+        return cls(found, {(each.group.identity, each.metric.key): each.holm for each in found})
+
+    def p(self, group: Group, metric: Metric) -> float | None:
+        """None where there is no p value, and where the difference was not declared."""
+        return self._by_place.get((group.identity, metric.key))
+
+    @property
+    def tested(self) -> int:
+        return sum(each.p is not None for each in self.hypotheses)
+
+
+def save_comparison(
+    choices: Choices, metrics: Iterable[Metric], *, name: str, user: User | None = None
+) -> SavedComparison:
+    """Appends. Choices that pin no moment are pinned now; what the link had been made with gives way to what is there."""
+    pinned = choices if choices.pins else choices.but(as_of=timezone.now())
+    fingerprint = comparison_of(pinned).fingerprint
+    return SavedComparison.objects.create(
+        name=name,
+        query=pinned.query(seen=fingerprint),
+        metrics=[metric.key for metric in metrics],
+        fingerprint=fingerprint,
+        created_by=user,
+    )
+
+
+class Reopened:
+    """A saved comparison computed again from the record, and how the record has moved on since."""
+
+    def __init__(self, saved: SavedComparison) -> None:
+        self.saved = saved
+        self.choices, self.problems = parse_choices(QueryDict(saved.query))
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        return comparison_of(self.choices)
+
+    @cached_property
+    def metrics(self) -> tuple[Metric, ...]:
+        return tuple(METRICS[key] for key in self.saved.metrics if key in METRICS)
+
+    @property
+    def unknown_metrics(self) -> list[str]:
+        """Declared then, and not computed by this version."""
+        return [key for key in self.saved.metrics if key not in METRICS]
+
+    @cached_property
+    def corrected(self) -> Corrected:
+        return Corrected.of(self.comparison, self.metrics)
+
+    @cached_property
+    def added(self) -> int:
+        return added_since(self.choices)
+
+    @property
+    def same_numbers(self) -> bool:
+        return self.comparison.fingerprint == self.saved.fingerprint
+
+    def moved_on(self) -> list[str]:
+        """One sentence for each way in which the record is no longer what was saved; empty: everything is as it was."""
+        said = []
+        if self.added:
+            said.append(
+                f"{_runs(self.added)} that match came after it was saved, and {_are(self.added)} left out here."
+            )
+        if self.comparison.revised:
+            trials = self.comparison.revised
+            said.append(
+                f"{trials} trial{'' if trials == 1 else 's'} of these runs {_were(trials)} settled, or settled anew,"
+                " since; their results are left out here."
+            )
+        if not self.same_numbers:
+            said.append(
+                f"The numbers are not those it was saved with (fingerprint {self.comparison.fingerprint}, then"
+                f" {self.saved.fingerprint}): results were settled anew, edited, or runs were deleted."
+            )
+        return said
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "id": self.saved.public_id,
+            "name": self.saved.name,
+            "created_at": self.saved.created_at,
+            "query": self.saved.query,
+            "metrics": self.saved.metrics,
+            "fingerprint": self.saved.fingerprint,
+        }
+
+
+def _runs(count: int) -> str:
+    return f"{count} run{'' if count == 1 else 's'}"
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _were(count: int) -> str:
+    return "was" if count == 1 else "were"

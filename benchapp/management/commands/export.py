@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.http import QueryDict
+
+from benchapp.exporting.asking import export_asked
+from benchapp.exporting.dictionary import EXPORTS
+from benchapp.exporting.export import FORMATS, Export
+
+
+class Command(BaseCommand):
+    help = "Writes trials, aggregates or differences as CSV, JSON or Parquet. The choices are those of /compare/."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("what", choices=tuple(EXPORTS))
+        parser.add_argument(
+            "--format", choices=tuple(FORMATS), help="default: what the file's name ends with, else csv"
+        )
+        parser.add_argument("--query", default="", help="as in the address: condition=no-skill&phase=deployment")
+        parser.add_argument(
+            "-o", "--output", type=Path, help="a file; it appears when it is whole. Default: to the shell"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        export, problems = export_asked(options["what"], QueryDict(options["query"].lstrip("?")))
+        if problems:
+            raise CommandError("\n".join(f"--query: {problem}" for problem in problems))
+        output: Path | None = options["output"]
+        form = options["format"] or _form_of(output)
+        if output is None:
+            if form == "parquet" and sys.stdout.isatty():
+                raise CommandError("Parquet is no text: name a file with -o")
+            export.write(sys.stdout.buffer, form)
+        else:
+            _write(export, output, form)
+            self.stderr.write(f"{output}: {output.stat().st_size:,} bytes")
+
+
+def _form_of(output: Path | None) -> str:
+    ending = output.suffix.lstrip(".") if output else ""
+    return ending if ending in FORMATS else "csv"
+
+
+def _write(export: Export, output: Path, form: str) -> None:
+    """To a file beside it first: who sees the name sees all of it."""
+    if not output.parent.is_dir():
+        raise CommandError(f"{output}: there is no folder {output.parent}")
+    with NamedTemporaryFile(dir=output.parent, prefix=f".{output.name}.", delete=False) as part:
+        unfinished = Path(part.name)
+        try:
+            export.write(part, form)  # type: ignore[arg-type]
+            part.flush()
+            unfinished.chmod(0o644)
+            unfinished.replace(output)
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            raise
