@@ -37,8 +37,8 @@ NUMBERS = {  # lookup -> column; a duration in seconds is one of the columns of 
 }
 # Booleans are read as whole numbers: the conversion of fifty thousand of them would cost as much as the rest.
 PASSED = Cast("success", IntegerField())
-TRIAL = ("episode_id", "pk", "task_id", "phase", "sample", PASSED, *NUMBERS)
-TRIAL_COLUMNS = ("episode", "trial", "task", "phase", "sample", "success", *NUMBERS.values())
+TRIAL = ("episode_id", "pk", "task_id", "phase", "sample", "snapshot_id", PASSED, *NUMBERS)
+TRIAL_COLUMNS = ("episode", "trial", "task", "phase", "sample", "library", "success", *NUMBERS.values())
 
 
 class _Kept:
@@ -112,10 +112,11 @@ def _columns(
     rows: list[tuple[Any, ...]], episodes: Mapping[int, Sequence[Any]], tasks: Mapping[int, Sequence[Any]]
 ) -> Outcomes:
     columns: dict[str, Sequence[Any]] = dict(zip(TRIAL_COLUMNS, zip(*rows, strict=True), strict=True))
-    _, keys, is_ordered, columns["tainted"] = zip(*(episodes[pk] for pk in columns["episode"]), strict=True)
+    _, keys, columns["ordered"], columns["tainted"] = zip(*(episodes[pk] for pk in columns["episode"]), strict=True)
     family, environment, role, columns["ordinal"] = zip(*(tasks[pk] for pk in columns["task"]), strict=True)
-    columns["cluster"] = list(map(_cluster, is_ordered, keys, family, columns["task"]))
+    columns["cluster"] = list(map(_cluster, columns["ordered"], keys, family, columns["task"]))
     columns["position"] = _positions(columns["episode"], columns["phase"])
+    columns["library"] = [-1 if key is None else key for key in columns["library"]]
     columns["family"] = [-1 if key is None else key for key in family]
     columns["environment"] = [-1 if key is None else key for key in environment]
     columns["phase"] = [PHASE_CODES[phase] for phase in columns["phase"]]

@@ -6,7 +6,7 @@ skill of the same name, and these are two. Counts follow SkillFlow (#skills, sec
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -86,7 +86,7 @@ def final_libraries(runs: Iterable[Run], as_of: datetime | None = None) -> dict[
                 episode.title,
                 episode.tainted,
                 len(episode.present.skills),
-                episode.present.by_kind,
+                episode.present.files,
                 episode.present.bytes,
             )
             for episode in episodes
@@ -117,7 +117,7 @@ def _steps(episode: EpisodeHistory) -> Iterator[Growth]:
             episode.tainted,
             position,
             len(library.skills),
-            library.by_kind,
+            library.files,
             library.bytes,
             len(ever),
         )

@@ -8,31 +8,27 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.db.models import Case, CharField, Count, F, Q, QuerySet, Sum, Value, When
 from django.db.models.functions import Length, Substr
 
 from benchapp.metrics.keeping import Kept
+from benchapp.metrics.outcomes import LEARNING
 from benchapp.models import Decision, Entry, Episode, Run, SnapshotFile
-from runner.types import DecisionStatus, Phase
+from runner.types import DecisionStatus
 
 FILE_KINDS = ("SKILL.md", "references", "scripts", "assets", "other")
-LEARNING = (Phase.ACQUISITION, Phase.EVALUATION)  # the tasks between which a library is written
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What one snapshot holds. `files`: one count per FILE_KINDS. `skills`: folders with a SKILL.md."""
+    """What one snapshot holds. `files`: FILE_KINDS -> count. `skills`: folders with a SKILL.md."""
 
     skills: frozenset[str] = frozenset()
-    files: tuple[int, ...] = (0,) * len(FILE_KINDS)
+    files: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(FILE_KINDS, 0))
     bytes: int = 0
-
-    @property
-    def by_kind(self) -> Mapping[str, int]:
-        return dict(zip(FILE_KINDS, self.files, strict=True))
 
 
 EMPTY = Manifest()
@@ -208,12 +204,12 @@ def _manifests(runs: Sequence[int]) -> dict[int, Manifest]:
         | Q(snapshot__in=present.order_by().values("library"))
     )
     skills: dict[int, set[str]] = defaultdict(set)
-    files: dict[int, list[int]] = defaultdict(lambda: [0] * len(FILE_KINDS))
+    files: dict[int, dict[str, int]] = defaultdict(lambda: dict.fromkeys(FILE_KINDS, 0))
     sizes: dict[int, int] = defaultdict(int)
     rows = _counted_files(SnapshotFile.objects.filter(wanted))
     for snapshot, skill, kind, count, size in rows.iterator(chunk_size=5000):
-        files[snapshot][FILE_KINDS.index(kind)] += count
+        files[snapshot][kind] += count
         sizes[snapshot] += size
         if kind == FILE_KINDS[0]:
             skills[snapshot].add(skill)
-    return {pk: Manifest(frozenset(skills.get(pk, ())), tuple(files[pk]), sizes[pk]) for pk in files}
+    return {pk: Manifest(frozenset(skills.get(pk, ())), files[pk], sizes[pk]) for pk in files}

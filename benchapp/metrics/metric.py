@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,9 +14,13 @@ from benchapp.metrics.outcomes import Mask, Outcomes
 from benchapp.metrics.rates import Rate
 from runner.types import Phase, Role
 
+if TYPE_CHECKING:
+    from benchapp.metrics.facts import RunFacts
+
 
 class Unit(StrEnum):
-    SHARE = "share"  # 0..1, shown in percent
+    SHARE = "share"  # 0..1, a count of passes, shown in percent
+    SCORE = "score"  # 0..1, a mean of grades
     TURNS = "turns"
     TOKENS = "tokens"
     USD = "USD"
@@ -29,11 +35,21 @@ class Better(StrEnum):
     NEITHER = ""
 
 
+class Instances(StrEnum):
+    """Which tasks of a family: SkillLearnBench learns from the seed, instance 1, and holds the others out."""
+
+    ALL = ""
+    SEED = "seed"
+    HELD_OUT = "held-out"
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
     """`column` of `Outcomes` averaged over the trials of `phases` (none: every phase) and of `role` (None: every role).
 
     `meaning` is the definition in one line, `source` says where it comes from (paper section or released code).
+    `macro`: mean over a task's samples, then over the tasks of a family, then over families, so that a family with
+    many tasks weighs no more than one with few; else the mean over trials. A task without a family is its own.
     """
 
     key: str
@@ -45,7 +61,9 @@ class Metric:
     unit: Unit = Unit.SHARE
     better: Better = Better.HIGHER
     source: str = ""
-    past_first: bool = False  # leaves out the first task of every episode, which no experience can help
+    past_first: bool = False  # without the first task of each episode, and of ordered episodes alone
+    instances: Instances = Instances.ALL
+    macro: bool = False
 
     @property
     def is_share(self) -> bool:
@@ -62,7 +80,13 @@ class Metric:
     def mask(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> Mask:
         """The trials it is about, tainted episodes left out; `phases` stand in for its own."""
         mask = outcomes.covering(self.phases if phases is None else phases, self.role) & ~outcomes.tainted
-        return mask & (outcomes.position > 0) if self.past_first else mask
+        if self.past_first:
+            mask &= outcomes.ordered & ~outcomes.first
+        if self.instances is Instances.SEED:
+            mask &= outcomes.ordinal == 1
+        elif self.instances is Instances.HELD_OUT:
+            mask &= outcomes.ordinal > 1
+        return mask
 
     def covered(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> Outcomes:
         return outcomes.where(self.mask(outcomes, phases))
@@ -74,9 +98,19 @@ class Metric:
 
     def mean(self, outcomes: Outcomes) -> float | None:
         """Over the trials that have a value; None where none has."""
+        if self.macro:
+            return self._macro_mean(outcomes)
         values = outcomes.column(self.column)[self.mask(outcomes)]
         known = values[~np.isnan(values)]
         return float(known.mean()) if len(known) else None
+
+    def _macro_mean(self, outcomes: Outcomes) -> float | None:
+        tasks = self.task_means(outcomes)
+        if not len(tasks.task):
+            return None
+        owner = np.where(tasks.family >= 0, tasks.family, -2 - tasks.task)
+        _, place = np.unique(owner, return_inverse=True)
+        return float((np.bincount(place, weights=tasks.value) / np.bincount(place)).mean())
 
     def task_means(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> TaskMeans:
         """Per task the mean over its samples that have a value; tasks without one are left out."""
@@ -85,3 +119,29 @@ class Metric:
         tasks, first, place = np.unique(outcomes.task[known], return_index=True, return_inverse=True)
         means = np.bincount(place, weights=values[known]) / np.bincount(place) if len(tasks) else np.empty(0)
         return TaskMeans(tasks, outcomes.cluster[known][first], outcomes.family[known][first], means)
+
+
+@dataclass(frozen=True, slots=True)
+class RunValue:
+    """A number of one run. `over`: how many things (`of`: "episodes", "tasks", ...) it rests on. None: `note` says why."""
+
+    value: float | None
+    over: int = 0
+    of: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunMetric:
+    """A number of a whole run that is no mean over trials, and so has no task to be paired by: shown without a test.
+
+    `compute` takes the facts of one run (`benchapp.metrics.facts`).
+    """
+
+    key: str
+    name: str
+    meaning: str
+    unit: Unit
+    better: Better
+    source: str
+    compute: Callable[[RunFacts], RunValue]

@@ -6,7 +6,7 @@ metrics and intervals be array arithmetic.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+LEARNING = (Phase.ACQUISITION, Phase.EVALUATION)  # the tasks between which a library is written
 PHASES: tuple[str, ...] = tuple(phase.value for phase in Phase)
 ROLES: tuple[str, ...] = ("", *(role.value for role in Role))  # "": the source tells none
 PHASE_CODES = {name: code for code, name in enumerate(PHASES)}
@@ -32,8 +33,9 @@ class Outcomes:
     `trial`, `task`, `family`, `environment`, `episode` are keys of the record; -1 where there is none. `cluster` is equal
     for trials that share a library, in every run alike: the episode where one owns a library, else the family, else
     the task. `phase` and `role` count into PHASES and ROLES. `ordinal` is the task's place in
-    its family, from 1. `position` is the place inside episode and phase in the
-    order of running, from 0.
+    its family, from 1; 0: not told. `position` is the place inside episode and phase in the
+    order of running, from 0. `library` is the key of the snapshot a trial was given, -1 where the record holds none.
+    `ordered`: its episode ran its tasks one after another.
     """
 
     trial: Ints
@@ -47,7 +49,9 @@ class Outcomes:
     sample: Ints
     ordinal: Ints
     position: Ints
+    library: Ints
     tainted: Mask
+    ordered: Mask
     success: Floats
     reward: Floats
     outcome: Floats
@@ -66,8 +70,24 @@ class Outcomes:
         return len(self.trial)
 
     def column(self, name: str) -> Floats:
+        """A measured column, or one of DERIVED."""
+        if name in DERIVED:
+            return DERIVED[name](self)
         values: Floats = getattr(self, name)
         return values
+
+    @property
+    def first(self) -> Mask:
+        """The trials of the first learning task of an ordered episode: nothing was learned yet that could help them."""
+        learning = self.ordered & self.covering(LEARNING)
+        begins = np.flatnonzero(learning & (self.position == 0))
+        places, of_trial = np.unique(self.episode, return_inverse=True)
+        task = np.full(len(places), -1, dtype=np.int64)
+        begins = begins[
+            np.argsort(-self.phase[begins], kind="stable")
+        ]  # where there are two phases the earlier one wins
+        task[of_trial[begins]] = self.task[begins]
+        return learning & (self.task == task[of_trial])
 
     def where(self, mask: Mask) -> Outcomes:
         """Only the trials the mask keeps."""
@@ -90,6 +110,23 @@ class Outcomes:
         return replace(self, **{name: np.where(gone, np.nan, self.column(name)) for name in MEASURED})
 
 
+def _used(outcomes: Outcomes) -> Floats:
+    return np.where(np.isnan(outcomes.skills_read), np.nan, outcomes.skills_read > 0)
+
+
+def _usage(outcomes: Outcomes) -> Floats:
+    given = np.where(outcomes.skills_mounted > 0, outcomes.skills_mounted, np.nan)
+    return np.minimum(outcomes.skills_read / given, 1.0)
+
+
+def _total_tokens(outcomes: Outcomes) -> Floats:
+    return outcomes.input_tokens + outcomes.output_tokens
+
+
+# Columns that follow from others. used: 1 where a skill was read, invoked or executed. usage: skills used of those mounted,
+# unknown where none was; reads of skills that are not of the library cannot lift it over 1. total_tokens: input,
+# which includes cached input, and output.
+DERIVED: dict[str, Callable[[Outcomes], Floats]] = {"used": _used, "usage": _usage, "total_tokens": _total_tokens}
 MEASURED = tuple(field.name for field in fields(Outcomes) if field.type == "Floats")
 
 
