@@ -1,0 +1,69 @@
+"""Printed numbers of one paper, found by where they stand, and what their rounding allows. Pure arithmetic.
+
+A printed number stands for every number that rounds to it: "30.44" for 30.435 to 30.445. A sum or mean of printed numbers
+contradicts another printed number only where no numbers that round to them agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+from benchapp.published.rows import Printed
+
+
+class Cells:
+    """Rows of one paper by (table, metric) and any of row, model, condition and group."""
+
+    def __init__(self, rows: Iterable[Printed]) -> None:
+        self._columns: dict[tuple[str, str], list[Printed]] = {}
+        for row in rows:
+            self._columns.setdefault((row.table, row.metric), []).append(row)
+
+    def many(self, table: str, metric: str, **where: str) -> list[Printed]:
+        """The cells of a column that print a number, in the order of the paper."""
+        return [
+            row
+            for row in self._columns.get((table, metric), [])
+            if row.value is not None and all(getattr(row, field) == wanted for field, wanted in where.items())
+        ]
+
+    def one(self, table: str, metric: str, **where: str) -> Printed:
+        """The only such cell. LookupError where there is none or more than one."""
+        found = self.many(table, metric, **where)
+        if len(found) != 1:
+            raise LookupError(f"{table}, {metric}, {where}: expected one number, found {len(found)}")
+        return found[0]
+
+    def metrics(self, table: str) -> list[str]:
+        """Metrics of a table in the order of its columns."""
+        return [metric for of, metric in self._columns if of == table]
+
+
+def mean(cells: Sequence[Printed]) -> Fraction:
+    """Of the numbers as printed, in the unit of the cells."""
+    return sum((cell.number for cell in cells), Fraction(0)) / len(cells)
+
+
+def sum_may_be(parts: Sequence[Printed], whole: Printed, share: Fraction = Fraction(1)) -> bool:
+    """Whether some numbers that round to `parts` have a sum, times `share`, that rounds to `whole`."""
+    spans = [part.span for part in parts]
+    low, high = (share * sum((span[end] for span in spans), Fraction(0)) for end in (0, 1))
+    return low <= whole.span[1] and high >= whole.span[0]
+
+
+def mean_may_be(parts: Sequence[Printed], whole: Printed) -> bool:
+    """Whether some numbers that round to `parts` have a mean that rounds to `whole`."""
+    return sum_may_be(parts, whole, Fraction(1, len(parts)))
+
+
+def rounds_to(exact: Fraction, cell: Printed) -> bool:
+    """Whether an exact number rounds to what is printed; a tie may go either way."""
+    low, high = cell.span
+    return low <= exact <= high
+
+
+def count_of(cell: Printed, n: int) -> int | None:
+    """The k for which the printed percentage is k of n, None where no k is."""
+    k = round(cell.number * n / 100)
+    return k if rounds_to(Fraction(100 * k, n), cell) else None

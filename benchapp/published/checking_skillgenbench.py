@@ -1,0 +1,130 @@
+"""What does not add up in the numbers that the running text of SkillGenBench prints.
+
+The cells of its tables are not in our copy of the text, so nothing is said about them.
+Source: arXiv 2605.18693v1, sections 3 and 4, appendices A, B and F. pass@3: solved in at least one of three trials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from math import sqrt
+
+from benchapp.published.cells import Cells, count_of, rounds_to
+from benchapp.published.checking import Finding, place_of
+from benchapp.published.rows import Printed
+
+PAPER = "skillgenbench"
+TEXT = "Text"
+SOURCES = ("Code Repo", "Code Doc", "Domain Knowledge Doc")
+Z_95 = 1.96
+
+
+def skillgenbench_findings(rows: Iterable[Printed]) -> list[Finding]:
+    """Every contradiction of the text with itself."""
+    cells = Cells(row for row in rows if row.paper == PAPER)
+    checks = (rates, acceptance, failure_shares, best_on_average, bands, plateaus, saturation, output_limit, half_width)
+    return [finding for check in checks for finding in check(cells)]
+
+
+def off(cell: Printed, recomputed: str, kind: str, sentence: str) -> Finding:
+    return Finding(PAPER, cell.table, place_of(cell), cell.printed, recomputed, kind, sentence)
+
+
+def rates(cells: Cells) -> Iterator[Finding]:
+    """Rates over the whole suite are k of 187. Those of Code and Doc alone are not tested: their sizes are not printed."""
+    n = int(cells.one(TEXT, "tasks").number)
+    for metric in ("pass@3", "pass@3_lowest", "pass@3_highest"):
+        for cell in cells.many(TEXT, metric, group=""):
+            if count_of(cell, n) is None:
+                yield off(cell, "", "no k of n", f"No count of {n} tasks has this rate.")
+
+
+def acceptance(cells: Cells) -> Iterator[Finding]:
+    kept, seen, share = (cells.one(TEXT, metric) for metric in ("retained", "candidates", "acceptance"))
+    exact = Fraction(100 * int(kept.number), int(seen.number))
+    if not rounds_to(exact, share):
+        yield off(share, f"{float(exact):.1f}", "share", f"{kept.printed} of {seen.printed} is another share.")
+    tasks = cells.one(TEXT, "tasks")
+    if kept.number != tasks.number:
+        yield off(kept, tasks.printed, "table against table", "The suite has another number of tasks.")
+
+
+def failure_shares(cells: Cells) -> Iterator[Finding]:
+    """Some total must give all shares of a source; where the shares make 100 it is the sum of the counts."""
+    for source in SOURCES:
+        shares = cells.many(TEXT, "failure_share", group=source)
+        counts = [int(cells.one(TEXT, "failures", group=source, row=share.row).number) for share in shares]
+        if not possible_totals(counts, shares):
+            told = " / ".join(share.printed for share in shares)
+            sentence = f"No total gives these shares to {', '.join(map(str, counts))} failures."
+            yield Finding(PAPER, TEXT, f"Section 4.4, {source}", told, "", "share", sentence)
+
+
+def possible_totals(counts: list[int], shares: list[Printed]) -> range:
+    """Totals of failures for which every count has the share printed beside it; empty where there is none."""
+    fits = [
+        total
+        for total in range(sum(counts), 2 * sum(counts) + 1)
+        if all(rounds_to(Fraction(100 * k, total), share) for k, share in zip(counts, shares, strict=True))
+    ]
+    return range(fits[0], fits[-1] + 1) if fits else range(0)
+
+
+def best_on_average(cells: Cells) -> Iterator[Finding]:
+    """SkillSeekers is called best on average, so its averages are the upper ends of the ranges."""
+    for group in ("Code", "Doc"):
+        own = cells.one(TEXT, "pass@3", group=group, condition="SkillSeekers")
+        top = cells.one(TEXT, "pass@3_highest", group=group)
+        if own.printed != top.printed:
+            yield off(own, top.printed, "text", "It is called the best on average, but the range ends elsewhere.")
+
+
+def bands(cells: Cells) -> Iterator[Finding]:
+    """SkillSeekers' printed rate lies in its band, and the band reaches EvoSkill's on GPT-5, where SkillSeekers leads."""
+    low, high = (cells.one(TEXT, f"pass@3_{end}", condition="SkillSeekers") for end in ("lowest", "highest"))
+    for cell in cells.many(TEXT, "pass@3", condition="SkillSeekers", group=""):
+        if not low.number <= cell.number <= high.number:
+            yield off(cell, f"{low.printed} to {high.printed}", "text", "It lies outside the band of its generator.")
+    rival = cells.one(TEXT, "pass@3", model="GPT-5", condition="EvoSkill")
+    if rival.number > high.number:
+        sentence = "SkillSeekers is said to lead on GPT-5, but its band ends lower."
+        yield off(rival, high.printed, "text", sentence)
+
+
+def plateaus(cells: Cells) -> Iterator[Finding]:
+    """Rates printed for single generators against the plateau given for their backbone."""
+    for cell in cells.many(TEXT, "pass@3", group=""):
+        low = cells.many(TEXT, "pass@3_plateau_lowest", model=cell.model)
+        high = cells.many(TEXT, "pass@3_plateau_highest", model=cell.model)
+        if low and high and not low[0].number <= cell.number <= high[0].number:
+            sentence = "It lies outside the plateau that Appendix A.2 gives, roughly, for this backbone."
+            yield off(cell, f"{low[0].printed} to {high[0].printed}", "loose wording", sentence)
+
+
+def saturation(cells: Cells) -> Iterator[Finding]:
+    """Two places say up to which budget more tokens help."""
+    ends = cells.one(TEXT, "budget_gain_ends_to")
+    steep, flat = cells.one(TEXT, "budget_steep_to_to"), cells.one(TEXT, "budget_flat_from")
+    if ends.number > flat.number:
+        sentence = f"Appendix A.2 sees a steep rise to {steep.printed}K only and a flat line from {flat.printed}K on."
+        yield off(ends, flat.printed, "loose wording", sentence)
+
+
+def output_limit(cells: Cells) -> Iterator[Finding]:
+    """A sweep beyond the configured number of output tokens needs another meaning of one of the two."""
+    limit, top = cells.one(TEXT, "max_output_tokens"), cells.one(TEXT, "budget_highest")
+    if top.number * 1000 > limit.number:
+        sentence = f"The sweep goes to {top.printed}K; whether this limit holds per reply or was lifted is not said."
+        yield off(limit, f"{top.printed}K", "unclear", sentence)
+
+
+def half_width(cells: Cells) -> Iterator[Finding]:
+    """The half-width of a 95 % interval for the extreme printed rates at 187 tasks (normal approximation), to a point."""
+    told, tasks = cells.one(TEXT, "pass@3_half_width"), int(cells.one(TEXT, "tasks").number)
+    shares = [
+        cell.number / 100 for metric in ("pass@3", "pass@3_highest") for cell in cells.many(TEXT, metric, group="")
+    ]
+    widths = [100 * Z_95 * sqrt(share * (1 - share) / tasks) for share in (min(shares), max(shares))]
+    if any(abs(width - float(told.number)) > 1 for width in widths):
+        yield off(told, f"{widths[0]:.1f} to {widths[1]:.1f}", "interval", "The printed rates have other half-widths.")
