@@ -28,13 +28,14 @@ def arms_of(groups: Sequence[Group]) -> list[Arm]:
     for group in groups:
         members.setdefault((group.first.experiment_id, group.agent_model, group.harness), []).append(group)
     found = list(members.values())
-    facts = [(_model(of[0]), of[0].harness, of[0].first.experiment.name) for of in found]
+    facts = [(model_name(of[0]), of[0].harness, of[0].first.experiment.name) for of in found]
     told = [place for place in range(3) if place == 0 or len({fact[place] for fact in facts}) > 1]
     titles = [" · ".join(fact[place] for place in told) for fact in facts]
     return [Arm(title, tuple(of), _rows(of)) for title, of in zip(titles, found, strict=True)]
 
 
-def _model(group: Group) -> str:
+def model_name(group: Group) -> str:
+    """As it is; a scripted one is called so."""
     name = group.agent_model if group.agent_model != Run.UNKNOWN else "model unknown"
     return f"{name} (scripted)" if group.scripted and "scripted" not in name else name
 

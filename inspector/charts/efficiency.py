@@ -1,0 +1,254 @@
+"""Success against what it used: cost, output tokens or turns, in pairs from the baseline to a condition.
+
+Source: SkillEvolBench, figure 7 (a panel per condition); SkillFlow, figures 5, 9 and 10. The frontier follows SkillFlow's
+released code: over both ends of all pairs, less used and more solved first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from benchapp.comparing.groups import Group
+from benchapp.metrics.metric import Better, Metric, Unit
+from benchapp.published.rows import Printed
+from inspector.charts.arms import model_name
+from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
+from inspector.charts.gain import shown
+from inspector.charts.pairs import Axis, End, Pair, PairPanel, draw_pairs, frontier
+from inspector.charts.panels import left_out, lines, plain
+from inspector.charts.sheet import Sheet
+
+PAPER = "skillflow"
+BASELINE = "no-skill"
+AXES = {
+    "cost": Axis("cost", "cost_usd", "agent cost per task", "USD", True),
+    "output_tokens": Axis("output_tokens", "output_tokens", "output tokens per task", "tokens", True),
+    "turns": Axis("turns", "turns", "turns per task", "turns", False),
+}
+UNITS = {"cost_usd": Unit.USD, "output_tokens": Unit.TOKENS, "turns": Unit.TURNS}
+OURS = {"k tokens": 1000.0}  # units of the paper in ours
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One end with its place in the table."""
+
+    panel: str
+    source: str
+    model: str
+    harness: str
+    condition: str
+    end: End
+    known: int | None = None  # trials that tell what they used
+    passed: int | None = None
+    scored: int | None = None
+    planned: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MarkPair:
+    base: Mark | None
+    own: Mark
+
+    @property
+    def marks(self) -> list[Mark]:
+        return [mark for mark in (self.base, self.own) if mark is not None]
+
+    @property
+    def pair(self) -> Pair:
+        return Pair(self.own.model, self.own.harness, self.base.end if self.base else None, self.own.end)
+
+
+def draw(sheet: Sheet) -> Drawing:
+    axis = AXES[sheet.options.get("x", "cost")]
+    pairs = [*_own(sheet, axis), *_published(sheet.published, axis)]
+    table = _table(sheet.metric, axis, pairs)
+    found: dict[str, list[MarkPair]] = {}
+    for pair in pairs:
+        found.setdefault(pair.own.panel, []).append(pair)
+    drawn = [_panel(title, of) for title, of in found.items()]
+    drawn = [panel for panel in drawn if panel.ends]
+    if not drawn:
+        return Drawing(None, table, absent=_absent(sheet, axis, bool(pairs)))
+    y_title = _y_title(sheet.metric, {pair.own.source for pair in pairs})
+    figure = draw_pairs(drawn, axis, y_title, share_x=axis.key != "turns")
+    return Drawing(figure, table, tuple(_notes(sheet, axis, pairs, len(drawn))))
+
+
+def _panel(title: str, pairs: Sequence[MarkPair]) -> PairPanel:
+    bases = {pair.base.condition for pair in pairs if pair.base}
+    return PairPanel(title, bases.pop() if len(bases) == 1 else "baseline", title, tuple(pair.pair for pair in pairs))
+
+
+# --- own runs ----------------------------------------------------------------------------------------------------
+
+
+def _own(sheet: Sheet, axis: Axis) -> Iterator[MarkPair]:
+    """A pair per group that has a baseline; a lone end for one that has none and is none."""
+    metric, groups = sheet.metric, sheet.comparison.groups
+    if metric is None:
+        return
+    for group in groups.all:
+        baseline = groups.baseline_of(group)
+        if baseline is None and groups.is_baseline(group) and len(groups.all) > 1:
+            continue
+        panel = f"{group.condition} · {group.harness}" if axis.key == "turns" else group.condition
+        base = _mark(sheet, metric, axis, baseline, panel) if baseline else None
+        yield MarkPair(base, _mark(sheet, metric, axis, group, panel))
+
+
+def _mark(sheet: Sheet, metric: Metric, axis: Axis, group: Group, panel: str) -> Mark:
+    """Both axes are means over the same trials, then over replicates; what was used over those that tell it."""
+    reached, used = sheet.comparison.cell(group, metric), sheet.comparison.cell(group, _used(metric, axis))
+    y = None if reached.value is None else shown(metric, reached.value)
+    name = model_name(group)
+    counts = f"{reached.rate.passed}/{reached.rate.scored}" if metric.is_share else f"{reached.rate.scored} trials"
+    missing = used.rate.planned - used.rate.scored
+    hover = lines(
+        f"<b>{plain(name)}</b>, {plain(group.harness)}",
+        plain(group.condition),
+        "no value" if y is None else f"{plain(metric.key)} {y:.1f}{' %' if metric.is_share else ''} ({counts})",
+        _said(axis, used.value),
+        f"told by {used.rate.scored} of {used.rate.planned} trials" if missing else "",
+        f"mean of {group.replicates} replicates" if group.replicates > 1 else "",
+    )
+    end = End(used.value, y, hover, sheet.trials_url(group, metric=metric))
+    passed = reached.rate.passed if metric.is_share else None
+    rest = (used.rate.scored, passed, reached.rate.scored, reached.rate.planned)
+    return Mark(panel, "own runs", name, group.harness, group.condition, end, *rest)
+
+
+def _used(metric: Metric, axis: Axis) -> Metric:
+    """What the trials of this metric used."""
+    return Metric(
+        f"{metric.key}/{axis.column}",
+        axis.title,
+        f"{axis.title}, over the trials of {metric.key}",
+        metric.phases,
+        metric.role,
+        column=axis.column,
+        unit=UNITS[axis.column],
+        better=Better.LOWER,
+        past_first=metric.past_first,
+    )
+
+
+def _said(axis: Axis, value: float | None) -> str:
+    if value is None:
+        return f"{axis.title}: unknown"
+    amount = f"{value:,.0f}" if axis.unit == "tokens" else f"{value:,.4g}"
+    return f"{axis.title}: {amount} {axis.unit}"
+
+
+# --- published ---------------------------------------------------------------------------------------------------
+
+
+def _published(rows: Sequence[Printed], axis: Axis) -> Iterator[MarkPair]:
+    """SkillFlow's Table 1: every model vanilla and with evolving skills."""
+    printed = {
+        (row.harness, row.model, row.condition, row.metric): row
+        for row in rows
+        if row.paper == PAPER and row.table == "Table 1" and not row.group
+    }
+    for harness, model, condition, metric in printed:
+        if metric == "completion" and condition != BASELINE:
+            panel = f"{condition} · {harness} · published" if axis.key == "turns" else f"{condition} · published"
+            place = panel, "SkillFlow, Table 1", model, harness
+            yield MarkPair(_printed(printed, place, BASELINE, axis), _printed(printed, place, condition, axis))
+
+
+def _printed(
+    printed: Mapping[tuple[str, str, str, str], Printed], place: tuple[str, str, str, str], condition: str, axis: Axis
+) -> Mark:
+    _, source, model, harness = place
+    reached = printed.get((harness, model, condition, "completion"))
+    used = printed.get((harness, model, condition, axis.key))
+    x = used.value * OURS.get(used.unit, 1.0) if used and used.value is not None else None
+    y = reached.value if reached else None
+    counts = f" ({reached.k}/{reached.n})" if reached and reached.k is not None else ""
+    hover = lines(
+        f"<b>{plain(model)}</b>, {plain(harness)}",
+        plain(condition),
+        f"completion {reached.printed} %{counts}" if reached else "completion not printed",
+        _said(axis, x),
+        f"published: {source}",
+    )
+    counted = (reached.k, reached.n, reached.n) if reached else (None, None, None)
+    return Mark(*place, condition, End(x, y, hover), None, *counted)
+
+
+# --- table and words ---------------------------------------------------------------------------------------------
+
+
+def _table(metric: Metric | None, axis: Axis, pairs: Sequence[MarkPair]) -> Table:
+    unit = "%" if metric is None or metric.is_share else metric.unit.value
+    columns = (
+        Column("panel", "panel"),
+        Column("source", "source"),
+        Column("model", "agent model"),
+        Column("harness", "harness"),
+        Column("condition", "condition"),
+        Column(axis.key, axis.title, axis.unit),
+        Column("told", "trials that tell it"),
+        Column("value", metric.key if metric else "completion", unit),
+        Column("passed", "passed"),
+        Column("scored", "scored"),
+        Column("planned", "planned"),
+        Column("frontier", "on the frontier of its panel"),
+    )
+    best: dict[str, list[End]] = {}
+    for pair in pairs:
+        best.setdefault(pair.own.panel, []).extend(mark.end for mark in pair.marks)
+    edges = {panel: {id(end) for end in frontier(ends)} for panel, ends in best.items()}
+    return Table(columns, tuple(_row(mark, edges[mark.panel]) for pair in pairs for mark in pair.marks))
+
+
+def _row(mark: Mark, edge: set[int]) -> Row:
+    end = mark.end
+    on = ("yes" if id(end) in edge else "no") if end.stands else None
+    place = (mark.panel, mark.source, mark.model, mark.harness, mark.condition)
+    return Row((*place, end.x, mark.known, end.y, mark.passed, mark.scored, mark.planned, on), end.url)
+
+
+def _y_title(metric: Metric | None, sources: set[str]) -> str:
+    if metric is None or "own runs" not in sources:
+        return "completion, %"
+    also = " (published: completion)" if len(sources) > 1 and metric.key != "completion" else ""
+    return f"{metric.key}, {'%' if metric.is_share else metric.unit.value}{also}"
+
+
+def _notes(sheet: Sheet, axis: Axis, pairs: Sequence[MarkPair], total: int) -> Iterator[str]:
+    yield (
+        "Hollow: the baseline. Filled: the condition. A dashed line joins the two of one model. The frontier goes over "
+        "both; what is on it is marked in the table."
+    )
+    marks = {(mark.model, mark.harness, mark.condition, mark.source): mark for pair in pairs for mark in pair.marks}
+    missing = sum(not mark.end.stands for mark in marks.values())
+    if missing:
+        yield f"{missing} of {len(marks)} ends tell no {axis.title} above zero, or no result, and are not drawn."
+    if any(pair.own.source == "own runs" for pair in pairs):
+        yield f"Own runs: the {axis.title} of the same trials as the result, all of an attempt that counted; no author calls."
+    if axis.key == "turns":
+        yield "Harnesses count turns differently: each has its own panel, its own axis and its own frontier."
+    yield "SkillEvolBench's figure 7 is not published as numbers."
+    yield from left_out(total, "a condition")
+
+
+def _absent(sheet: Sheet, axis: Axis, anything: bool) -> str:
+    if not anything:
+        return "No run is chosen, and no published number is laid over."
+    other = " or ".join(each.title for each in AXES.values() if each is not axis)
+    return f"None of the chosen runs tells both a result and a {axis.title} above zero. Choose {other}."
+
+
+CHART = Chart(
+    key="efficiency",
+    title="Success against cost",
+    question="What does the success cost?",
+    draw=draw,
+    after="SkillEvolBench, figure 7; SkillFlow, figures 5, 9 and 10",
+    uses_metric=True,
+    published=(PAPER,),
+    options={"x": tuple(AXES)},
+)

@@ -1,0 +1,180 @@
+"""Panels of pairs: from what a baseline used and reached to what a condition used and reached, with the frontier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from plotly import graph_objects as go
+
+from inspector.charts.palette import INK, MUTED, Style, by_name
+from inspector.charts.panels import MAX_PANELS, panels, plain, short
+
+HEIGHT = 270  # px of a panel's inside; twice as many where there is one panel
+NAMED = 24  # ends in one panel that still carry their model's name
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """What stands below: `column` of the outcomes, in `unit`; on a logarithmic axis only what is above zero can stand."""
+
+    key: str
+    column: str
+    title: str
+    unit: str
+    is_log: bool
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One end of a pair; x and y as shown, None where not known."""
+
+    x: float | None
+    y: float | None
+    hover: str
+    url: str = ""
+
+    @property
+    def stands(self) -> bool:
+        """Whether it can be drawn. Nothing used is no effort to weigh; SkillFlow's code drops it too."""
+        return self.x is not None and self.y is not None and self.x > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    model: str
+    harness: str
+    base: End | None
+    own: End
+
+    @property
+    def ends(self) -> list[End]:
+        return [end for end in (self.base, self.own) if end is not None and end.stands]
+
+
+@dataclass(frozen=True, slots=True)
+class PairPanel:
+    """`base`: what the hollow ends are called; `own`: the filled ones."""
+
+    title: str
+    base: str
+    own: str
+    pairs: tuple[Pair, ...]
+
+    @property
+    def ends(self) -> list[End]:
+        return [end for pair in self.pairs for end in pair.ends]
+
+
+def frontier(ends: Iterable[End]) -> list[End]:
+    """Those that nothing else beats by reaching as much with less: by rising x, each higher than all before."""
+    found: list[End] = []
+    for end in sorted((end for end in ends if end.stands), key=lambda end: (end.x or 0, -(end.y or 0))):
+        if not found or (end.y or 0) > (found[-1].y or 0) + 1e-12:
+            found.append(end)
+    return found
+
+
+def draw_pairs(groups: Sequence[PairPanel], axis: Axis, y_title: str, *, share_x: bool) -> go.Figure:
+    shown = groups[:MAX_PANELS]
+    alone = len(shown) == 1
+    figure, place_of = panels(
+        [panel.title for panel in shown],
+        across=3,
+        height=HEIGHT * (1.5 if alone else 1),
+        share_x=share_x,
+        legend=True,
+        foot=64,
+    )
+    styles = by_name(pair.harness for panel in shown for pair in panel.pairs)
+    named: set[str] = set()
+    for place, panel in enumerate(shown):
+        for trace in (_segments(panel), _frontier(panel, named), *_marks(panel, styles, named)):
+            figure.add_trace(trace, **place_of(place))
+    figure.update_xaxes(title_text=f"{axis.title}, {axis.unit}", **_ticks(axis))
+    figure.update_yaxes(title_text=plain(y_title), col=1)
+    return figure
+
+
+def _ticks(axis: Axis) -> dict[str, object]:
+    """A logarithmic axis names 1, 2 and 5 of every power of ten."""
+    if not axis.is_log:
+        return {"rangemode": "normal", "nticks": 6}
+    return {
+        "type": "log",
+        "dtick": "D2",
+        "tickformat": "~s" if axis.unit == "tokens" else "~g",
+        "minor": {"dtick": "D1"},
+    }
+
+
+def _segments(panel: PairPanel) -> go.Scatter:
+    whole = [pair.ends for pair in panel.pairs if len(pair.ends) == 2]
+    return go.Scatter(
+        x=[x for base, own in whole for x in (base.x, own.x, None)],
+        y=[y for base, own in whole for y in (base.y, own.y, None)],
+        mode="lines",
+        line={"color": MUTED, "width": 1, "dash": "dash"},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+
+
+def _frontier(panel: PairPanel, named: set[str]) -> go.Scatter:
+    """Steps: for every amount the most that anything reached with no more than it."""
+    ends = frontier(panel.ends)
+    first = "frontier" not in named
+    named.add("frontier")
+    return go.Scatter(
+        x=[end.x for end in ends],
+        y=[end.y for end in ends],
+        mode="lines",
+        line={"color": INK, "width": 1.5, "shape": "hv"},
+        name="Pareto frontier",
+        legendgroup="frontier",
+        showlegend=first,
+        hoverinfo="skip",
+    )
+
+
+def _marks(panel: PairPanel, styles: dict[str, Style], named: set[str]) -> list[go.Scatter]:
+    """Two traces per harness: hollow baselines, filled conditions."""
+    traces = []
+    text = len(panel.ends) <= NAMED
+    for harness in dict.fromkeys(pair.harness for pair in panel.pairs):
+        pairs = [pair for pair in panel.pairs if pair.harness == harness]
+        bases = [(pair.model, pair.base) for pair in pairs if pair.base is not None and pair.base.stands]
+        owns = [(pair.model, pair.own) for pair in pairs if pair.own.stands]
+        for ends, is_base in ((bases, True), (owns, False)):
+            if ends:
+                name = f"{harness}: {panel.base if is_base else 'condition'}"
+                traces.append(_trace(ends, name, styles[harness], is_base, text and not is_base, named))
+    return traces
+
+
+def _trace(
+    ends: Sequence[tuple[str, End]], name: str, style: Style, is_base: bool, text: bool, named: set[str]
+) -> go.Scatter:
+    first = name not in named
+    named.add(name)
+    return go.Scatter(
+        x=[end.x for _, end in ends],
+        y=[end.y for _, end in ends],
+        mode="markers+text" if text else "markers",
+        text=[short(model, 24) for model, _ in ends] if text else None,
+        textposition="top center",
+        textfont={"color": MUTED, "size": 10},
+        marker={
+            "color": style.colour,
+            "symbol": f"{style.symbol}-open" if is_base else style.symbol,
+            "size": 9,
+            "line": {"width": 2 if is_base else 0},
+        },
+        name=short(name),
+        legendgroup=plain(name),
+        showlegend=first,
+        hovertext=[end.hover for _, end in ends],
+        hoverinfo="text",
+        customdata=[end.url for _, end in ends],
+        cliponaxis=False,
+    )
