@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, fields
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from benchapp.published.checking import Finding
+from benchapp.published.findings import findings
+from benchapp.published.loading import PublishedDataError, published_rows
+from benchapp.published.printing import MARK, flat, plain
+from benchapp.published.rows import Printed
+
+
+class Command(BaseCommand):
+    help = (
+        "Prints the numbers the four papers print, with recomputed deltas, or the list of what in them does not add up."
+    )
+    requires_system_checks: list[str] = []  # needs neither a database nor a broker
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--paper", help="only this one: skillevolbench, skillflow, skilllearnbench, skillgenbench")
+        parser.add_argument("--table", help='only this one, as printed: "Table 1" or 1, or Text')
+        parser.add_argument("--check", action="store_true", help="list what does not add up; exits with 0")
+        form = parser.add_mutually_exclusive_group()
+        form.add_argument("--json", action="store_true", help="a list of objects, one per number (or finding)")
+        form.add_argument("--csv", action="store_true", help="a line per number (or finding), with a header")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            rows = [row for row in published_rows(options["paper"]) if _is_of(row.table, options["table"])]
+            found = findings(options["paper"]) if options["check"] else ()
+        except PublishedDataError as error:
+            raise CommandError(str(error)) from None
+        if not rows:
+            known = ", ".join(dict.fromkeys(row.table for row in published_rows(options["paper"])))
+            raise CommandError(f"no table {options['table']!r}; known: {known}")
+        if options["check"]:
+            chosen = [finding for finding in found if _is_of(finding.table, options["table"])]
+            self._write(options, [field.name for field in fields(Finding)], map(asdict, chosen), _told(chosen))
+        else:
+            numbers = list(flat(rows))
+            self._write(options, list(numbers[0]), numbers, _shown(rows, numbers))
+
+    def _write(
+        self, options: dict[str, Any], columns: list[str], values: Iterable[dict[str, Any]], lines: Iterable[str]
+    ) -> None:
+        if options["json"]:
+            self.stdout.write(json.dumps(list(values), ensure_ascii=False, indent=1))
+        elif options["csv"]:
+            writer = csv.DictWriter(self.stdout, columns, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(values)
+        else:
+            self.stdout.write("\n".join(lines))
+
+
+def _is_of(table: str, wanted: str | None) -> bool:
+    """Whether this is the table asked for; a bare number means the table of that number."""
+    return wanted is None or table.casefold() in (wanted.casefold(), f"table {wanted}")
+
+
+def _shown(rows: list[Printed], numbers: list[dict[str, Any]]) -> Iterable[str]:
+    yield from plain(rows)
+    yield f"{len(rows):,} printed numbers and blanks."
+    wrong = sum(number["delta_adds_up"] is False for number in numbers)
+    if wrong:
+        yield f"{MARK} {wrong} printed deltas that their own columns contradict; --check lists them."
+
+
+def _told(found: list[Finding]) -> Iterable[str]:
+    for finding in found:
+        recomputed = f", recomputed {finding.recomputed}" if finding.recomputed else ""
+        yield f"{finding.paper}, {finding.table}, {finding.place}: printed {finding.printed}{recomputed} [{finding.kind}]"
+        yield f"    {finding.sentence}"
+    counts = Counter((finding.paper, finding.kind) for finding in found)
+    yield from ("", f"{len(found)} findings about what the papers print:")
+    yield from (f"    {count:>3}  {paper}: {kind}" for (paper, kind), count in counts.items())
