@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from benchapp.metrics.facts import RunFacts
 
 
+FIRST_TRIES = (Phase.ACQUISITION, Phase.DEPLOYMENT, Phase.EVALUATION)  # a replay meets its tasks a second time
+
+
 class Unit(StrEnum):
     SHARE = "share"  # 0..1, a count of passes, shown in percent
     SCORE = "score"  # 0..1, a mean of grades

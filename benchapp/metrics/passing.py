@@ -18,7 +18,7 @@ from math import comb
 
 import numpy as np
 
-from benchapp.metrics.catalogue import FIRST_TRIES
+from benchapp.metrics.metric import FIRST_TRIES
 from benchapp.metrics.outcomes import Floats, Ints, Outcomes
 from runner.types import Phase
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, QuerySet, Sum
+from django.db.models import Count, Q, QuerySet, Sum
 
-from benchapp.models import Attempt, ModelCall
+from benchapp.models import Attempt, ModelCall, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +40,63 @@ class Spending:
         }
 
 
-SUMS = (
-    Count("pk"),
-    Count("input_tokens"),
-    Count("cost_usd"),
-    Sum("input_tokens"),
-    Sum("cached_tokens"),
-    Sum("output_tokens"),
-    Sum("cost_usd"),
-)
+@dataclass(frozen=True, slots=True)
+class RunSpending:
+    """Of one run: `agent`, the attempts at its tasks; `author`, the calls that wrote its library."""
+
+    agent: Spending = Spending()
+    author: Spending = Spending()
+
+    @property
+    def cost_usd(self) -> float | None:
+        """The whole bill; None where the cost of anything is unknown, or nothing was done."""
+        if not self.agent.things or self.unknown_cost:
+            return None
+        return (self.agent.cost_usd or 0.0) + (self.author.cost_usd or 0.0)
+
+    @property
+    def unknown_cost(self) -> int:
+        """Attempts and calls that tell no cost."""
+        return self.agent.things - self.agent.cost_known + self.author.things - self.author.cost_known
+
+    @property
+    def tokens(self) -> int | None:
+        """Input, cached input among it, and output of everything; None where anything tells none."""
+        parts = [part for part in (self.agent, self.author) if part.things]
+        if not self.agent.things or any(part.tokens_known < part.things for part in parts):
+            return None
+        return sum((part.input_tokens or 0) + (part.output_tokens or 0) for part in parts)
+
+
+SUMS = {
+    "in_all": Count("pk"),
+    "with_tokens": Count("pk", filter=Q(input_tokens__isnull=False, output_tokens__isnull=False)),
+    "with_cost": Count("cost_usd"),
+    "input": Sum("input_tokens"),
+    "cached": Sum("cached_tokens"),
+    "output": Sum("output_tokens"),
+    "cost": Sum("cost_usd"),
+}
 
 
 def spent_by(rows: QuerySet[Attempt] | QuerySet[ModelCall], field: str) -> dict[Any, Spending]:
     """value of `field` -> what its attempts or calls used, in one grouped query."""
-    return {value: Spending(*sums) for value, *sums in rows.order_by().values_list(field).annotate(*SUMS)}
+    return {value: Spending(*sums) for value, *sums in rows.order_by().values_list(field).annotate(**SUMS)}
+
+
+def spending_of(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, RunSpending]:
+    """run pk -> what it used, every run given; two grouped queries.
+
+    Attempts: every execution that was billed, interrupted and unscored ones too. With `as_of`, without what was settled
+    or begun after it: an attempt whose trial was settled anew later goes with its trial.
+    """
+    wanted = [run.pk for run in runs]
+    attempts = Attempt.objects.billed().filter(trial__episode__run__in=wanted)
+    calls = ModelCall.objects.filter(episode__run__in=wanted)
+    if as_of is not None:
+        settled = Q(trial__settled_at__isnull=True) | Q(trial__settled_at__lte=as_of)
+        attempts = attempts.filter(settled & (Q(started_at__isnull=True) | Q(started_at__lte=as_of)))
+        calls = calls.filter(started_at__lte=as_of)
+    agent = spent_by(attempts, "trial__episode__run")
+    author = spent_by(calls, "episode__run")
+    return {run: RunSpending(agent.get(run, Spending()), author.get(run, Spending())) for run in wanted}

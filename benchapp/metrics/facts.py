@@ -1,0 +1,44 @@
+"""All that the numbers of a whole run are computed from, gathered for many runs at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from benchapp.metrics.libraries import Churn, LibrarySize, churn, final_libraries
+from benchapp.metrics.metric import RunMetric, RunValue
+from benchapp.metrics.outcomes import Outcomes
+from benchapp.metrics.spending import RunSpending, spending_of
+from benchapp.models import Run
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """One run. `libraries`: of its episodes that own one and are not tainted."""
+
+    outcomes: Outcomes
+    libraries: tuple[LibrarySize, ...]
+    churn: Churn
+    spending: RunSpending
+
+
+def facts_of(
+    runs: Sequence[Run], outcomes: Mapping[int, Outcomes], as_of: datetime | None = None
+) -> dict[int, RunFacts]:
+    """run pk -> facts; `outcomes`: run pk -> trials. Six queries at most, whatever the number of runs."""
+    libraries, changed, spent = final_libraries(runs, as_of), churn(runs, as_of), spending_of(runs, as_of)
+    return {
+        run.pk: RunFacts(
+            outcomes[run.pk],
+            tuple(library for library in libraries[run.pk] if not library.tainted),
+            changed[run.pk],
+            spent[run.pk],
+        )
+        for run in runs
+    }
+
+
+def run_values(metrics: Sequence[RunMetric], facts: Mapping[int, RunFacts]) -> dict[str, dict[int, RunValue]]:
+    """metric key -> run pk -> value."""
+    return {metric.key: {run: metric.compute(of_run) for run, of_run in facts.items()} for metric in metrics}
