@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -54,3 +55,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             require(is_there(), reason)
     if item.get_closest_marker("shared_data") and not SHARED_DATA.is_dir():
         pytest.skip("the sample data does not lie beside the project")  # not part of the project: never required
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered() -> Iterator[None]:
+    """What a process keeps between requests must not outlive a test: the next one's keys may be the same."""
+    yield
+    if "benchapp.comparing.comparison" in sys.modules:
+        sys.modules["benchapp.comparing.comparison"].forget()
+    if "inspector.charts.picture" in sys.modules:
+        sys.modules["inspector.charts.picture"].KEPT.clear()

@@ -10,6 +10,7 @@ from hashlib import blake2b
 from itertools import count, groupby
 from threading import Lock
 from typing import Any
+from uuid import UUID
 
 from django.db.models import F, IntegerField
 from django.db.models.functions import Cast
@@ -47,18 +48,18 @@ class _Kept:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.lock = Lock()
-        self.tables: OrderedDict[tuple[int, int], Outcomes] = OrderedDict()
+        self.tables: OrderedDict[tuple[UUID, int], Outcomes] = OrderedDict()
 
     def get(self, run: Run) -> Outcomes | None:
         with self.lock:
-            found = self.tables.get((run.pk, run.revision))
+            found = self.tables.get((run.public_id, run.revision))
             if found is not None:
-                self.tables.move_to_end((run.pk, run.revision))
+                self.tables.move_to_end((run.public_id, run.revision))
             return found
 
     def put(self, run: Run, outcomes: Outcomes) -> None:
         with self.lock:
-            self.tables[run.pk, run.revision] = outcomes
+            self.tables[run.public_id, run.revision] = outcomes
             kept = sum(map(len, self.tables.values()))
             while kept > self.limit and len(self.tables) > 1:
                 kept -= len(self.tables.popitem(last=False)[1])

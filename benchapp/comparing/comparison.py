@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from benchapp.comparing.choices import Choices
-from benchapp.comparing.columns import outcomes_of, settled_after
+from benchapp.comparing.columns import KEPT, outcomes_of, settled_after
 from benchapp.comparing.groups import Group, Groups
 from benchapp.comparing.selection import MAX_RUNS, added, selected
 from benchapp.inference.difference import Difference, compare
@@ -182,9 +182,15 @@ _KEPT: dict[tuple[Any, ...], Comparison] = {}
 MAX_KEPT = 8
 
 
+def forget() -> None:
+    """Drops what this process remembers."""
+    _KEPT.clear()
+    KEPT.clear()
+
+
 def _remembered(choices: Choices, runs: Iterable[Run], truncated: int) -> Comparison:
     shown = list(runs)
-    key = (choices.key(), tuple((run.pk, run.revision) for run in shown))
+    key = (choices.key(), tuple((run.public_id, run.revision) for run in shown))
     found = _KEPT.pop(key, None) or Comparison(choices, shown, truncated)
     _KEPT[key] = found  # the most recent last
     while len(_KEPT) > MAX_KEPT:

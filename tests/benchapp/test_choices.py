@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from uuid import uuid4
+
+from django.http import QueryDict
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchapp.comparing.choices import MAX_VALUES, Choices, parse_choices
+
+words = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), min_size=1, max_size=30).filter(
+    lambda text: text == text.strip()
+)
+choices = st.builds(
+    Choices,
+    experiment=st.lists(st.uuids(), max_size=3, unique=True).map(tuple),
+    condition=st.lists(words, max_size=3, unique=True).map(tuple),
+    agent_model=st.lists(words, max_size=3, unique=True).map(tuple),
+    author_model=st.lists(words | st.just(""), max_size=3, unique=True).map(tuple),
+    replicate=st.lists(st.integers(0, 999), max_size=3, unique=True).map(tuple),
+    since=st.none() | st.dates(),
+    until=st.none() | st.dates(),
+    baseline=words,
+    metric=words,
+    option=st.lists(words, max_size=2, unique=True).map(tuple),
+    as_of=st.none() | st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)),
+    seen=words,
+)
+
+
+@given(choices)
+def test_an_address_gives_back_the_choices_it_was_written_from(made: Choices) -> None:
+    assert parse_choices(QueryDict(made.query())) == (made, [])
+
+
+def test_defaults_leave_the_address_empty() -> None:
+    assert Choices().query() == ""
+
+
+def test_what_cannot_be_understood_is_said_and_the_rest_is_used() -> None:
+    ident = uuid4()
+    query = QueryDict(
+        f"experiment=nonsense&experiment={ident}&replicate=two&since=2026-02-31&as_of=soon&condition=no-skill"
+    )
+    made, problems = parse_choices(query)
+    assert made == Choices(experiment=(ident,), condition=("no-skill",))
+    assert [problem.split(":")[0] for problem in problems] == ["experiment", "replicate", "since", "as_of"]
+    assert "expected a day such as" in problems[2]
+
+
+def test_a_hostile_address_is_capped() -> None:
+    many = "&".join(f"condition=c{number}" for number in range(MAX_VALUES + 50))
+    made, problems = parse_choices(QueryDict(f"{many}&harness={'x' * 5000}&suite=a%00b"))
+    assert len(made.condition) == MAX_VALUES
+    assert made.harness == ()
+    assert made.suite == ()
+    assert len(problems) == 3
+
+
+def test_no_author_is_a_value_and_an_empty_other_field_is_none() -> None:
+    made, problems = parse_choices(QueryDict("author_model=&condition=&metric="))
+    assert made == Choices(author_model=("",))
+    assert problems == []
+
+
+def test_changed_choices_keep_the_others() -> None:
+    made = Choices(condition=("a", "b"), since=date(2026, 3, 1), metric="ESR")
+    assert made.query(metric="", condition=("c",)) == "condition=c&since=2026-03-01"
+
+
+def test_choices_among_numbers_need_no_other_numbers() -> None:
+    made = Choices(condition=("a",))
+    assert (
+        made.key()
+        == made.but(metric="ESR", table="success", published=("skillflow",), seen="abc", option=("x:y",)).key()
+    )
+    assert made.key() != made.but(baseline="raw-trajectory").key()
