@@ -137,8 +137,11 @@ def test_it_studentises_each_resample() -> None:
         sample = np.repeat(values, drawn)
         t.append((sample.mean() - values.mean()) / sample.std())
     t.sort()
-    interval = bootstrap_t(values).interval
+    found = bootstrap_t(values)
+    interval = found.interval
     assert interval is not None
+    seen = values.mean() / values.std()
+    assert found.p == pytest.approx(2 * (1 + min(sum(x >= seen for x in t), sum(x <= seen for x in t))) / 4000)
     low, high = values.mean() - t[-100] * values.std(), values.mean() - t[99] * values.std()
     assert (interval.low, interval.high) == pytest.approx((low, high))
 
