@@ -22,8 +22,18 @@ class Arm:
         return next((group for group in self.groups if group.condition == condition), None)
 
 
+def names_of(groups: Sequence[Group]) -> dict[tuple[object, ...], str]:
+    """What to call each of these groups, by its identity, where all stand in one panel: as short as they stay apart."""
+    arms = arms_of(groups)
+    return {
+        group.identity: row if len(arms) == 1 else f"{row} · {arm.title}"
+        for arm in arms
+        for group, row in zip(arm.groups, arm.rows, strict=True)
+    }
+
+
 def arms_of(groups: Sequence[Group]) -> list[Arm]:
-    """In the order in which they come."""
+    """In the order in which they come. Give only the groups that are drawn: facts in which they agree are not told."""
     members: dict[tuple[object, ...], list[Group]] = {}
     for group in groups:
         members.setdefault((group.first.experiment_id, group.agent_model, group.harness), []).append(group)

@@ -226,7 +226,7 @@ def _notes(sheet: Sheet, axis: Axis, pairs: Sequence[MarkPair], total: int) -> I
     marks = {(mark.model, mark.harness, mark.condition, mark.source): mark for pair in pairs for mark in pair.marks}
     missing = sum(not mark.end.stands for mark in marks.values())
     if missing:
-        yield f"{missing} of {len(marks)} ends tell no {axis.title} above zero, or no result, and are not drawn."
+        yield f"{missing} of {len(marks)} ends tell no result or no {axis.title} above zero and are not drawn."
     if any(pair.own.source == "own runs" for pair in pairs):
         yield f"Own runs: the {axis.title} of the same trials as the result, all of an attempt that counted; no author calls."
     if axis.key == "turns":
@@ -239,7 +239,7 @@ def _absent(sheet: Sheet, axis: Axis, anything: bool) -> str:
     if not anything:
         return "No run is chosen, and no published number is laid over."
     other = " or ".join(each.title for each in AXES.values() if each is not axis)
-    return f"None of the chosen runs tells both a result and a {axis.title} above zero. Choose {other}."
+    return f"None of the chosen runs tells both a result and any {axis.title} above zero. Choose {other}."
 
 
 CHART = Chart(

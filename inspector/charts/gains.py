@@ -14,6 +14,7 @@ from plotly import graph_objects as go
 
 from benchapp.comparing.groups import Group
 from benchapp.metrics.metric import Better, Metric
+from inspector.charts.arms import names_of
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
 from inspector.charts.gain import Gain, gain_of, paired_of, said, shown, unit_of
 from inspector.charts.panels import Cell, Heat, Scale, heatmaps, lines, plain
@@ -31,6 +32,7 @@ NONE = Place("", "no environment", "no environment", "")
 class Tile:
     """One group in one place: the differences of the families there, each over the same tasks of both sides."""
 
+    name: str
     group: Group
     baseline: Group
     place: Place
@@ -56,7 +58,9 @@ class Tile:
         )
 
 
-Families = Mapping[int, Gain]
+Families = Mapping[int, Gain]  # by primary key
+Pairs = Sequence[tuple[Group, Group, Families]]
+Names = Mapping[tuple[object, ...], str]  # by a group's identity
 
 
 def draw(sheet: Sheet) -> Drawing:
@@ -64,13 +68,13 @@ def draw(sheet: Sheet) -> Drawing:
     if metric is None:
         return Drawing(None, Table(_columns(None, by_family)), absent=f"No run is chosen. {NOT_PUBLISHED}")
     pairs = list(_pairs(sheet, metric))
-    tiles = _by_family(pairs) if by_family else _by_environment(pairs)
+    names = names_of([group for group, *_ in pairs])
+    tiles = _by_family(pairs, names) if by_family else _by_environment(pairs, names)
     rows = tuple(_row(sheet, metric, tile) for tile in tiles)
     table = Table(_columns(metric, by_family), rows)
     if not tiles:
         return Drawing(None, table, absent=_absent(sheet, metric))
-    drawn = {tile.group.label for tile in tiles}
-    groups = [group.label for group in sheet.comparison.groups.all if group.label in drawn]
+    groups = list(names.values())
     places = list(dict.fromkeys(tile.place.label for tile in tiles))
     figure = _figure(sheet, metric, tiles, groups[:MAX_GROUPS], places[:MAX_PLACES], by_family)
     return Drawing(figure, table, tuple(_notes(metric, by_family, len(groups), len(places))))
@@ -86,18 +90,18 @@ def _pairs(sheet: Sheet, metric: Metric) -> Iterator[tuple[Group, Group, Familie
             yield group, baseline, {family: gain_of(paired, paired.family == family) for family in families}
 
 
-def _by_family(pairs: Sequence[tuple[Group, Group, Families]]) -> list[Tile]:
+def _by_family(pairs: Pairs, names: Names) -> list[Tile]:
     """In the order of the suite; tasks that stand in no family are left out."""
     places = families_of({family for *_, families in pairs for family in families if family >= 0})
     return [
-        Tile(group, baseline, place, (families[family],))
+        Tile(names[group.identity], group, baseline, place, (families[family],))
         for family, place in places.items()
         for group, baseline, families in pairs
         if family in families
     ]
 
 
-def _by_environment(pairs: Sequence[tuple[Group, Group, Families]]) -> list[Tile]:
+def _by_environment(pairs: Pairs, names: Names) -> list[Tile]:
     families_seen = families_of({family for *_, families in pairs for family in families if family >= 0})
     within = {family: place.within for family, place in families_seen.items()}
     places: dict[int | None, Place] = dict(environments_of(key for key in within.values() if key is not None))
@@ -108,7 +112,7 @@ def _by_environment(pairs: Sequence[tuple[Group, Group, Families]]) -> list[Tile
         for group, baseline, families in pairs:
             gains = [gain for family, gain in families.items() if family in within and within[family] == environment]
             if gains:
-                tiles.append(Tile(group, baseline, place, tuple(gains)))
+                tiles.append(Tile(names[group.identity], group, baseline, place, tuple(gains)))
     return tiles
 
 
@@ -116,7 +120,7 @@ def _figure(
     sheet: Sheet, metric: Metric, tiles: Sequence[Tile], groups: Sequence[str], places: Sequence[str], by_family: bool
 ) -> go.Figure:
     """Rows are what there is most room for downwards: groups beside few environments, families under few groups."""
-    cells = {(tile.group.label, tile.place.label): _cell(sheet, metric, tile) for tile in tiles}
+    cells = {(tile.name, tile.place.label): _cell(sheet, metric, tile) for tile in tiles}
     scale = Scale.around_zero((cell.value for cell in cells.values()), unit_of(metric), AT_LEAST[metric.is_share])
     if by_family:
         turned = {(place, group): cell for (group, place), cell in cells.items()}
@@ -129,7 +133,7 @@ def _cell(sheet: Sheet, metric: Metric, tile: Tile) -> Cell:
     over = f", mean over {len(tile.gains)} families" if len(tile.gains) > 1 else ""
     runs = tile.gains[0].replicates
     hover = lines(
-        f"<b>{plain(tile.group.label)}</b> against {plain(tile.baseline.condition)}",
+        f"<b>{plain(tile.name)}</b> against {plain(tile.baseline.condition)}",
         plain(tile.place.full),
         f"{plain(metric.key)} {text} {unit_of(metric)}{over}",
         f"{tile.sides(metric)} on the same {tile.tasks} tasks",
@@ -156,7 +160,7 @@ def _row(sheet: Sheet, metric: Metric, tile: Tile) -> Row:
             sum(side.of for side in sides),
         )
     ]
-    head = (tile.place.full, tile.group.label, tile.baseline.label, shown(metric, tile.delta))
+    head = (tile.place.full, tile.name, tile.baseline.label, shown(metric, tile.delta))
     return Row((*head, len(tile.gains), tile.tasks, *numbers), _url(sheet, metric, tile))
 
 
@@ -184,7 +188,8 @@ def _notes(metric: Metric, by_family: bool, groups: int, places: int) -> Iterato
         if by_family
         else "A cell is the plain mean of its families' differences, not weighted by tasks"
     )
-    yield f"{kind}; each difference uses the tasks scored on both sides. {metric.name}; no test is made. Blank: nothing in common."
+    yield f"{metric.key}, {metric.name}. {kind}; each difference uses the tasks scored on both sides. No test is made."
+    yield "Blank: no task in common."
     if metric.better is Better.LOWER:
         yield f"Lower is better for {metric.key}: a difference below 0 is a gain."
     if groups > MAX_GROUPS:

@@ -73,10 +73,12 @@ def draw(sheet: Sheet) -> Drawing:
     if metric is None or not sheet.comparison.runs:
         return Drawing(None, Table(TABLE), absent=f"No run is chosen. {NOT_PUBLISHED}")
     libraries = final_libraries(sheet.comparison.runs, sheet.comparison.choices.as_of)
-    arms = [(arm, list(_points(sheet, metric, arm, libraries))) for arm in arms_of(sheet.comparison.groups.all)]
-    rows = tuple(_row(sheet, metric, arm, point) for arm, points in arms for point in points)
+    owning = [arm for arm in arms_of(sheet.comparison.groups.all) if any(_points(sheet, metric, arm, libraries))]
+    arms = arms_of([group for arm in owning for group in arm.groups])
+    found = [(arm, list(_points(sheet, metric, arm, libraries))) for arm in arms]
+    rows = tuple(_row(sheet, metric, arm, point) for arm, points in found for point in points)
     table = Table(_columns(metric), rows)
-    drawn = [(arm, points) for arm, points in arms if any(point.value is not None for point in points)]
+    drawn = [(arm, points) for arm, points in found if any(point.value is not None for point in points)]
     if not drawn:
         return Drawing(None, table, absent=f"None of the chosen runs has both a library and a value for {metric.key}.")
     return Drawing(_figure(sheet, metric, drawn), table, _notes(metric, len(drawn)))

@@ -22,6 +22,7 @@ LONGEST = 44  # characters of a label on an axis
 TILTED = 30  # characters of one that is tilted
 LETTER = 6.5  # px of a character, about
 WIDTH = 760  # px beside the names of the rows, about
+BARE = {"showgrid": False, "zeroline": False, "ticks": ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,56 +97,69 @@ def panels(
     """An empty figure of panels, each `height` px tall, and a function from a panel's number to its `row` and `col`."""
     across = max(1, min(across, len(titles)))
     down = ceil(len(titles) / across)
-    gap = head + foot
+    gap, top = head + foot, head + (LEGEND if legend else 0)
     inner = down * height + (down - 1) * gap
+    beside, between = min(0.06, 0.12 / across), gap / inner if down > 1 else 0
+    # The layout comes first and in one piece: plotly takes a tenth of a second to check it again when it is changed.
+    whole = layout(height=inner + top + foot, margin={"t": top, "b": foot, "l": 8, "r": 12, "pad": 4})
+    if legend:
+        whole["legend"] = {**whole["legend"], "y": 1 + head / inner, "yanchor": "bottom"}
+    whole["annotations"] = [
+        _title(title, place % across * (1 + beside) / across, 1 - place // across * (height + gap) / inner)
+        for place, title in enumerate(titles)
+        if title
+    ]
     figure = make_subplots(
         rows=down,
         cols=across,
-        subplot_titles=[short(title, 60) for title in titles],
         shared_xaxes="all" if share_x else False,
         shared_yaxes="all" if share_y else False,
-        horizontal_spacing=min(0.06, 0.12 / across),
-        vertical_spacing=gap / inner if down > 1 else 0,
+        horizontal_spacing=beside,
+        vertical_spacing=between,
+        figure=go.Figure(layout=whole),
     )
-    top = head + (LEGEND if legend else 0)
-    figure.update_layout(**layout(height=inner + top + foot, margin={"t": top, "b": foot, "l": 8, "r": 12, "pad": 4}))
-    if legend:
-        figure.update_layout(legend={"y": 1 + head / inner, "yanchor": "bottom"})
-    figure.update_xaxes(automargin=True, showticklabels=True)
-    figure.update_yaxes(automargin=True)
-    _left_align(figure, across)
+    if share_x and down > 1:
+        figure.update_xaxes(showticklabels=True)
     return figure, lambda place: {"row": place // across + 1, "col": place % across + 1}
 
 
-def _left_align(figure: go.Figure, across: int) -> None:
-    """Titles start where their panel starts."""
-    for place, title in enumerate(figure.layout.annotations):
-        axis = figure.get_subplot(place // across + 1, place % across + 1).xaxis
-        title.update(x=axis.domain[0], xanchor="left", align="left", font={"size": 13, "color": INK})
+def _title(title: str, x: float, y: float) -> dict[str, Any]:
+    """Starts where its panel starts."""
+    return {
+        "text": short(title, 60),
+        "x": x,
+        "y": y,
+        "xref": "paper",
+        "yref": "paper",
+        "xanchor": "left",
+        "yanchor": "bottom",
+        "align": "left",
+        "showarrow": False,
+        "font": {"size": 13, "color": INK},
+    }
 
 
 def heatmaps(
-    heats: Sequence[Heat], rows: Sequence[str], columns: Sequence[str], scale: Scale, *, across: int = 2
+    heats: Sequence[Heat],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    scale: Scale,
+    *,
+    across: int = 2,
+    limit: int = MAX_PANELS,
 ) -> go.Figure:
-    """The first `MAX_PANELS` panels, all with the same rows from the top, the same columns and the same colours."""
-    shown = heats[:MAX_PANELS]
+    """The first `limit` panels, all with the same rows from the top, the same columns and the same colours."""
+    shown = heats[:limit]
     names, tilt = _column_names(columns, min(across, len(shown)))
     room = {"head": tilt or HEAD} if len(shown) == 1 else {"foot": max(FOOT, tilt)}
     figure, place_of = panels([heat.title for heat in shown], across=across, height=max(2, len(rows)) * ROW, **room)
     for place, heat in enumerate(shown):
         figure.add_trace(_heatmap(heat, rows, columns), **place_of(place))
-    figure.update_xaxes(tickvals=list(range(len(columns))), ticktext=names, showgrid=False, zeroline=False, ticks="")
-    if tilt:
-        figure.update_xaxes(tickangle=-45, side="top" if len(shown) == 1 else "bottom")
-    figure.update_yaxes(
-        tickvals=list(range(len(rows))),
-        ticktext=[short(row) for row in rows],
-        range=[len(rows) - 0.5, -0.5],
-        showgrid=False,
-        zeroline=False,
-        ticks="",
-    )
-    figure.update_layout(coloraxis=scale.axis)
+    below = {"tickangle": -45, "side": "top" if len(shown) == 1 else "bottom"} if tilt else {}
+    figure.update_xaxes(tickvals=list(range(len(columns))), ticktext=names, **BARE, **below)
+    labels = [short(row) for row in rows]
+    figure.update_yaxes(tickvals=list(range(len(rows))), ticktext=labels, range=[len(rows) - 0.5, -0.5], **BARE)
+    figure.layout.coloraxis = scale.axis
     return figure
 
 
@@ -175,11 +189,11 @@ def _heatmap(heat: Heat, rows: Sequence[str], columns: Sequence[str]) -> go.Heat
     )
 
 
-def left_out(panels_total: int, narrow_by: str) -> tuple[str, ...]:
+def left_out(panels_total: int, narrow_by: str, drawn: int = MAX_PANELS) -> tuple[str, ...]:
     """The note of a figure that has more panels than it can draw; none where all are drawn."""
-    if panels_total <= MAX_PANELS:
+    if panels_total <= drawn:
         return ()
-    return (f"{MAX_PANELS} of {panels_total} panels are drawn; the table has all. Choose {narrow_by} to see others.",)
+    return (f"{drawn} of {panels_total} panels are drawn; the table has all. Choose {narrow_by} to see others.",)
 
 
 def signed(value: float, digits: int = 1) -> str:

@@ -14,7 +14,7 @@ from benchapp.published.rows import Printed
 from inspector.charts.arms import Arm, arms_of
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
 from inspector.charts.gain import Gain, gain_of, paired_of, said, shown
-from inspector.charts.panels import Cell, Heat, Scale, heatmaps, left_out, lines, plain, signed
+from inspector.charts.panels import MAX_PANELS, Cell, Heat, Scale, heatmaps, left_out, lines, plain, signed
 from inspector.charts.sheet import Sheet
 
 RAW = "raw-trajectory"
@@ -53,18 +53,23 @@ class Place:
 def draw(sheet: Sheet) -> Drawing:
     metrics = [metric for metric in sheet.metrics if metric.is_share]
     arms = arms_of(sheet.comparison.groups.all)
-    with_raw = [arm for arm in arms if arm.find(RAW)]
+    with_raw = arms_of([group for arm in arms if arm.find(RAW) for group in arm.groups])
     places = [place for arm in with_raw for place in _own(sheet, arm, metrics)]
-    places += _published([row for row in sheet.published if row.paper == PAPER])
+    published = list(_published([row for row in sheet.published if row.paper == PAPER]))
+    printed = _ordered(place.panel for place in published)
+    places += published
     table = Table(TABLE, tuple(Row(place.values, place.cell.url) for place in places))
     if not any(place.cell.value is not None for place in places):
         return Drawing(None, table, absent=_absent(arms, with_raw))
     titles = list(dict.fromkeys(place.panel for place in places))
-    heats = [Heat(title, {(p.row, p.column): p.cell for p in places if p.panel == title}) for title in titles]
+    # Own runs never push the published panels that were asked for out of sight.
+    kept = [*[title for title in titles if title not in printed][:MAX_PANELS], *printed[:MAX_PANELS]]
+    heats = [Heat(title, {(p.row, p.column): p.cell for p in places if p.panel == title}) for title in kept]
     rows, columns = _ordered(place.row for place in places), _ordered(place.column for place in places)
     scale = Scale.around_zero((place.cell.value for place in places), "pp")
-    notes = (*_notes(len(arms) - len(with_raw), bool(with_raw)), *left_out(len(heats), "an agent model"))
-    return Drawing(heatmaps(heats, rows, columns, scale), table, notes)
+    figure = heatmaps(heats, rows, columns, scale, limit=len(heats))
+    left = left_out(len(titles), "an agent model", len(kept))
+    return Drawing(figure, table, (*_notes(len(arms) - len(with_raw), bool(with_raw), bool(printed)), *left))
 
 
 def _own(sheet: Sheet, arm: Arm, metrics: Sequence[Metric]) -> Iterator[Place]:
@@ -154,7 +159,7 @@ def _ordered(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _notes(without_raw: int, own: bool) -> tuple[str, ...]:
+def _notes(without_raw: int, own: bool, printed: bool) -> tuple[str, ...]:
     left = f"{without_raw} of the models chosen have no {RAW} run and no panel." if without_raw else ""
     mine = (
         f"Own runs: tasks scored on both sides, means over all replicates, replay against the replay of {RAW}."
@@ -164,7 +169,13 @@ def _notes(without_raw: int, own: bool) -> tuple[str, ...]:
     blank = (
         f"Against {RAW} whatever the baseline of the page is. Blank: nothing to compare, point at it for why. No test."
     )
-    return tuple(filter(None, (blank, mine, left)))
+    theirs = (
+        "Published: recomputed from the columns of tables 1, 2 and 9; other models, tasks and verifiers than your own "
+        "runs, so compare the patterns, not the points."
+        if printed
+        else ""
+    )
+    return tuple(filter(None, (blank, mine, theirs, left)))
 
 
 def _absent(arms: Sequence[Arm], with_raw: Sequence[Arm]) -> str:
