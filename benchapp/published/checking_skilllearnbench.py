@@ -12,6 +12,7 @@ from fractions import Fraction
 from benchapp.published.cells import Cells, count_of, mean, mean_may_be, rounds_to, sum_may_be
 from benchapp.published.checking import Finding, place_of
 from benchapp.published.claims_skilllearnbench import broken_claims
+from benchapp.published.retest_skilllearnbench import retest_findings
 from benchapp.published.rows import Printed, half_unit
 from benchapp.published.skilllearnbench import AVERAGE, METHODS, MODELS, PAPER, REFERENCES, TASKS, overall
 
@@ -35,6 +36,7 @@ def skilllearnbench_findings(rows: Iterable[Printed]) -> list[Finding]:
         sums_of_patterns,
         numbers_of_skills,
         judge_over_all_tasks,
+        retest_findings,
         broken_claims,
     )
     return [finding for check in checks for finding in check(cells)]
