@@ -111,7 +111,10 @@ def axis(**more: Any) -> dict[str, Any]:
 def layout(**more: Any) -> dict[str, Any]:
     """The layout all figures start from. No title: the page has it. The page adds its own font families."""
     base: dict[str, Any] = {
-        "template": {"layout": {"xaxis": axis(), "yaxis": axis()}},
+        "template": {
+            "layout": {"xaxis": axis(), "yaxis": axis()},
+            "data": {"heatmap": [{"type": "heatmap", "textfont": {"color": INK}}]},
+        },
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"color": INK, "size": 12},
@@ -124,7 +127,7 @@ def layout(**more: Any) -> dict[str, Any]:
             "font": {"color": INK, "size": 12},
             "align": "left",
         },
-        "legend": {"orientation": "h", "x": 0, "xanchor": "left", "y": -0.16, "yanchor": "top", "font": {"color": INK}},
+        "legend": {"orientation": "h", "x": 0, "xanchor": "left", "y": 0, "yref": "container", "yanchor": "bottom"},
         "modebar": {"remove": ["lasso2d", "select2d"]},
         "dragmode": False,
         "height": 420,

@@ -18,7 +18,8 @@ from benchapp.published.rows import Printed
 class Sheet:
     """`metrics`: those of the chosen table that the runs have; `metric`: the one that charts with one metric show.
 
-    `options`: the chart's own further choices, by name, always one of the values the chart lists.
+    `options`: the chart's own further choices, by name, always one of the values the chart lists. `problems`: one sentence
+    per part of the address that was not understood.
     """
 
     comparison: Comparison
@@ -26,6 +27,7 @@ class Sheet:
     metric: Metric | None
     published: tuple[Printed, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
 
     def trials_url(
         self, group: Group | None = None, *, metric: Metric | None = None, condition: str | None = None, **narrower: str

@@ -1,0 +1,34 @@
+"""The addresses a drawn chart has, for the pages that show one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.urls import reverse
+
+from benchapp.comparing.choices import Choices
+from inspector.charts.drawing import Chart
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One chart with these choices: `page` shows it large with its table, `json` and `csv` are its twins."""
+
+    chart: Chart
+    page: str
+    json: str
+    csv: str
+    large: bool = False  # is it the only one of its page?
+
+
+def card_of(chart: Chart, choices: Choices, *, large: bool = False) -> Card:
+    query = choices.query()
+    tail = f"?{query}" if query else ""
+    page, twin, table = (reverse(name, args=[chart.key]) for name in ("chart", "chart-json", "chart-csv"))
+    return Card(chart, page + tail, twin + tail, table + tail, large)
+
+
+def cards_of(charts: Iterable[Chart], choices: Choices) -> list[Card]:
+    """For a page with several charts; each with all choices, its own options among them."""
+    return [card_of(chart, choices) for chart in charts]

@@ -1,0 +1,294 @@
+"""The forest plot: every difference to the baseline with its primary interval, against the line of no difference.
+
+A mark is filled only where the interval excludes 0. The pale band behind a row spans what would usually have been missed
+(80 % power at the spread seen), so that "no difference" reads as what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from textwrap import wrap
+
+from plotly import graph_objects as go
+
+from benchapp.metrics.metric import Better, Metric
+from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
+from inspector.charts.forest_rows import ForestRow, own_rows, published_rows_of
+from inspector.charts.palette import INK, MUTED, ZERO, Style, series, veil
+from inspector.charts.panels import lines, panels, plain, short, signed
+from inspector.charts.sheet import Sheet
+
+ROW = 25  # px
+MAX_ROWS = 60  # drawn in one panel
+ACROSS = 3
+OWN, PRINTED = series(0), series(1)
+PUBLISHED_FIRST = ("ESR", "completion", "accuracy")  # shown where no own run says which metric
+
+# kind of row -> what the legend calls it, and how its mark looks
+KINDS: dict[str, tuple[str, Style]] = {
+    "told": ("95 % interval excludes 0", Style(OWN.colour, "circle", "solid")),
+    "untold": ("95 % interval includes 0", Style(OWN.colour, "circle-open", "solid")),
+    "bare": ("too few episodes for an interval", Style(MUTED, "diamond-open", "solid")),
+    "printed": ("published, no interval printed", Style(PRINTED.colour, "square", "solid")),
+}
+BAND = "would usually be missed (below 80 % power)"
+
+
+def draw(sheet: Sheet) -> Drawing:
+    metrics = _metrics(sheet)
+    unit = _unit(metrics)
+    rows = {metric.key: own_rows(sheet, metric) for metric in metrics}
+    for key in list(rows) or _published_metric(sheet):
+        baseline = sheet.comparison.groups.baseline
+        rows.setdefault(key, []).extend(published_rows_of(sheet.published, key, baseline))
+    every = [row for of_metric in rows.values() for row in of_metric]
+    table = _table(every, unit)
+    if not every:
+        return Drawing(None, table, absent=_absent(sheet))
+    shown = {key: of_metric[:MAX_ROWS] for key, of_metric in rows.items() if of_metric}
+    return Drawing(_figure(shown, unit, sheet.comparison.groups.baseline), table, tuple(_notes(sheet, metrics, rows)))
+
+
+def _metrics(sheet: Sheet) -> tuple[Metric, ...]:
+    """The chosen one, or all shares: differences in other units have no common axis."""
+    if sheet.options.get("of") == "all":
+        return tuple(metric for metric in sheet.metrics if metric.is_share)
+    return (sheet.metric,) if sheet.metric else ()
+
+
+def _unit(metrics: Sequence[Metric]) -> str:
+    return "pp" if not metrics or metrics[0].is_share else metrics[0].unit.value
+
+
+def _published_metric(sheet: Sheet) -> tuple[str, ...]:
+    printed = {row.metric for row in sheet.published}
+    wanted = (sheet.comparison.choices.metric, *PUBLISHED_FIRST)
+    return tuple(key for key in wanted if key in printed)[:1]
+
+
+# --- the figure --------------------------------------------------------------------------------------------------------
+
+
+def _figure(rows: dict[str, list[ForestRow]], unit: str, baseline: str) -> go.Figure:
+    """A panel per metric. The rows of all panels are the same groups, so that a row can be read across."""
+    names = list(dict.fromkeys(_name(row) for of_metric in rows.values() for row in of_metric))
+    places = {name: place for place, name in enumerate(names)}
+    titles = [""] if len(rows) == 1 else list(rows)
+    figure, place_of = panels(titles, across=ACROSS, height=max(3, len(names)) * ROW)
+    legend: set[str] = set()
+    for panel, of_metric in enumerate(rows.values()):
+        for trace in _traces(of_metric, places, unit, legend):
+            figure.add_trace(trace, **place_of(panel))
+    figure.update_xaxes(range=_range(row for of_metric in rows.values() for row in of_metric), zeroline=False)
+    for panel in range(len(titles)):
+        figure.update_xaxes(title_text=f"difference to {short(baseline)}, {unit}", **place_of(panel))
+    figure.update_yaxes(
+        range=[len(names) - 0.4, -0.6],
+        tickvals=list(range(len(names))),
+        ticktext=[short(name) for name in names],
+        showgrid=False,
+        zeroline=False,
+        ticks="",
+    )
+    figure.add_vline(x=0, line={"color": ZERO, "width": 1}, layer="below")
+    if len(titles) == 1:
+        _say_beside(figure, next(iter(rows.values())), places)
+    figure.update_layout(barmode="overlay", showlegend=True, meta={"min_width": 700})
+    return figure
+
+
+def _traces(
+    rows: Iterable[ForestRow], places: dict[str, int], unit: str, legend: set[str]
+) -> list[go.Bar | go.Scatter]:
+    """The bands behind, then one trace per kind of row; each kind stands in the legend once."""
+    kinds: dict[str, list[ForestRow]] = {}
+    for row in rows:
+        kinds.setdefault(_kind(row), []).append(row)
+    missed = [row for of_kind in kinds.values() for row in of_kind if row.detectable is not None]
+    traces: list[go.Bar | go.Scatter] = [_band(missed, places, "band" not in legend)] if missed else []
+    legend |= {"band"} if missed else set()
+    for kind in KINDS:
+        if kind in kinds:
+            traces.append(_marks(kind, kinds[kind], places, unit, kind not in legend))
+            legend.add(kind)
+    return traces
+
+
+def _kind(row: ForestRow) -> str:
+    if not row.is_own:
+        return "printed"
+    if not row.has_interval:
+        return "bare"
+    return "told" if row.excludes_zero else "untold"
+
+
+def _band(rows: Sequence[ForestRow], places: dict[str, int], first: bool) -> go.Bar:
+    return go.Bar(
+        orientation="h",
+        y=[places[_name(row)] for row in rows],
+        base=[-(row.detectable or 0) for row in rows],
+        x=[2 * (row.detectable or 0) for row in rows],
+        width=0.72,
+        marker={"color": veil(MUTED, 0.13), "line": {"width": 0}},
+        name=BAND,
+        legendgroup="band",
+        showlegend=first,
+        hoverinfo="skip",
+    )
+
+
+def _marks(kind: str, rows: Sequence[ForestRow], places: dict[str, int], unit: str, first: bool) -> go.Scatter:
+    name, style = KINDS[kind]
+    around = {
+        "type": "data",
+        "symmetric": False,
+        "array": [0 if row.high is None else row.high - row.estimate for row in rows],
+        "arrayminus": [0 if row.low is None else row.estimate - row.low for row in rows],
+        "color": style.colour,
+        "thickness": 1.6,
+        "width": 0,
+        "visible": kind in {"told", "untold"},
+    }
+    return go.Scatter(
+        x=[row.estimate for row in rows],
+        y=[places[_name(row)] for row in rows],
+        error_x=around,
+        mode="markers",
+        marker={
+            "color": style.colour,
+            "symbol": style.symbol,
+            "size": 9,
+            "line": {"width": 1.6, "color": style.colour},
+        },
+        name=name,
+        legendgroup=kind,
+        showlegend=first,
+        hovertext=[_hover(row, unit) for row in rows],
+        hoverinfo="text",
+        customdata=[row.url for row in rows],
+    )
+
+
+def _name(row: ForestRow) -> str:
+    """What stands beside a row; a printed one says where it is printed."""
+    return row.label if row.is_own else f"{row.label} ({row.source})"
+
+
+def _range(rows: Iterable[ForestRow]) -> list[float]:
+    """Wide enough for every interval and for the line of no difference."""
+    ends = [end for row in rows for end in (row.low, row.high, row.estimate) if end is not None]
+    low, high = min([0.0, *ends]), max([0.0, *ends])
+    room = 0.06 * (high - low) or 1.0
+    return [low - room, high + room]
+
+
+def _say_beside(figure: go.Figure, rows: Iterable[ForestRow], places: dict[str, int]) -> None:
+    """The numbers of each row at its right, as forest plots have them: a reader without a pointer needs no hover."""
+    for row in rows:
+        counts = f"{row.own_count} to {row.other_count}" if row.own_count and row.other_count else ""
+        figure.add_annotation(
+            x=1,
+            xref="paper",
+            xanchor="left",
+            xshift=10,
+            y=places[_name(row)],
+            yref="y",
+            showarrow=False,
+            align="left",
+            text=f"<b>{signed(row.estimate)}</b>{_ends(row)}  {counts}",
+            font={"size": 11, "color": INK},
+        )
+    figure.update_layout(margin={"r": 210})
+
+
+def _ends(row: ForestRow) -> str:
+    if row.low is None or row.high is None:
+        return ""
+    return f"  {signed(row.low)} to {signed(row.high)}"
+
+
+def _hover(row: ForestRow, unit: str) -> str:
+    tested = f"{row.method}, {row.clusters} episodes" if row.is_own and row.method != "" else row.method
+    said = "<br>".join(plain(line) for line in wrap(row.says, 88))
+    return lines(f"<b>{plain(row.label)}</b> against {plain(row.against)}, {row.metric}", plain(tested), said)
+
+
+# --- the table, and what is said -----------------------------------------------------------------------------------------
+
+
+def _table(rows: Iterable[ForestRow], unit: str) -> Table:
+    value = "%" if unit == "pp" else unit
+    columns = (
+        Column("group", "group"),
+        Column("source", "source"),
+        Column("metric", "metric"),
+        Column("against", "baseline"),
+        Column("value", "group", value),
+        Column("count", "passed"),
+        Column("baseline_value", "baseline", value),
+        Column("baseline_count", "passed"),
+        Column("tasks", "tasks compared"),
+        Column("difference", "difference", unit),
+        Column("estimate", "estimate of the test", unit),
+        Column("low", "95 % from", unit),
+        Column("high", "to", unit),
+        Column("method", "method"),
+        Column("p", "p"),
+        Column("smallest_p", "smallest p possible"),
+        Column("detectable", "would be found", unit),
+        Column("episodes", "episodes"),
+        Column("replicates", "replicates"),
+        Column("says", "in words"),
+    )
+    return Table(columns, tuple(Row(_values(row), row.url) for row in rows))
+
+
+def _values(row: ForestRow) -> tuple[object, ...]:
+    return (
+        row.label, row.source, row.metric, row.against, row.own, row.own_count or None, row.other, row.other_count or None,
+        row.tasks, row.delta, row.estimate, row.low, row.high, row.method, row.p, row.smallest_p, row.detectable,
+        row.clusters, row.replicates or None, row.says,
+    )  # fmt: skip
+
+
+def _absent(sheet: Sheet) -> str:
+    groups, baseline = sheet.comparison.groups, sheet.comparison.groups.baseline
+    if not groups.all:
+        return "No run matches these choices."
+    if sheet.metric is None:
+        return "None of these runs has a trial that a metric covers."
+    if not any(groups.baseline_of(group) for group in groups.all):
+        return f"No group has a baseline here: there is no run under {baseline} that is otherwise equal to one of them."
+    return f"No group shares a scored task with its baseline under {baseline} in {sheet.metric.key}."
+
+
+def _notes(sheet: Sheet, metrics: Sequence[Metric], rows: dict[str, list[ForestRow]]) -> Iterable[str]:
+    every = [row for of_metric in rows.values() for row in of_metric]
+    if any(row.is_own for row in every):
+        yield (
+            "Points are what the primary test is about: the mean over episodes, or over replicates where both sides have"
+            " several. One interval each, not corrected for their number."
+        )
+    if any(row.detectable is not None for row in every):
+        yield "A difference inside the band of its row would be missed more than one time in five at the spread seen here."
+    if any(not row.is_own for row in every):
+        yield "Published rows are differences of printed values; the papers print no interval for them."
+    if metrics and metrics[0].better is Better.LOWER:
+        yield f"{metrics[0].key}: lower is better."
+    left = [metric.key for metric in sheet.metrics if not metric.is_share] if len(metrics) > 1 else []
+    if left:
+        yield f"In other units, each by its own choice: {', '.join(left)}."
+    hidden = sum(max(0, len(of_metric) - MAX_ROWS) for of_metric in rows.values())
+    if hidden:
+        yield f"{hidden} rows are in the table and not drawn; choose fewer groups to see them."
+
+
+CHART = Chart(
+    key="forest",
+    title="Differences to the baseline",
+    question="Which differences to the baseline can be told from chance?",
+    draw=draw,
+    uses_metric=True,
+    published=("skillevolbench", "skillflow", "skilllearnbench"),
+    options={"of": ("metric", "all")},
+)

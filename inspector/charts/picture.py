@@ -1,0 +1,85 @@
+"""A chart drawn once and kept as the bytes that are sent: the figure as JSON, the table beside it."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass
+from threading import Lock
+
+from plotly import graph_objects as go
+from plotly.io import to_json
+
+from inspector.charts.drawing import Chart, Drawing
+from inspector.charts.sheet import Sheet
+
+MAX_BYTES = 24 * 2**20  # of figures kept in one process
+# Plotly reads a little HTML in its texts. What charts write themselves stays; any other tag is a name of somebody's.
+# In plotly's JSON "<" is \u003c and "/" is \u002f; an escaped backslash before it is matched first and left alone.
+FOREIGN_TAG = re.compile(rb"\\\\|\\u003c(?!(?:\\u002f)?(?:b|i|br|sub|sup|extra)\\u003e)")
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """`figure`: the bytes of plotly's JSON, None where there is nothing to draw."""
+
+    drawing: Drawing
+    figure: bytes | None
+
+
+class _Kept:
+    """The last pictures by what they show. One per process; a figure of a large comparison takes a second to make."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.lock = Lock()
+        self.pictures: OrderedDict[Hashable, Picture] = OrderedDict()
+
+    def get(self, key: Hashable) -> Picture | None:
+        with self.lock:
+            found = self.pictures.get(key)
+            if found is not None:
+                self.pictures.move_to_end(key)
+            return found
+
+    def put(self, key: Hashable, picture: Picture) -> None:
+        with self.lock:
+            self.pictures[key] = picture
+            kept = sum(_size(each) for each in self.pictures.values())
+            while kept > self.limit and len(self.pictures) > 1:
+                kept -= _size(self.pictures.popitem(last=False)[1])
+
+    def clear(self) -> None:
+        with self.lock:
+            self.pictures.clear()
+
+
+KEPT = _Kept(MAX_BYTES)
+
+
+def picture_of(chart: Chart, sheet: Sheet) -> Picture:
+    """Drawn anew when a run of the comparison was revised, or when anything was chosen differently."""
+    key = _key(chart, sheet)
+    found = KEPT.get(key)
+    if found is None:
+        drawing = chart.draw(sheet)
+        found = Picture(drawing, figure_json(drawing.figure) if drawing.figure is not None else None)
+        KEPT.put(key, found)
+    return found
+
+
+def figure_json(figure: go.Figure) -> bytes:
+    """Plotly's own JSON (orjson, arrays as base64), with foreign tags made harmless."""
+    text = to_json(figure, validate=False, engine="orjson")
+    return FOREIGN_TAG.sub(lambda found: b"&lt;" if found[0].endswith(b"3c") else found[0], text.encode())
+
+
+def _key(chart: Chart, sheet: Sheet) -> Hashable:
+    comparison = sheet.comparison
+    runs = tuple((run.pk, run.revision) for run in comparison.runs)
+    return chart.key, comparison.choices.but(seen=""), comparison.truncated, runs
+
+
+def _size(picture: Picture) -> int:
+    return len(picture.figure or b"") + 200 * len(picture.drawing.table.rows)

@@ -1,0 +1,299 @@
+// Charts: each <figure data-chart="address of its JSON"> fetches its figure when it comes near, draws it in the colours of
+// the theme, and is walked by arrow keys. The server made everything that is drawn; this file only shows it.
+
+const CONFIG = { responsive: true, displaylogo: false, displayModeBar: false, showSendToCloud: false, plotlyServerURL: "" };
+const NARROWEST = 300; // px: what is narrower scrolls inside its box
+const NARROWEST_MANY = 620; // of a figure with cells or several panels
+const charts = new Map(); // figure element -> its state
+
+const root = document.documentElement;
+const isDark = () =>
+  (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+
+// --- colours -----------------------------------------------------------------------------------------------------------
+
+/** A copy of the figure with each colour replaced by its twin; only what a key calls a colour is touched. */
+function recoloured(value, twins, isColour = false) {
+  if (typeof value === "string") return isColour ? twin(value, twins) : value;
+  if (Array.isArray(value)) return value.map((each) => recoloured(each, twins, isColour));
+  if (value === null || typeof value !== "object") return value;
+  const inside = ([key, each]) => [key, recoloured(each, twins, isColour || /color/i.test(key))];
+  return Object.fromEntries(Object.entries(value).map(inside));
+}
+
+function twin(colour, twins) {
+  const plain = twins[colour.toLowerCase()];
+  if (plain) return plain;
+  const parts = /^rgba\((\d+), ?(\d+), ?(\d+), ?([\d.]+)\)$/.exec(colour);
+  const dark = parts && twins[`#${parts.slice(1, 4).map((part) => Number(part).toString(16).padStart(2, "0")).join("")}`];
+  if (!dark) return colour;
+  const channels = [1, 3, 5].map((place) => parseInt(dark.slice(place, place + 2), 16));
+  return `rgba(${channels.join(",")},${parts[4]})`;
+}
+
+function themed(chart) {
+  const figure = recoloured(chart.answer.figure, isDark() ? chart.answer.dark : {});
+  figure.layout.font = { ...figure.layout.font, family: getComputedStyle(document.body).fontFamily };
+  figure.layout.autosize = true;
+  return figure;
+}
+
+// --- drawing -----------------------------------------------------------------------------------------------------------
+
+async function load(element) {
+  const chart = { element, plot: element.querySelector(".chart-plot"), answer: null, at: -1, points: [] };
+  charts.set(element, chart);
+  try {
+    const response = await fetch(element.dataset.chart, { headers: { Accept: "application/json" } });
+    if (!response.ok) throw new Error(`the server answered ${response.status}`);
+    chart.answer = await response.json();
+    await draw(chart);
+  } catch (error) {
+    fail(chart, error);
+  }
+}
+
+async function draw(chart) {
+  const { plot, answer } = chart;
+  plot.replaceChildren();
+  if (!answer.figure) return say(plot, answer.absent || "There is nothing to draw.");
+  const figure = themed(chart);
+  plot.style.minWidth = `${narrowest(figure)}px`;
+  await Plotly.newPlot(plot, figure.data, figure.layout, CONFIG);
+  plot.on("plotly_click", ({ points }) => follow(points[0]));
+  plot.on("plotly_hover", ({ points }) => tell(chart, points[0]));
+  chart.points = walkable(plot);
+  plot.classList.toggle("leads", chart.points.some((point) => address(point.customdata)));
+  chart.element.querySelectorAll("[data-chart-act][hidden]").forEach((button) => (button.hidden = false));
+  chart.element.dataset.drawn = isDark() ? "dark" : "light";
+}
+
+function narrowest({ data, layout }) {
+  const panels = Object.keys(layout).filter((key) => /^xaxis/.test(key)).length;
+  const many = panels > 1 || data.some((trace) => trace.type === "heatmap");
+  return layout.meta?.min_width ?? (many ? NARROWEST_MANY : NARROWEST);
+}
+
+function say(plot, sentence) {
+  const line = document.createElement("p");
+  line.className = "note chart-absent";
+  line.textContent = sentence;
+  plot.replaceChildren(line);
+  plot.removeAttribute("tabindex");
+  plot.setAttribute("role", "group");
+}
+
+function fail(chart, error) {
+  const box = document.createElement("div");
+  const line = document.createElement("p");
+  const again = document.createElement("button");
+  box.className = "note bad";
+  box.setAttribute("role", "alert");
+  line.textContent = `This chart could not be drawn: ${error.message}. Its numbers may still be in the table.`;
+  again.type = "button";
+  again.className = "button";
+  again.textContent = "Try again";
+  again.addEventListener("click", () => load(chart.element));
+  box.append(line, again);
+  chart.plot.replaceChildren(box);
+}
+
+async function repaint() {
+  for (const chart of charts.values()) {
+    if (!chart.answer?.figure || !chart.plot.data) continue;
+    const figure = themed(chart);
+    await Plotly.react(chart.plot, figure.data, figure.layout, CONFIG);
+    chart.element.dataset.drawn = isDark() ? "dark" : "light";
+  }
+}
+
+// --- points: where they lead, what they say, how they are walked ---------------------------------------------------------
+
+/** The address a point carries: of this site only. */
+function address(customdata) {
+  const first = Array.isArray(customdata) ? customdata[0] : customdata;
+  return typeof first === "string" && /^\/(?![/\\])/.test(first) ? first : "";
+}
+
+function follow(point) {
+  const target = address(point?.customdata);
+  if (target) location.assign(target);
+}
+
+/** Plotly's texts carry a little HTML; a reader hears words. */
+function words(text) {
+  const marked = String(text).replace(/<br\s*\/?>/g, "; ").replace(/<extra>.*?<\/extra>/g, "").replace(/<[^>]*>/g, "");
+  const signs = { "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#x27;": "'", "&amp;": "&" };
+  return marked.replace(/&(?:lt|gt|quot|#x27|amp);/g, (sign) => signs[sign]);
+}
+
+function tell(chart, point) {
+  const own = point.hovertext ?? point.text;
+  const where = [point.data.name, point.y, point.x, point.z].filter((part) => part !== undefined && part !== null);
+  const text = words(own || where.join("; "));
+  const line = chart.element.querySelector(".chart-say");
+  line.textContent = address(point.customdata) ? `${text} (opens its trials)` : text;
+}
+
+/** Every point that is drawn, in the order of its traces; cells by row and column. */
+function walkable(plot) {
+  const points = [];
+  plot._fullData.forEach((trace, curve) => {
+    if (trace.visible !== true || trace.hoverinfo === "skip" || trace.hoverinfo === "none") return;
+    const subplot = `${trace.xaxis ?? "x"}${trace.yaxis ?? "y"}`;
+    const pick = (list, place) => (list === undefined || list === null ? undefined : list[place]);
+    if (trace.type === "heatmap") {
+      trace.z.forEach((row, down) =>
+        row.forEach((value, right) => {
+          if (value === null || Number.isNaN(value)) return;
+          points.push({ curve, subplot, number: [down, right], customdata: trace.customdata?.[down]?.[right] });
+        }),
+      );
+      return;
+    }
+    const count = Math.max(trace.x?.length ?? 0, trace.y?.length ?? 0);
+    for (let number = 0; number < count; number += 1) {
+      if (pick(trace.x, number) === null || pick(trace.y, number) === null) continue;
+      const customdata = typeof trace.customdata === "string" ? trace.customdata : pick(trace.customdata, number);
+      points.push({ curve, subplot, number, customdata });
+    }
+  });
+  return points;
+}
+
+/** The next point in a direction: along its trace or row; up and down to the next row of cells or the next trace. */
+function next(chart, key) {
+  const { points, at } = chart;
+  if (at < 0) return 0;
+  const forward = key === "ArrowRight" || key === "ArrowDown" ? 1 : -1;
+  const here = points[at];
+  if (key === "ArrowLeft" || key === "ArrowRight") return Math.min(points.length - 1, Math.max(0, at + forward));
+  const isCell = Array.isArray(here.number);
+  const beside = (point) =>
+    isCell ? point.curve === here.curve && point.number[1] === here.number[1] : point.curve !== here.curve;
+  for (let place = at + forward; place >= 0 && place < points.length; place += forward) {
+    if (beside(points[place])) return place;
+  }
+  return Math.min(points.length - 1, Math.max(0, at + forward));
+}
+
+function show(chart) {
+  const point = chart.points[chart.at];
+  Plotly.Fx.unhover(chart.plot, {}, point.subplot);
+  Plotly.Fx.hover(chart.plot, [{ curveNumber: point.curve, pointNumber: point.number }], point.subplot);
+}
+
+function walk(event) {
+  const plot = event.target.closest?.(".chart-plot");
+  const chart = plot && charts.get(plot.closest("figure"));
+  if (!chart?.points.length || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key.startsWith("Arrow")) {
+    chart.at = next(chart, event.key);
+    show(chart);
+  } else if (event.key === "Home" || event.key === "End") {
+    chart.at = event.key === "Home" ? 0 : chart.points.length - 1;
+    show(chart);
+  } else if (event.key === "Enter" && chart.at >= 0) {
+    follow(chart.points[chart.at]);
+  } else {
+    return;
+  }
+  event.preventDefault();
+}
+
+// --- take away -----------------------------------------------------------------------------------------------------------
+
+/** The chart as a file, with its title, its background and what tells its numbers apart, none of which the page's needs. */
+function download(chart, format) {
+  const { answer, plot, element } = chart;
+  const figure = themed(chart);
+  const style = getComputedStyle(document.body);
+  const { width, height } = plot.getBoundingClientRect();
+  const margin = figure.layout.margin ?? {};
+  const told = [answer.question, answer.as_of && `as of ${answer.as_of}`, `numbers ${answer.fingerprint}`];
+  const above = 52;
+  figure.layout = {
+    ...figure.layout,
+    paper_bgcolor: style.backgroundColor,
+    title: {
+      text: answer.title.replace(/&/g, "&amp;").replace(/</g, "&lt;"),
+      subtitle: { text: told.filter(Boolean).join(" · "), font: { size: 11 } },
+      x: 0, xref: "container", xanchor: "left", y: 1, yref: "container", yanchor: "top", pad: { l: 12, t: 12 },
+      font: { size: 15, color: style.color },
+    },
+    margin: { ...margin, t: (margin.t ?? 12) + above },
+  };
+  const size = { width: Math.round(width), height: Math.round(height) + above };
+  return Plotly.downloadImage(figure, { format, filename: element.dataset.keyOf, scale: format === "png" ? 2 : 1, ...size });
+}
+
+async function table(chart, button) {
+  const more = chart.element.querySelector(".chart-more");
+  const open = button.getAttribute("aria-expanded") !== "true";
+  more.replaceChildren();
+  if (open) {
+    const response = await fetch(chart.element.dataset.page, { headers: { "HX-Request": "true" } });
+    if (!response.ok) throw new Error(`the server answered ${response.status}`);
+    more.innerHTML = await response.text(); // our own template: it escaped what is not ours
+  }
+  button.setAttribute("aria-expanded", String(open));
+}
+
+async function link(chart, button) {
+  const permalink = chart.answer?.permalink;
+  if (!permalink) throw new Error("it is not drawn yet");
+  try {
+    await navigator.clipboard.writeText(permalink);
+    button.textContent = "Copied";
+    setTimeout(() => (button.textContent = "Link"), 1600);
+  } catch {
+    const field = document.createElement("input"); // no clipboard without https: the reader copies
+    field.readOnly = true;
+    field.value = permalink;
+    field.setAttribute("aria-label", "Address of exactly this chart");
+    chart.element.querySelector(".chart-more").replaceChildren(field);
+    field.select();
+  }
+}
+
+const ACTS = {
+  table,
+  link,
+  png: (chart) => download(chart, "png"),
+  svg: (chart) => download(chart, "svg"),
+};
+
+async function act(event) {
+  const button = event.target.closest("[data-chart-act]");
+  if (!button) return;
+  const element = button.closest("figure");
+  const chart = charts.get(element) ?? { element };
+  try {
+    await ACTS[button.dataset.chartAct](chart, button);
+  } catch (error) {
+    element.querySelector(".chart-say").textContent = `That did not work: ${error.message}.`;
+  }
+}
+
+// --- start ---------------------------------------------------------------------------------------------------------------
+
+const near = new IntersectionObserver(
+  (entries) =>
+    entries.filter((entry) => entry.isIntersecting).forEach(({ target }) => {
+      near.unobserve(target);
+      load(target);
+    }),
+  { rootMargin: "500px" },
+);
+
+/** Also for figures that htmx brings in later. */
+function watch(part) {
+  part.querySelectorAll("figure[data-chart]").forEach((element) => charts.has(element) || near.observe(element));
+}
+
+document.addEventListener("themechange", repaint);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+document.addEventListener("keydown", walk);
+document.addEventListener("click", act);
+document.addEventListener("htmx:afterSwap", (event) => watch(event.target));
+watch(document);
