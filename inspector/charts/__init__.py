@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
-from inspector.charts import efficiency, environments, forest, gains, library_size, relative
+from inspector.charts import (
+    budget,
+    categories,
+    efficiency,
+    environments,
+    file_kinds,
+    forest,
+    gains,
+    growth,
+    instances,
+    library_size,
+    pass_at_k,
+    profiles,
+    relative,
+    rounds,
+    seed_heldout,
+    tokens,
+)
 from inspector.charts.drawing import Chart
 
 _ALL: tuple[Chart, ...] = (
@@ -12,5 +29,15 @@ _ALL: tuple[Chart, ...] = (
     environments.CHART,
     efficiency.CHART,
     gains.CHART,
+    categories.CHART,
+    instances.CHART,
+    seed_heldout.CHART,
+    rounds.CHART,
+    growth.CHART,
+    file_kinds.CHART,
+    profiles.CHART,
+    pass_at_k.CHART,
+    budget.CHART,
+    tokens.CHART,
 )
 CHARTS: dict[str, Chart] = {chart.key: chart for chart in _ALL}

@@ -1,0 +1,171 @@
+"""Horizontal bars in small multiples: stacked parts with their numbers inside, or one bar each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from typing import Any
+
+from plotly import graph_objects as go
+
+from inspector.charts.palette import INK, MUTED, series
+from inspector.charts.panels import MAX_PANELS, panels, plain, short
+
+BAR = 28  # px of one bar with the room around it
+MAX_BARS = 30  # one below the other; a page shows about as many at once
+PATTERNS = ("", "/", ".", "\\", "x", "-")  # in step with the colours, which therefore never stand alone
+HATCHING = {"fgopacity": 0.3, "size": 7, "solidity": 0.2}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a bar. `value` None is not known and takes no room; `text` stands inside, `hover` says it all."""
+
+    name: str
+    value: float | None
+    text: str
+    hover: str
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """`after` stands behind the bar's end: its total, or why there is none."""
+
+    label: str
+    parts: tuple[Part, ...]
+    after: str = ""
+
+    @property
+    def length(self) -> float:
+        return sum(part.value or 0.0 for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One panel: `axis` says what its bars measure, with the unit."""
+
+    title: str
+    axis: str
+    bars: tuple[Bar, ...]
+
+
+def stacked(
+    blocks: Sequence[Block | None], kinds: Mapping[str, str], *, across: int = 2, share_x: bool = False
+) -> go.Figure:
+    """The first panels that fit. `kinds`: the names of the parts in their order, with their colours. None leaves a panel's
+    place empty.
+
+    Labels stand left of the first panel of a row: blocks in one row must have the same bars.
+    """
+    shown = blocks[:MAX_PANELS]
+    across = min(across, len(shown))
+    rows = max(2, *(len(block.bars) for block in shown if block))
+    titles = [block.title if block else "" for block in shown]
+    figure, place_of = panels(titles, across=across, height=rows * BAR, share_x=False, share_y=False)
+    longest = max((_reach(block) for block in shown if block), default=0.0)
+    legend: set[str] = set()
+    for place, block in enumerate(shown):
+        where = place_of(place)
+        if block is None:
+            figure.update_xaxes(visible=False, **where)
+            figure.update_yaxes(visible=False, **where)
+            continue
+        for name, pattern in zip(kinds, cycle(PATTERNS), strict=False):
+            style = {"color": kinds[name], "pattern": {"shape": pattern, **HATCHING}, "line": {"width": 0}}
+            if _add_parts(figure, block, name, style, named=name in legend, place=where):
+                legend.add(name)
+        _add_ends(figure, block, where)
+        _lay_axes(figure, block, rows, longest if share_x else _reach(block), where)
+    figure.update_layout(barmode="stack", bargap=0.3, showlegend=len(legend) > 1)
+    return figure
+
+
+def rows_of(across: int, *sets: Sequence[Block]) -> list[Block | None]:
+    """The blocks of all sets, each set beginning a new row of panels."""
+    filled: list[Block | None] = []
+    for blocks in sets:
+        filled += [None] * (-len(filled) % across)
+        filled += blocks
+    return filled
+
+
+def coloured(*names: str) -> dict[str, str]:
+    """Kinds of part with the colours of a series."""
+    return {name: series(place).colour for place, name in enumerate(names)}
+
+
+def _reach(block: Block) -> float:
+    return max((bar.length for bar in block.bars), default=0.0)
+
+
+def _lay_axes(figure: go.Figure, block: Block, rows: int, reach: float, place: dict[str, int]) -> None:
+    figure.update_yaxes(
+        tickvals=list(range(len(block.bars))),
+        ticktext=[short(bar.label, 34) for bar in block.bars],
+        range=[rows - 0.5, -0.5],
+        showticklabels=place["col"] == 1,
+        showgrid=False,
+        zeroline=False,
+        **place,
+    )
+    # room behind the bars for the words at their ends; without it they would run over the edge
+    title = {"text": plain(block.axis), "font": {"size": 12}}
+    figure.update_xaxes(range=[0, (reach or 1.0) * 1.3], title=title, **place)
+
+
+def _add_parts(
+    figure: go.Figure, block: Block, name: str, style: dict[str, Any], *, named: bool, place: dict[str, int]
+) -> bool:
+    rows = [(row, part) for row, bar in enumerate(block.bars) for part in bar.parts if part.name == name]
+    if not rows:
+        return False
+    figure.add_trace(
+        go.Bar(
+            x=[part.value for _, part in rows],
+            y=[row for row, _ in rows],
+            orientation="h",
+            name=plain(name),
+            legendgroup=plain(name),
+            showlegend=not named,
+            marker=style,
+            text=[plain(part.text) for _, part in rows],
+            textposition="inside",
+            insidetextanchor="middle",
+            textangle=0,
+            constraintext="inside",
+            hovertext=[part.hover for _, part in rows],
+            hoverinfo="text",
+            customdata=[part.url for _, part in rows],
+        ),
+        **place,
+    )
+    return True
+
+
+def _add_ends(figure: go.Figure, block: Block, place: dict[str, int]) -> None:
+    """The words behind the bars, and at zero where there is no bar."""
+    ends = [(row, bar) for row, bar in enumerate(block.bars) if bar.after]
+    if ends:
+        figure.add_trace(
+            go.Scatter(
+                x=[bar.length for _, bar in ends],
+                y=[row for row, _ in ends],
+                mode="text",
+                text=[f" {plain(bar.after)}" for _, bar in ends],
+                textposition="middle right",
+                textfont={"size": 12, "color": [INK if bar.length else MUTED for _, bar in ends]},
+                hoverinfo="skip",
+                showlegend=False,
+                cliponaxis=False,
+            ),
+            **place,
+        )
+
+
+def crowded(total: int, what: str) -> tuple[str, ...]:
+    """The note of a chart that has more bars than it draws; none where all are drawn."""
+    if total <= MAX_BARS:
+        return ()
+    return (f"{MAX_BARS} of {total} {what} are drawn; the table has all. Narrow the choice to see others.",)

@@ -1,0 +1,204 @@
+"""Success within a budget of tokens, read off finished trials. After SkillGenBench, figure 8."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from plotly import graph_objects as go
+
+from benchapp.comparing.groups import Group
+from benchapp.metrics.metric import Metric
+from benchapp.metrics.outcomes import Outcomes
+from benchapp.published.rows import Printed
+from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
+from inspector.charts.lineup import Point, crowd_notes, curves, facets_of
+from inspector.charts.palette import series
+from inspector.charts.panels import lines, panels, plain, short
+from inspector.charts.quantities import tokens
+from inspector.charts.sheet import Sheet
+
+PAPER = "skillgenbench"
+NOT_PUBLISHED = (
+    "SkillGenBench's sweep of the generator's budget is another thing and not published as numbers; its text prints the "
+    "range of the plateau for four models."
+)
+COLUMNS = (
+    Column("group", "group"),
+    Column("budget", "budget", "tokens"),
+    Column("solved", "solved within it", "%"),
+    Column("passed", "solved", "trials"),
+    Column("trials", "trials with tokens", "trials"),
+    Column("unknown", "left out: tokens unknown", "trials"),
+    Column("source", "source"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """Of `trials` scored trials whose tokens are known, those that passed with at most `budget` tokens."""
+
+    budget: int
+    solved: int
+    trials: int
+
+    @property
+    def percent(self) -> float:
+        return 100 * self.solved / self.trials
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Scored trials of a group: tokens and success of each whose tokens are known, and how many are not."""
+
+    tokens: np.ndarray[tuple[int], np.dtype[np.float64]]
+    success: np.ndarray[tuple[int], np.dtype[np.float64]]
+    unknown: int
+
+    def within(self, budgets: Iterable[int]) -> list[Within]:
+        trials = len(self.tokens)
+        return [Within(budget, int(self.success[self.tokens <= budget].sum()), trials) for budget in budgets]
+
+
+def spent_of(runs: Sequence[Outcomes], metric: Metric, which: str) -> Spent:
+    """`which`: "output", or "all" for input and output together. Replicates are put together."""
+    covered = [metric.covered(outcomes) for outcomes in runs]
+    used = np.concatenate([each.output_tokens + (each.input_tokens if which == "all" else 0) for each in covered])
+    success = np.concatenate([each.success for each in covered])
+    scored = ~np.isnan(success)
+    known = scored & ~np.isnan(used)
+    return Spent(used[known], success[known], int((scored & ~known).sum()))
+
+
+def budgets_over(amounts: Iterable[float]) -> list[int]:
+    """Round budgets, 1, 2 or 5 times a power of ten, from below the least amount to the first that holds all."""
+    found = [amount for amount in amounts if amount > 0]
+    if not found:
+        return []
+    ladder = [step * 10**power for power in range(16) for step in (1, 2, 5)]
+    first = max(0, int(np.searchsorted(ladder, min(found), side="right")) - 1)
+    last = int(np.searchsorted(ladder, max(found), side="left"))
+    return ladder[first : last + 1]
+
+
+def draw(sheet: Sheet) -> Drawing:
+    metric, which = sheet.metric, sheet.options.get("tokens", "all")
+    found: dict[Group, Spent] = {}
+    if metric is not None and metric.column == "success":
+        of_groups = ((group, sheet.comparison.of_group(group)) for group in sheet.comparison.groups.all)
+        found = {group: spent for group, runs in of_groups if len((spent := spent_of(runs, metric, which)).tokens)}
+    published = plateaus(sheet)
+    if not found:
+        return _printed_alone(published)
+    budgets = budgets_over(amount for spent in found.values() for amount in (spent.tokens.min(), spent.tokens.max()))
+    steps = {group: spent.within(budgets) for group, spent in found.items()}
+    facets = facets_of(found)
+    figure = curves(facets, lambda group: _points(sheet, group, steps[group]))
+    word = "tokens (input and output)" if which == "all" else "output tokens"
+    figure.update_xaxes(type="log", title={"text": f"budget, {word}"}, tickvals=budgets, ticktext=list(_ticks(budgets)))
+    figure.update_yaxes(range=[-3, 103], tickvals=[0, 25, 50, 75, 100], ticksuffix=" %")
+    figure.update_yaxes(title={"text": "solved within the budget"}, col=1)
+    rows = (*_rows(sheet, found, steps), *_printed_rows(published))
+    return Drawing(figure, Table(COLUMNS, rows), (*_notes(found), *crowd_notes(facets)))
+
+
+def _ticks(budgets: Sequence[int]) -> Iterable[str]:
+    """A word at every power of ten, at all of them where they are few."""
+    few = len(budgets) <= 7
+    return (tokens(budget) if few or str(budget).startswith("1") else "" for budget in budgets)
+
+
+def _points(sheet: Sheet, group: Group, steps: Sequence[Within]) -> list[Point]:
+    url = sheet.trials_url(group, metric=sheet.metric)
+    return [
+        Point(
+            step.budget,
+            step.percent,
+            lines(
+                plain(group.label), f"within {step.budget:,} tokens", f"{step.solved} of {step.trials} trials solved"
+            ),
+            url,
+        )
+        for step in steps
+    ]
+
+
+def _rows(sheet: Sheet, found: Mapping[Group, Spent], steps: Mapping[Group, Sequence[Within]]) -> Iterable[Row]:
+    for group, spent in found.items():
+        url = sheet.trials_url(group, metric=sheet.metric)
+        for step in steps[group]:
+            numbers = (step.budget, step.percent, step.solved, step.trials, spent.unknown)
+            yield Row((group.label, *numbers, "own"), url)
+
+
+def plateaus(sheet: Sheet) -> dict[str, tuple[Printed, Printed]]:
+    """Model -> the lowest and the highest printed value of its plateau, percent."""
+    rows = [row for row in sheet.published if row.paper == PAPER and row.metric.startswith("pass@3_plateau_")]
+    ends = {(row.model, row.metric.rpartition("_")[2]): row for row in rows if row.value is not None}
+    models = dict.fromkeys(model for model, _ in ends)
+    return {
+        model: (ends[model, "lowest"], ends[model, "highest"])
+        for model in models
+        if {(model, "lowest"), (model, "highest")} <= ends.keys()
+    }
+
+
+def _printed_alone(published: Mapping[str, tuple[Printed, Printed]]) -> Drawing:
+    if not published:
+        absent = "No scored trial of these runs tells its tokens, or the metric counts no passed tasks."
+        return Drawing(None, Table(COLUMNS), absent=f"{absent} {NOT_PUBLISHED}")
+    figure, place_of = panels(["Published: plateau of pass@3, SkillGenBench"], across=1, height=40 * len(published))
+    for place, (model, (low, high)) in enumerate(published.items()):
+        figure.add_trace(_range(place, model, low, high), **place_of(0))
+    figure.update_yaxes(tickvals=list(range(len(published))), ticktext=[short(model) for model in published])
+    figure.update_yaxes(range=[len(published) - 0.5, -0.5], showgrid=False)
+    figure.update_xaxes(rangemode="tozero", ticksuffix=" %", title={"text": "pass@3, approximate, as printed"})
+    figure.update_layout(showlegend=False)
+    return Drawing(figure, Table(COLUMNS, tuple(_printed_rows(published))), (NOT_PUBLISHED,))
+
+
+def _range(place: int, model: str, low: Printed, high: Printed) -> go.Scatter:
+    style = series(1)
+    return go.Scatter(
+        x=[low.value, high.value],
+        y=[place, place],
+        mode="lines+markers+text",
+        line={"color": style.colour, "width": 3},
+        marker={"color": style.colour, "symbol": "square", "size": 9},
+        text=[low.printed, high.printed],
+        textposition="top center",
+        hovertext=[
+            lines(plain(model), f"{row.printed} %, {row.table}, {row.row}", plain(row.note)) for row in (low, high)
+        ],
+        hoverinfo="text",
+    )
+
+
+def _printed_rows(published: Mapping[str, tuple[Printed, Printed]]) -> Iterable[Row]:
+    for model, ends in published.items():
+        for row, end in zip(ends, ("lowest", "highest"), strict=True):
+            source = f"SkillGenBench, {row.row}; {end} of the plateau of pass@3 over the generator's budget"
+            yield Row((model, None, row.value, None, None, None, source))
+
+
+def _notes(found: Mapping[Group, Spent]) -> Iterable[str]:
+    yield (
+        "Share of scored trials that passed and had used at most so many tokens in the attempt that counts. The agents "
+        "knew of no such budget: a real one might have changed what they did. Replicates are put together."
+    )
+    if unknown := sum(spent.unknown for spent in found.values()):
+        yield f"{unknown:,} scored trials tell no tokens and are left out of numerator and denominator."
+    yield NOT_PUBLISHED
+
+
+CHART = Chart(
+    key="budget",
+    title="Success within a budget",
+    question="How much is solved within so many tokens?",
+    draw=draw,
+    after="SkillGenBench, Figure 8",
+    uses_metric=True,
+    published=(PAPER,),
+    options={"tokens": ("all", "output")},
+)

@@ -1,0 +1,93 @@
+"""Which groups stand in which panel, and as lines of what style, where one panel cannot hold them all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from plotly import graph_objects as go
+
+from benchapp.comparing.groups import Group
+from inspector.charts.arms import arms_of
+from inspector.charts.palette import by_name
+from inspector.charts.panels import MAX_PANELS, left_out, panels, plain, short
+
+MAX_LINES = 8  # in one panel; more cannot be told apart
+HEIGHT = 240  # px of a panel's inside
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """`hover` is clean text with `<br>` between its lines; `url` leads to the trials behind it."""
+
+    x: float
+    y: float | None
+    hover: str
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """One panel: its title and, by the name of the line, the group it stands for."""
+
+    title: str
+    lines: tuple[tuple[str, Group], ...]
+
+
+def facets_of(groups: Iterable[Group]) -> list[Facet]:
+    """All groups in one panel while they are few, else a panel per model with a line for each condition."""
+    found = list(groups)
+    if len(found) <= MAX_LINES:
+        return [Facet("", tuple((group.label, group) for group in found))]
+    return [Facet(arm.title, tuple(zip(arm.rows, arm.groups, strict=True))) for arm in arms_of(found)]
+
+
+def curves(
+    facets: Sequence[Facet], points_of: Callable[[Group], Sequence[Point]], *, corners: bool = False, across: int = 3
+) -> go.Figure:
+    """Lines with markers on shared axes, one style per name in every panel; the first panels that fit are drawn.
+
+    A point without `y` breaks its line. `corners`: a value holds until the next one.
+    """
+    shown = facets[:MAX_PANELS]
+    styles = by_name(list(dict.fromkeys(name for facet in shown for name, _ in facet.lines)))
+    figure, place_of = panels([facet.title for facet in shown], across=across, height=HEIGHT)
+    named: set[str] = set()
+    for place, facet in enumerate(shown):
+        for name, group in facet.lines:
+            points = points_of(group)
+            if not points:
+                continue
+            style = styles[name]
+            figure.add_trace(
+                go.Scatter(
+                    x=[point.x for point in points],
+                    y=[point.y for point in points],
+                    mode="lines+markers",
+                    name=short(name),
+                    legendgroup=plain(name),
+                    showlegend=name not in named,
+                    line={
+                        "color": style.colour,
+                        "dash": style.dash,
+                        "width": 2,
+                        "shape": "hv" if corners else "linear",
+                    },
+                    marker={"color": style.colour, "symbol": style.symbol, "size": 8},
+                    hovertext=[point.hover for point in points],
+                    hoverinfo="text",
+                    customdata=[point.url for point in points],
+                ),
+                **place_of(place),
+            )
+            named.add(name)
+    figure.update_layout(showlegend=len(named) > 1)
+    return figure
+
+
+def crowd_notes(facets: Sequence[Facet]) -> tuple[str, ...]:
+    """What is said where groups are spread over panels, or where there are too many of those."""
+    notes = left_out(len(facets), "agent models")
+    if max((len(facet.lines) for facet in facets), default=0) > MAX_LINES:
+        notes += ("Styles repeat where a panel has many lines; choose conditions to see fewer.",)
+    return notes

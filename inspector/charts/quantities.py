@@ -1,0 +1,34 @@
+"""Numbers as charts write them: in the unit of their metric, short enough for a bar."""
+
+from __future__ import annotations
+
+from benchapp.metrics.metric import Unit
+from inspector.templatetags.inspector import compact, number, usd
+
+UNITS = {Unit.SHARE: "%"}
+
+
+def unit_of(unit: Unit) -> str:
+    return UNITS.get(unit, unit.value)
+
+
+def shown(value: float | None, unit: Unit) -> str:
+    """0.5 -> "50 %", 4123 tokens -> "4.1k"; "unknown" for None."""
+    if value is None:
+        return "unknown"
+    if unit is Unit.SHARE:
+        return f"{100 * value:.1f} %"
+    if unit is Unit.USD:
+        return str(usd(value))
+    if unit is Unit.TOKENS:
+        return tokens(value)
+    return str(number(value, 1))
+
+
+def tokens(count: float) -> str:
+    return str(compact(round(count)))
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """(1, "task") -> "1 task"; (2, "library", "libraries") -> "2 libraries"."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -1,0 +1,178 @@
+"""Success by the round of the library a trial was given.
+
+Source: SkillLearnBench, figure 4 (metrics across learning rounds), for runs of any protocol that learns in rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from plotly import graph_objects as go
+
+from benchapp.comparing.groups import Group
+from benchapp.metrics.outcomes import Outcomes
+from benchapp.metrics.rates import Rate
+from benchapp.metrics.rounds import rounds_given
+from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
+from inspector.charts.palette import MUTED, series
+from inspector.charts.panels import MAX_PANELS, left_out, lines, panels, plain
+from inspector.charts.sheet import Sheet
+from runner.types import Phase
+
+HEIGHT = 190  # px of a panel's inside
+NOT_PUBLISHED = "SkillLearnBench's own figure is not published as numbers."
+COLUMNS = (
+    Column("group", "group"),
+    Column("round", "round of the library given"),
+    Column("share", "tasks passed", "%"),
+    Column("passed", "passed", "trials"),
+    Column("scored", "scored", "trials"),
+    Column("planned", "planned", "trials"),
+    Column("baseline_share", "same tasks, baseline", "%"),
+    Column("baseline_passed", "passed, baseline", "trials"),
+    Column("baseline_scored", "scored, baseline", "trials"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AtRound:
+    """Acquisition trials of a group that were given the library of one round; the baseline on the same tasks."""
+
+    round: int
+    rate: Rate
+    baseline: Rate | None
+
+
+def at_rounds(own: Sequence[Outcomes], baseline: Sequence[Outcomes] | None, given: Mapping[int, int]) -> list[AtRound]:
+    """One per round that some trial was given; replicates' counts are added up."""
+    first = [_acquisition(outcomes) for outcomes in own]
+    rounds = [np.array([given.get(trial, -1) for trial in each.trial.tolist()], dtype=np.int64) for each in first]
+    found = []
+    for number in sorted({number for each in rounds for number in each.tolist()} - {-1}):
+        met = [each.where(of == number) for each, of in zip(first, rounds, strict=True)]
+        tasks = np.unique(np.concatenate([each.task for each in met]))
+        theirs = _passed(_same_tasks(baseline, tasks)) if baseline else None
+        found.append(AtRound(number, _passed(met), theirs))
+    return found
+
+
+def _acquisition(outcomes: Outcomes) -> Outcomes:
+    return outcomes.where(outcomes.covering((Phase.ACQUISITION,)) & ~outcomes.tainted)
+
+
+def _same_tasks(baseline: Sequence[Outcomes], tasks: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[Outcomes]:
+    first = [_acquisition(outcomes) for outcomes in baseline]
+    return [each.where(np.isin(each.task, tasks)) for each in first]
+
+
+def _passed(met: Sequence[Outcomes]) -> Rate:
+    known = [each.success[~np.isnan(each.success)] for each in met]
+    return Rate(int(sum(each.sum() for each in known)), sum(map(len, known)), sum(map(len, met)))
+
+
+def draw(sheet: Sheet) -> Drawing:
+    comparison = sheet.comparison
+    given = rounds_given(comparison.runs, comparison.choices.as_of)
+    found: dict[Group, list[AtRound]] = {}
+    for group in comparison.groups.all:
+        baseline = comparison.groups.baseline_of(group)
+        theirs = comparison.of_group(baseline) if baseline else None
+        steps = at_rounds(comparison.of_group(group), theirs, given)
+        if any(step.round for step in steps):
+            found[group] = steps
+    if not found:
+        absent = (
+            f"No acquisition trial of these runs was given a library that had been through a round. {NOT_PUBLISHED}"
+        )
+        return Drawing(None, Table(COLUMNS), absent=absent)
+    table = Table(COLUMNS, tuple(_row(sheet, group, step) for group, steps in found.items() for step in steps))
+    return Drawing(_figure(sheet, found), table, _notes(sheet, len(found)))
+
+
+def _figure(sheet: Sheet, found: Mapping[Group, Sequence[AtRound]]) -> go.Figure:
+    shown = list(found)[:MAX_PANELS]
+    figure, place_of = panels([group.label for group in shown], across=3, height=HEIGHT)
+    for place, group in enumerate(shown):
+        steps = found[group]
+        theirs = [step for step in steps if step.baseline and step.baseline.scored]
+        if theirs:
+            figure.add_trace(_baseline_trace(sheet, theirs, named=place > 0), **place_of(place))
+        own = [step for step in steps if step.rate.scored]
+        figure.add_trace(_own_trace(sheet, group, own, named=place > 0), **place_of(place))
+    last = max(step.round for group in shown for step in found[group])
+    figure.update_xaxes(title={"text": "round of the library given"}, range=[-0.4, last + 0.4], dtick=1 + last // 10)
+    figure.update_yaxes(range=[-4, 112], tickvals=[0, 25, 50, 75, 100], ticksuffix=" %")
+    return figure.update_layout(showlegend=True)
+
+
+def _own_trace(sheet: Sheet, group: Group, steps: Sequence[AtRound], *, named: bool) -> go.Scatter:
+    style = series(0)
+    return go.Scatter(
+        x=[step.round for step in steps],
+        y=[step.rate.percent for step in steps],
+        mode="lines+markers+text",
+        name="tasks met in that round",
+        legendgroup="own",
+        showlegend=not named,
+        line={"color": style.colour, "width": 2},
+        marker={"color": style.colour, "symbol": style.symbol, "size": 8},
+        text=[f"{step.rate.passed}/{step.rate.scored}" for step in steps],
+        textposition="top center",
+        textfont={"size": 11},
+        hovertext=[
+            lines(plain(group.label), f"round {step.round}", f"{step.rate.passed} of {step.rate.scored} trials passed")
+            for step in steps
+        ],
+        hoverinfo="text",
+        customdata=[sheet.trials_url(group, phase=Phase.ACQUISITION.value) for _ in steps],
+        cliponaxis=False,
+    )
+
+
+def _baseline_trace(sheet: Sheet, steps: Sequence[AtRound], *, named: bool) -> go.Scatter:
+    rates = [(step.round, step.baseline) for step in steps if step.baseline]
+    name = f"the same tasks, {sheet.comparison.choices.baseline}"
+    return go.Scatter(
+        x=[number for number, _ in rates],
+        y=[rate.percent for _, rate in rates],
+        mode="lines+markers",
+        name=plain(name),
+        legendgroup="baseline",
+        showlegend=not named,
+        line={"color": MUTED, "width": 1, "dash": "dot"},
+        marker={"color": MUTED, "symbol": "circle-x", "size": 7},
+        hovertext=[
+            lines(plain(name), f"tasks met in round {number}", f"{rate.passed} of {rate.scored} trials passed")
+            for number, rate in rates
+        ],
+        hoverinfo="text",
+    )
+
+
+def _row(sheet: Sheet, group: Group, step: AtRound) -> Row:
+    rate, theirs = step.rate, step.baseline
+    values = (group.label, step.round, rate.percent, rate.passed, rate.scored, rate.planned)
+    beside = (theirs.percent, theirs.passed, theirs.scored) if theirs else (None, None, None)
+    return Row((*values, *beside), sheet.trials_url(group, phase=Phase.ACQUISITION.value))
+
+
+def _notes(sheet: Sheet, panels_total: int) -> tuple[str, ...]:
+    return (
+        "Acquisition trials by the rounds behind the library they were given; a decision that changed nothing makes no "
+        "round. Replicates and episodes are added up.",
+        "Later rounds meet other tasks: a rise may be the tasks. The dotted line is the baseline's acquisition on the very "
+        "tasks met in each round.",
+        NOT_PUBLISHED,
+        *left_out(panels_total, "conditions or models"),
+    )
+
+
+CHART = Chart(
+    key="rounds",
+    title="Success by round",
+    question="Do tasks go better as the library goes through more rounds?",
+    draw=draw,
+    after="SkillLearnBench, Figure 4",
+)
