@@ -34,9 +34,8 @@ def broken_claims(cells: Cells) -> Iterator[Finding]:
     for claim in CLAIMS:
         told = claim.check(cells)
         if told is not None:
-            sentence = f'{claim.place}, in our words: "{claim.says}" {claim.table} prints otherwise.'
-            if claim.kind == LOOSE:
-                sentence = f'{claim.place}, in our words: "{claim.says}" {claim.table} bears it out only in part.'
+            borne_out = "bears it out only in part" if claim.kind == LOOSE else "says otherwise"
+            sentence = f"A claim of the text, in our words; {claim.table} {borne_out}."
             yield Finding(PAPER, claim.table, claim.place, claim.says, told, claim.kind, sentence)
 
 

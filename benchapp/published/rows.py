@@ -20,6 +20,8 @@ DENOMINATORS: Mapping[tuple[str, str], int] = {
     # SkillFlow, sections 2.1 and C.1: shares of 166 tasks
     ("skillflow", "completion"): 166,
     ("skillflow", "use"): 166,
+    # SkillGenBench, section 4.1: 187 tasks, solved in at least one of three trials
+    ("skillgenbench", "pass@3"): 187,
 }
 
 

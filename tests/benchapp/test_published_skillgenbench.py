@@ -178,6 +178,20 @@ def test_it_names_each_number_once_and_every_value_is_what_is_printed() -> None:
     assert {row.table for row in rows} == {"Text"}
 
 
+def test_it_counts_the_tasks_behind_each_rate() -> None:
+    """Of one backbone over the whole suite only; the averages of Code and Doc have no count."""
+    counts = {
+        (row.condition, row.model): row.k for row in published_rows("skillgenbench") if row.metric == "pass@3" and row.n
+    }
+    assert counts == {
+        ("SkillNet", "Qwen3.6-Plus"): 38,
+        ("SkillCreator", "GLM-5"): 37,
+        ("SkillSeekers", "GLM-5"): 36,
+        ("EvoSkill", "Kimi K2.5"): 19,
+        ("EvoSkill", "GPT-5"): 38,
+    }
+
+
 def test_it_says_of_each_rate_that_the_regime_is_unknown() -> None:
     rates = [row for row in published_rows("skillgenbench") if row.metric == "pass@3"]
     assert len(rates) == 7
