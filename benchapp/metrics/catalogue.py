@@ -1,38 +1,97 @@
-"""Every metric there is, in the sets a table shows together."""
+"""Every metric there is, in the sets a table shows together. `docs/metrics.md` explains each.
+
+A table has metrics over trials, which differences can be tested on, and numbers of whole runs, which are shown as they are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from benchapp.metrics import skillevolbench
-from benchapp.metrics.metric import Better, Metric, Unit
+from benchapp.metrics import run_metrics, skillevolbench, skillflow, skilllearnbench
+from benchapp.metrics.metric import FIRST_TRIES, Better, Metric, RunMetric, Unit
 from benchapp.metrics.outcomes import PHASES, Outcomes
 from runner.types import Phase
 
-FIRST_TRIES = (Phase.ACQUISITION, Phase.DEPLOYMENT, Phase.EVALUATION)  # a replay meets its tasks a second time
+__all__ = ["DEFAULT_METRIC", "FIRST_TRIES", "METRICS", "RUN_METRICS", "RUN_TABLES", "TABLES", "table_for"]
+
+RECORD = "the record: mean over the trials that tell it"
+GRADES = (("outcome", "outcome"), ("process", "process"), ("overall", "overall"))
+GRADED = "what the verifier grades as {}, 0 to 1, mean over trials; partial credit, so no count of passes"
+
+
+def _grade(column: str, name: str) -> tuple[Metric, ...]:
+    """The grade in every first try, and in deployment alone."""
+    whole = Metric(
+        f"mean-{column}",
+        f"mean {name}",
+        GRADED.format(name) + "; first tries",
+        FIRST_TRIES,
+        column=column,
+        unit=Unit.SCORE,
+        source="SkillEvolBench, section 4.3 (verifier scores)",
+    )
+    deployed = replace(
+        whole,
+        key=f"deployment-{column}",
+        name=f"{name}, deployment",
+        meaning=GRADED.format(name) + "; deployment alone",
+        phases=(Phase.DEPLOYMENT,),
+    )
+    return whole, deployed
+
+
+def _used(key: str, name: str, meaning: str, column: str, unit: Unit) -> Metric:
+    return Metric(key, name, meaning, (), column=column, unit=unit, better=Better.LOWER, source=RECORD)
+
+
+USAGE = (
+    _used("input-per-trial", "input", "input tokens per trial, cached ones among them", "input_tokens", Unit.TOKENS),
+    _used(
+        "cached-per-trial", "cached input", "input tokens read from a cache, per trial", "cached_tokens", Unit.TOKENS
+    ),
+    _used("output-per-trial", "output", "output tokens per trial", "output_tokens", Unit.TOKENS),
+    _used("cost-per-trial", "cost", "USD per trial, of the attempt that counts", "cost_usd", Unit.USD),
+    _used("seconds-per-trial", "time", "seconds from start to end of the attempt that counts", "seconds", Unit.SECONDS),
+    replace(
+        _used("mounted-per-trial", "skills mounted", "skills a trial was given", "skills_mounted", Unit.SKILLS),
+        better=Better.NEITHER,
+    ),
+    replace(
+        _used(
+            "read-per-trial", "skills read", "skills read, invoked or executed in a trial", "skills_read", Unit.SKILLS
+        ),
+        better=Better.NEITHER,
+    ),
+)
 
 TABLES: dict[str, tuple[Metric, ...]] = {
     "success": skillevolbench.METRICS,
-    "skillflow": (
-        Metric("completion", "completion", "tasks completed", FIRST_TRIES, source="SkillFlow, section 3"),
-        Metric(
-            "turns",
-            "turns",
-            "turns per task; never compared across harnesses",
-            FIRST_TRIES,
-            column="turns",
-            unit=Unit.TURNS,
-            better=Better.LOWER,
-            source="SkillFlow, Table 1",
-        ),
-    ),
+    "scores": tuple(metric for column, name in GRADES for metric in _grade(column, name)),
+    "skillflow": skillflow.METRICS,
+    "skilllearnbench": skilllearnbench.METRICS,
+    "usage": USAGE,
 }
 METRICS: dict[str, Metric] = {metric.key: metric for metrics in TABLES.values() for metric in metrics}
+
+RUN_TABLES: dict[str, tuple[RunMetric, ...]] = {
+    "success": run_metrics.REPLAY,
+    "scores": (),
+    "skillflow": skillflow.RUN_METRICS,
+    "skilllearnbench": run_metrics.PASSING,
+    "usage": (*run_metrics.SOLVING, *run_metrics.LIBRARY),
+}
+RUN_METRICS: dict[str, RunMetric] = {metric.key: metric for metrics in RUN_TABLES.values() for metric in metrics}
 DEFAULT_METRIC = "ESR"
 
 
 def table_for(outcomes: Iterable[Outcomes]) -> str:
-    """The set that fits these trials: SkillEvolBench's where some are acquisition or deployment, else plain completion."""
+    """The set that fits these trials: SkillEvolBench's where some are acquisition or deployment; SkillLearnBench's where
+    unordered families have several instances; else SkillFlow's completion."""
     protocol = {PHASES.index(Phase.ACQUISITION), PHASES.index(Phase.DEPLOYMENT)}
-    fits = any(not protocol.isdisjoint(each.phase.tolist()) for each in outcomes)
-    return "success" if fits else "skillflow"
+    known = list(outcomes)
+    if any(not protocol.isdisjoint(each.phase.tolist()) for each in known):
+        return "success"
+    if any(((each.ordinal > 1) & (each.family >= 0) & ~each.ordered).any() for each in known):
+        return "skilllearnbench"
+    return "skillflow"

@@ -12,10 +12,23 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from benchapp.metrics.library_history import EMPTY, FILE_KINDS, SEEDED, EpisodeHistory, histories_of
+from benchapp.metrics.reuse import PhaseReuse, Reuse, SkillReuse, reuse
 from benchapp.models import Run
 from runner.types import DecisionStatus
 
-__all__ = ["FILE_KINDS", "Churn", "Growth", "LibrarySize", "churn", "final_libraries", "growth"]
+__all__ = [
+    "FILE_KINDS",
+    "Churn",
+    "Growth",
+    "LibrarySize",
+    "PhaseReuse",
+    "Reuse",
+    "SkillReuse",
+    "churn",
+    "final_libraries",
+    "growth",
+    "reuse",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,22 +68,25 @@ class Growth:
 class Churn:
     """Sums over the episodes of one run, tainted ones left out. `decisions`: status -> count.
 
-    `ever` skills = `seeded` (given before an author touched them) + `created`; `retained` are in the final library,
-    `deleted` are not. Lines and files are those of applied decisions.
+    `ever` skills = `seeded` (given before an author touched them) + `found` (there without a change that brought them,
+    as in imports) + `created`; `retained` are in the final library, `deleted` are not. Lines and files are those of
+    applied decisions. `recorded`: episodes that tell how their library came about.
     """
 
     episodes: int = 0
+    recorded: int = 0
     decisions: Mapping[str, int] = field(default_factory=dict)
     files_changed: int = 0
     lines_added: int = 0
     lines_removed: int = 0
     ever: int = 0
     seeded: int = 0
+    found: int = 0
     retained: int = 0
 
     @property
     def created(self) -> int:
-        return self.ever - self.seeded
+        return self.ever - self.seeded - self.found
 
     @property
     def deleted(self) -> int:
@@ -134,8 +150,7 @@ def _churn(episodes: Iterable[EpisodeHistory]) -> Churn:
     for episode in episodes:
         if episode.tainted:
             continue
-        seeded, ever = _skills(episode)
-        counts.update(episodes=1, seeded=len(seeded), ever=len(ever), retained=len((episode.present or EMPTY).skills))
+        counts.update(_skills(episode))
         for change in episode.changes:
             if change.status != SEEDED:
                 statuses[change.status] += 1
@@ -149,13 +164,21 @@ def _churn(episodes: Iterable[EpisodeHistory]) -> Churn:
     return Churn(decisions=decisions, **counts)
 
 
-def _skills(episode: EpisodeHistory) -> tuple[set[str], set[str]]:
-    """Names of the skills that were seeded, and of those the library ever held."""
+def _skills(episode: EpisodeHistory) -> dict[str, int]:
+    """How many skills were seeded, found, ever held and retained; by the fields of `Churn`."""
     seeded: set[str] = set()
-    ever: set[str] = set((episode.present or EMPTY).skills)
+    ever: set[str] = set()
     for change in episode.changes:
         held = change.after.skills if change.after is not None else frozenset()
         if change.status == SEEDED:
             seeded |= held - ever
         ever |= held
-    return seeded, ever
+    present = (episode.present or EMPTY).skills
+    return {
+        "episodes": 1,
+        "recorded": int(bool(episode.tasks or episode.changes)),
+        "seeded": len(seeded),
+        "found": len(present - ever),
+        "ever": len(ever | present),
+        "retained": len(present),
+    }
