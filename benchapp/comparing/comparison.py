@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
@@ -66,6 +67,15 @@ class Comparison:
         self._cells: dict[tuple[tuple[object, ...], str], Cell] = {}
         self._means: dict[tuple[object, ...], list[TaskMeans]] = {}
         self._differences: dict[tuple[tuple[object, ...], str], Difference | None] = {}
+
+    def under(self, choices: Choices) -> Comparison:
+        """The same numbers, remembered together, under choices that need no others: of a metric, a table, an option."""
+        if choices == self.choices:
+            return self
+        _ = self.outcomes, self.fingerprint  # computed before the copy, so that both have them
+        other = copy(self)
+        other.choices = choices
+        return other
 
     # --- outcomes ------------------------------------------------------------------------------------------------
 
@@ -169,7 +179,7 @@ class Comparison:
 def comparison_of(choices: Choices) -> Comparison:
     runs = list(selected(choices)[: MAX_RUNS + 1])
     truncated = selected(choices).count() - MAX_RUNS if len(runs) > MAX_RUNS else 0
-    return _remembered(choices, runs[:MAX_RUNS], truncated)
+    return _remembered(choices, runs[:MAX_RUNS], truncated).under(choices)
 
 
 def added_since(choices: Choices) -> int:
