@@ -180,7 +180,7 @@ def said_again(cells: Cells) -> list[Printed]:
 
 
 def counts_of_instances(cells: Cells) -> Iterator[Finding]:
-    """Accuracies that are no count of solved instances."""
+    """Accuracies that are no count of solved instances, and skills per task that are no count of skills."""
     planned = instances(cells)
     for cell in cells.many("Table 8", "accuracy"):
         if cell.group:
@@ -191,6 +191,8 @@ def counts_of_instances(cells: Cells) -> Iterator[Finding]:
             yield from no_count(cell, fits_step(cell, STEP), "a mean over tasks of 2, 3, 5 and 6 instances")
     for cell in cells.many("Table 4", "accuracy"):  # three tasks of 5, 6 and 6 instances
         yield from no_count(cell, fits_step(cell, Fraction(100, 90)), "a mean over tasks of 5, 6 and 6 instances")
+    for cell in cells.many("Table 4", "skills"):
+        yield from no_count(cell, fits_step(cell, Fraction(1, 3)), "a whole number of skills over three tasks")
     for cell in cells.many("Table 7", "accuracy"):
         n = solved_of(cell, TASKS * TRIALS_OF_TABLE_7)
         yield from no_count(cell, count_of(cell, n) is not None, f"k of {n}")
@@ -203,7 +205,7 @@ def fits_step(cell: Printed, step: Fraction) -> bool:
 
 def no_count(cell: Printed, fits: bool, wanted: str) -> Iterator[Finding]:
     if not fits:
-        yield off(cell, "", "no k of n", f"No count of solved instances gives it: it should be {wanted}.")
+        yield off(cell, "", "no k of n", f"No count gives it: it should be {wanted}.")
 
 
 def sums_of_tokens(cells: Cells) -> Iterator[Finding]:

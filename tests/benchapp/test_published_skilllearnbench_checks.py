@@ -124,6 +124,7 @@ def test_it_notices_a_case_that_differs_from_its_table(table: str, metric: str) 
         ("Table 8", "accuracy", {"group": "financial-analysis", "condition": "skill-creator"}, "5.57", "no k of n"),
         ("Table 2", "accuracy", {"model": "Gemini 3.1 Pro", "condition": "one-shot"}, "34.34", "no k of n"),
         ("Table 4", "accuracy", {"row": "3 seed instances"}, "23.34", "no k of n"),
+        ("Table 4", "skills", {"row": "5 seed instances"}, "1.8", "no k of n"),
         ("Table 7", "accuracy", {"condition": "one-shot"}, "30.29", "no k of n"),
         ("Table 5", "pattern_b", {"condition": "skill-creator"}, "1.3", "sum"),
         ("Table 1", "instances", {"row": "travel-planning"}, "4", "sum"),
