@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 
 from benchapp.comparing.choices import Choices, Query
 from benchapp.comparing.columns import NUMBERS
 from benchapp.comparing.selection import selected
 from benchapp.metrics.catalogue import METRICS
-from benchapp.metrics.metric import Metric
+from benchapp.metrics.metric import Instances, Metric
+from benchapp.metrics.outcomes import LEARNING
 from benchapp.models import Trial
 from runner.types import Phase, Role
 
@@ -23,7 +24,11 @@ REPLAYS = {  # cell of the 2x2 of replay against acquisition -> (first try, repl
     "pass_pass": (True, True),
     "fail_fail": (False, False),
 }
-FIELDS = {"success": "success", **{column: lookup for lookup, column in NUMBERS.items()}}  # column -> field of a trial
+FIELDS = {  # column -> field of a trial; a trial used a skill where it read one or more
+    "success": "success",
+    "used": "skills_read",
+    **{column: lookup for lookup, column in NUMBERS.items()},
+}
 KNOWN: dict[str, tuple[str, ...]] = {
     "role": tuple(role.value for role in Role),
     "phase": tuple(phase.value for phase in Phase),
@@ -122,18 +127,21 @@ def _covered(trials: QuerySet[Trial], metric: Metric) -> QuerySet[Trial]:
     if metric.role is not None:
         trials = trials.filter(task__role=metric.role)
     if metric.past_first:
-        trials = trials.filter(Exists(_earlier()))
+        trials = trials.filter(episode__is_ordered=True).exclude(
+            phase__in=LEARNING, task=Subquery(_first_of_episode().values("task")[:1])
+        )
+    if metric.instances is Instances.SEED:
+        trials = trials.filter(task__ordinal=1)
+    elif metric.instances is Instances.HELD_OUT:
+        trials = trials.filter(task__ordinal__gt=1)
     return trials
 
 
-def _earlier() -> QuerySet[Trial]:
-    """Trials of the same episode and phase that come before the outer one: by the time they ended, then by key; what
-    has no time comes last. The same order as the columns' `position`."""
-    ended, unended = Q(outer__isnull=False), Q(outer__isnull=True)
-    before = Q(finished_at__lt=F("outer")) | Q(finished_at=F("outer"), pk__lt=OuterRef("pk"))
-    before_unended = Q(finished_at__isnull=False) | Q(finished_at__isnull=True, pk__lt=OuterRef("pk"))
-    same = Trial.objects.filter(episode=OuterRef("episode"), phase=OuterRef("phase"))
-    return same.annotate(outer=OuterRef("finished_at")).filter((ended & before) | (unended & before_unended))
+def _first_of_episode() -> QuerySet[Trial]:
+    """The learning trials of the outer one's episode, acquisition first, then by their ends: the order of the columns'
+    `position`."""
+    same = Trial.objects.filter(episode=OuterRef("episode"), phase__in=LEARNING)
+    return same.order_by("phase", F("finished_at").asc(nulls_last=True), "pk")
 
 
 def first_tries() -> QuerySet[Trial]:
