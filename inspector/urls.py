@@ -5,7 +5,20 @@ from __future__ import annotations
 from django.urls import URLPattern, path
 
 from inspector.pages import twin
-from inspector.views import experiments, imports, library, overview, runs, trials
+from inspector.views import (
+    charts,
+    compare,
+    compared_trials,
+    comparisons,
+    experiments,
+    exports,
+    imports,
+    library,
+    overview,
+    published,
+    runs,
+    trials,
+)
 
 urlpatterns: list[URLPattern] = [
     *twin("", overview.index, "index"),
@@ -16,6 +29,24 @@ urlpatterns: list[URLPattern] = [
     # /trials/<id>/
     *twin("trials/<uuid:public_id>/", trials.trial, "trial"),
     path("trials/<uuid:public_id>/field/", trials.field, name="trial-field"),
+    # /compare/
+    *twin("compare/", compare.compare, "compare"),
+    *twin("compare/trials/", compared_trials.compared_trials, "compare-trials"),
+    *twin("compare/dictionary/", exports.dictionary, "compare-dictionary"),
+    path("compare/report/", comparisons.compare_report, name="compare-report"),
+    path("compare/export/<str:what>.<str:form>", exports.export, name="compare-export"),
+    *twin("compare/charts/<slug:key>/", charts.chart, "chart"),
+    path("compare/charts/<slug:key>.csv", charts.chart_csv, name="chart-csv"),
+    # /comparisons/<id>/
+    *twin("comparisons/", comparisons.comparisons, "comparisons"),
+    path("comparisons/save/", comparisons.comparison_save, name="comparison-save"),
+    *twin("comparisons/<uuid:public_id>/", comparisons.comparison, "comparison"),
+    path("comparisons/<uuid:public_id>/report/", comparisons.comparison_report, name="comparison-report"),
+    path(
+        "comparisons/<uuid:public_id>/differences.<str:form>", comparisons.comparison_export, name="comparison-export"
+    ),
+    # /published/
+    *twin("published/", published.published, "published"),
     # /imports/
     *twin("imports/", imports.imports, "imports"),
     path("imports/assign/", imports.assign, name="imports-assign"),

@@ -16,20 +16,14 @@ from benchapp.metrics.catalogue import TABLES
 from benchapp.models import Run
 from inspector.charts import CHARTS
 from inspector.charts.asking import sheet_of
+from inspector.charts.cards import card_of
 from inspector.charts.sheet import Sheet
 from inspector.comparison_table import table_rows
 from inspector.pages import next_url, paginate, render_page
 from inspector.pinning import pin_of
+from inspector.views.published import PAPERS
 
 GROUPS_PER_PAGE = 30
-PAPERS = {
-    "skillevolbench": "SkillEvolBench",
-    "skillflow": "SkillFlow",
-    "skilllearnbench": "SkillLearnBench",
-    "skillgenbench": "SkillGenBench",
-}
-
-
 @require_safe
 def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
@@ -61,7 +55,7 @@ def compared(request: HttpRequest, sheet: Sheet, groups: Sequence[Group]) -> dic
         "rows": table_rows(sheet, groups),
         "verdict": verdict(comparison, comparison.groups.all, sheet.metric) if sheet.metric else "",
         "sentences": _sentences(sheet, groups),
-        "charts": list(CHARTS.values()),
+        "cards": [card_of(chart, comparison.choices) for chart in CHARTS.values()],
         "query": comparison.choices.query(),
         "replicated": any(group.replicates > 1 for group in comparison.groups.all),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -12,16 +12,15 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
-from benchapp.metrics import skillevolbench
-from benchapp.metrics.comparability import compare_setups
-from benchapp.metrics.rates import Rate
 from benchapp.metrics.spending import Spending, spent_by
 from benchapp.metrics.tally import Tally, tally_by
-from benchapp.models import Attempt, Episode, Experiment, Run, Trial
+from benchapp.models import Attempt, Experiment, Run, Trial
+from inspector.charts.asking import sheet_of
 from inspector.pages import absolute, next_url, paginate, render_page
+from inspector.views.compare import compared, compared_as_json
 
 PER_PAGE = 40  # runs
-CONDITIONS_PER_PAGE = 25  # condition x models x harness
+GROUPS_PER_PAGE = 25  # condition x models x harness
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,67 +34,32 @@ class Member:
     rewards: int  # trials that have one
 
 
-@dataclass(frozen=True, slots=True)
-class ConditionRow:
-    """The runs of one condition with the same models and harness, their counts added up."""
-
-    condition: str
-    runs: list[Run]
-    rates: Mapping[str, Rate]
-
-    @property
-    def cells(self) -> list[Rate | None]:
-        return [self.rates.get(metric.key) for metric in skillevolbench.METRICS]
-
-
 @require_safe
 def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     found = get_object_or_404(Experiment.objects.for_list(), public_id=public_id)
+    sheet = sheet_of(request, experiment=(found.public_id,))
     runs = list(found.runs.all())
     page = paginate(request, runs, per_page=PER_PAGE)
-    trials = Trial.objects.filter(episode__run__experiment=found)
-    tallies = tally_by(trials, "episode__run")
-    tainted = Episode.objects.filter(run__experiment=found, is_tainted=True).count()
-    rates = skillevolbench.rates_by_run(trials.filter(episode__is_tainted=False))
-    conditions = paginate(request, _conditions(runs, rates), per_page=CONDITIONS_PER_PAGE, name="conditions")
-    setups = compare_setups(runs)
+    groups = paginate(request, list(sheet.comparison.groups.all), per_page=GROUPS_PER_PAGE, name="groups")
+    tallies = tally_by(Trial.objects.filter(episode__run__experiment=found), "episode__run")
     members = _members(list(page), tallies)
     total = sum(tallies.values(), Tally())
     data = {
+        **compared_as_json(request, sheet, list(groups)),
         **_facts(found, runs, total),
-        "metrics": [{"key": metric.key, "meaning": metric.meaning} for metric in skillevolbench.METRICS],
-        "conditions": [_condition_as_json(row) for row in conditions],
-        "conditions_next": next_url(request, conditions, name="conditions"),
-        "setup": {"differs": setups.differs, "unknown": setups.unknown},
-        "tainted_episodes": tainted,
+        "groups_next": next_url(request, groups, name="groups"),
         "runs": [_member_as_json(request, member) for member in members],
         "next": next_url(request, page),
     }
     context = {
+        **compared(request, sheet, list(groups)),
         "experiment": found,
-        "page": page,
-        "rows": conditions,
+        "member_page": page,
+        "page": groups,
         "members": members,
-        "columns": skillevolbench.METRICS,
-        "replicates": max((len(row.runs) for row in conditions), default=0),
         "total": total,
-        "scripted": data["scripted"],
-        "comparability": setups,
     }
     return render_page(request, "inspector/experiment.html", data=data, context=context, as_json=as_json)
-
-
-def _conditions(runs: Iterable[Run], rates: Mapping[int, Mapping[str, Rate]]) -> list[ConditionRow]:
-    """Grouped by condition, models and harness, in the order of their first run; runs without a metric have no row."""
-    groups: dict[tuple[str, ...], list[Run]] = {}
-    for run in runs:
-        if run.pk in rates and rates[run.pk]:
-            key = (run.condition, run.agent_model, run.author_model, run.harness)
-            groups.setdefault(key, []).append(run)
-    return [
-        ConditionRow(condition, members, skillevolbench.total(rates[run.pk] for run in members))
-        for (condition, *_), members in groups.items()
-    ]
 
 
 def _members(runs: list[Run], tallies: Mapping[int, Tally]) -> list[Member]:
@@ -127,18 +91,6 @@ def _facts(found: Experiment, runs: list[Run], total: Tally) -> dict[str, Any]:
         "created_at": found.created_at,
         "started_at": found.started_at,
         "finished_at": found.finished_at,
-    }
-
-
-def _condition_as_json(row: ConditionRow) -> dict[str, Any]:
-    run = row.runs[0]
-    return {
-        "condition": row.condition,
-        "agent_model": run.agent_model,
-        "author_model": run.author_model,
-        "harness": run.harness,
-        "runs": [member.public_id for member in row.runs],
-        "metrics": {key: rate.as_json() for key, rate in row.rates.items()},
     }
 
 

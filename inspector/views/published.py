@@ -1,0 +1,104 @@
+"""`/published/`: what the four papers print, table by table, and what in it does not add up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from benchapp.published.checking import Finding
+from benchapp.published.findings import findings
+from benchapp.published.loading import published_rows
+from benchapp.published.printing import flat
+from inspector.pages import render_page
+
+PAPERS: Mapping[str, str] = {
+    "skillevolbench": "SkillEvolBench",
+    "skillflow": "SkillFlow",
+    "skilllearnbench": "SkillLearnBench",
+    "skillgenbench": "SkillGenBench",
+}
+# Figures whose numbers stand nowhere in their paper's text or tables. Nothing of them is drawn here.
+NOT_PRINTED: Mapping[str, tuple[str, ...]] = {
+    "skillevolbench": ("Figure 5 (library size)", "Figure 6 (by environment)", "Figure 7 (cost)"),
+    "skillflow": ("Figures 6 and 11 (gains by domain and family)", "Figures 7 and 8 (skill growth, kinds of files)"),
+    "skilllearnbench": ("Figures 2, 4 and 5 (instances, rounds, methods), but for what the tables hold",),
+    "skillgenbench": ("Figures 4 to 8 (regimes, generators, pass@k, budgets), but for what the text says",),
+}
+LABELS = ("row", "harness", "model", "condition", "group")
+Number = Mapping[str, Any]  # one printed number, flat
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row of a printed table: what names it, and its numbers in the order of the columns; None where none is printed."""
+
+    labels: tuple[str, ...]
+    cells: tuple[Number | None, ...]
+
+
+@require_safe
+def published(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    paper = request.GET.get("paper", "")
+    paper = paper if paper in PAPERS else next(iter(PAPERS))
+    numbers = _numbers(paper)
+    tables = list(dict.fromkeys(number["table"] for number in numbers))
+    table = request.GET.get("table", "")
+    table = table if table in tables else tables[0]
+    shown = [number for number in numbers if number["table"] == table]
+    found = _findings(paper)
+    data = {
+        "paper": paper,
+        "table": table,
+        "tables": tables,
+        "rows": shown,
+        "findings": [asdict(finding) for finding in found],
+        "not_published_as_numbers": NOT_PRINTED[paper],
+    }
+    columns = list(dict.fromkeys((number["metric"], number["unit"]) for number in shown))
+    labels = _labels(shown)
+    context = {
+        "papers": [(key, name, _printed(_numbers(key))) for key, name in PAPERS.items()],
+        "name": PAPERS[paper],
+        "numbers": _printed(numbers),
+        "columns": columns,
+        "labels": labels,
+        "lines": _lines(shown, labels, columns),
+        "found": found,
+        "wrong": sum(number["delta_adds_up"] is False for number in shown),
+    }
+    return render_page(request, "inspector/published.html", data=data, context=context, as_json=as_json)
+
+
+@cache
+def _numbers(paper: str) -> tuple[Number, ...]:
+    return tuple(flat(published_rows(paper)))
+
+
+@cache
+def _findings(paper: str) -> tuple[Finding, ...]:
+    return findings(paper)
+
+
+def _printed(numbers: Iterable[Number]) -> int:
+    return sum(number["value"] is not None for number in numbers)
+
+
+def _labels(numbers: Sequence[Number]) -> list[str]:
+    """The names that tell rows apart: those that any row has, the printed label only where it is not the model's."""
+    names = [name for name in LABELS if any(number[name] for number in numbers)]
+    told = [name for name in names if name != "row"]
+    same = all(number["row"] in {number[name] for name in told} for number in numbers)
+    return told if same and told else names
+
+
+def _lines(numbers: Iterable[Number], labels: Sequence[str], columns: Sequence[tuple[str, str]]) -> list[Line]:
+    rows: dict[tuple[str, ...], dict[tuple[str, str], Number]] = {}
+    for number in numbers:
+        key = tuple(number[name] for name in labels)
+        rows.setdefault(key, {})[number["metric"], number["unit"]] = number
+    return [Line(key, tuple(cells.get(column) for column in columns)) for key, cells in rows.items()]
