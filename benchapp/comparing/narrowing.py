@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
 from benchapp.comparing.choices import Choices, Query
-from benchapp.comparing.columns import NUMBERS
+from benchapp.comparing.comparison import comparison_of
 from benchapp.comparing.selection import selected
 from benchapp.metrics.catalogue import METRICS
 from benchapp.metrics.metric import Instances, Metric
@@ -24,7 +24,8 @@ REPLAYS = {  # cell of the 2x2 of replay against acquisition -> (first try, repl
     "pass_pass": (True, True),
     "fail_fail": (False, False),
 }
-FIELDS = {  # column -> field of a trial; a trial used a skill where it read one or more
+# column of a metric that counts passes -> the field behind it, and where it is 1
+COUNTED = {"success": ("success", Q(success=True)), "used": ("skills_read", Q(skills_read__gt=0))}
     "success": "success",
     "used": "skills_read",
     **{column: lookup for lookup, column in NUMBERS.items()},
@@ -99,7 +100,7 @@ def trials_behind(choices: Choices, narrowing: Narrowing) -> QuerySet[Trial]:
         if value is not None:
             wanted &= Q(**{lookup: value}) if value or name == "role" else Q(**{PARENTS[name]: None})
     if narrowing.metric:
-        trials = _covered(trials, narrowing.metric)
+        trials = _covered(trials, narrowing.metric, choices)
     if narrowing.outcome:
         wanted &= outcome_is(narrowing.outcome, choices, narrowing.metric)
     if narrowing.replay:
@@ -119,29 +120,25 @@ PLACES = {
 PARENTS = {"environment": "task__family__environment", "family": "task__family", "task": "task", "phase": "phase"}
 
 
-def _covered(trials: QuerySet[Trial], metric: Metric) -> QuerySet[Trial]:
-    """Those that `Metric.covered` keeps."""
+def _covered(trials: QuerySet[Trial], metric: Metric, choices: Choices) -> QuerySet[Trial]:
+    """Those that `Metric.mask` keeps."""
     trials = trials.filter(episode__is_tainted=False)
     if metric.phases:
         trials = trials.filter(phase__in=metric.phases)
     if metric.role is not None:
         trials = trials.filter(task__role=metric.role)
-    if metric.past_first:
-        trials = trials.filter(episode__is_ordered=True).exclude(
-            phase__in=LEARNING, task=Subquery(_first_of_episode().values("task")[:1])
-        )
     if metric.instances is Instances.SEED:
         trials = trials.filter(task__ordinal=1)
     elif metric.instances is Instances.HELD_OUT:
         trials = trials.filter(task__ordinal__gt=1)
+    if metric.past_first:
+        trials = trials.filter(episode__is_ordered=True).exclude(pk__in=_firsts(choices))
     return trials
 
 
-def _first_of_episode() -> QuerySet[Trial]:
-    """The learning trials of the outer one's episode, acquisition first, then by their ends: the order of the columns'
-    `position`."""
-    same = Trial.objects.filter(episode=OuterRef("episode"), phase__in=LEARNING)
-    return same.order_by("phase", F("finished_at").asc(nulls_last=True), "pk")
+def _firsts(choices: Choices) -> list[int]:
+    """Trials of the first task of each episode. Which that is follows from the order of running, which the columns know."""
+    return [int(pk) for each in comparison_of(choices).outcomes.values() for pk in each.trial[each.first]]
 
 
 def first_tries() -> QuerySet[Trial]:
@@ -155,17 +152,14 @@ def success_is(value: bool, choices: Choices) -> Q:
 
 
 def outcome_is(outcome: str, choices: Choices, metric: Metric | None = None) -> Q:
-    """By the column a metric of shares counts, else by success: passed where it is 1 or more, unscored where it is
-    not known, as the record knew it at the pin."""
-    field = FIELDS.get(metric.column, "success") if metric and metric.is_share else "success"
-    unknown = Q(**{field: None})
-    if field == "success":
-        passed, failed = Q(success=True), Q(success=False)
-    else:
-        passed, failed = Q(**{f"{field}__gte": 1}), Q(**{f"{field}__lt": 1})
+    """By the column a metric of shares counts, else by success: passed where it is 1, unscored where it is not known, as
+    the record knew it at the pin."""
+    field, passes = COUNTED[metric.column if metric and metric.is_share else "success"]
+    unknown = Q(**{f"{field}__isnull": True})
     if choices.as_of:
         unknown |= later(choices)
-    return {"passed": passed & ~unknown, "failed": failed & ~unknown, "unscored": unknown}[outcome]
+    found = {"passed": passes & ~unknown, "failed": ~passes & ~unknown, "unscored": unknown}
+    return found[outcome]
 
 
 def later(choices: Choices) -> Q:

@@ -1,0 +1,183 @@
+"""The printable report of a comparison: one HTML file that holds everything it shows and asks the network for nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.contrib.staticfiles import finders
+from django.template.loader import render_to_string
+from django.utils import timezone
+from django.utils.safestring import SafeString, mark_safe
+
+from benchapp.comparing.choices import Choices
+from benchapp.comparing.groups import Group
+from benchapp.comparing.saving import Corrected, Reopened
+from benchapp.comparing.saying import says, verdict
+from benchapp.metrics.metric import Metric
+from benchapp.published.rows import Printed
+from inspector.charts import CHARTS
+from inspector.charts.asking import asked
+from inspector.charts.drawing import Chart, Drawing
+from inspector.charts.picture import picture_of
+from inspector.charts.sheet import Sheet
+from inspector.charts.written import MAX_ROWS, numeric_columns, text_rows
+from inspector.comparison_table import table_rows
+
+BUNDLE = "vendor/plotly-cartesian-*.min.js"
+PAPERS = {
+    "skillevolbench": "SkillEvolBench",
+    "skillflow": "SkillFlow",
+    "skilllearnbench": "SkillLearnBench",
+    "skillgenbench": "SkillGenBench",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plate:
+    """One chart in the report: its figure as JSON that can stand in a script element, and its table."""
+
+    chart: Chart
+    drawing: Drawing
+    figure: SafeString
+    metric: str
+
+    @property
+    def heads(self) -> list[tuple[Any, bool]]:
+        return list(zip(self.drawing.table.columns, numeric_columns(self.drawing.table), strict=True))
+
+    @property
+    def rows(self) -> list[Any]:
+        return text_rows(self.drawing.table)
+
+    @property
+    def rows_left(self) -> int:
+        return max(0, len(self.drawing.table.rows) - MAX_ROWS)
+
+
+def report_of(choices: Choices, *, saved: Reopened | None = None, problems: Sequence[str] = ()) -> str:
+    """`saved`: its name, its declared set and how the record moved on since stand in the report."""
+    made_at = timezone.now()
+    sheet = asked(choices)
+    plates, absent = _plates(choices)
+    context = {
+        "title": saved.saved.name if saved else "Comparison",
+        "saved": saved.saved if saved else None,
+        "moved_on": saved.moved_on() if saved else [],
+        "corrected": saved.corrected if saved else None,
+        "problems": [*problems, *sheet.problems],
+        "choices": _choices_in_words(choices, sheet),
+        "query": choices.query(),
+        "as_of": choices.as_of or made_at,
+        "made_at": made_at,
+        "version": settings.VERSION,
+        "comparison": sheet.comparison,
+        "setups": sheet.comparison.setups,
+        "metrics": sheet.metrics,
+        "rows": table_rows(sheet, sheet.comparison.groups.all),
+        "verdict": verdict(sheet.comparison, sheet.comparison.groups.all, sheet.metric) if sheet.metric else "",
+        "sentences": _sentences(sheet, saved.corrected if saved else None),
+        "plates": plates,
+        "absent": absent,
+        "sources": _sources(sheet.published),
+    }
+    return render_to_string("inspector/report.html", {**context, **_embedded(bool(plates))})
+
+
+def least_bytes() -> int:
+    """What a report with charts weighs before its own numbers: the drawing code and the rules of its looks."""
+    return sum(len(text.encode()) for text in (_static("css/report.css"), _static("js/report.js"), _bundle()))
+
+
+def _plates(choices: Choices) -> tuple[list[Plate], list[tuple[Chart, str]]]:
+    """Every chart that has something to draw, each with its own options; the others with their reason."""
+    plates, absent = [], []
+    for chart in CHARTS.values():
+        sheet = asked(choices, chart)
+        picture = picture_of(chart, sheet)
+        if picture.figure is None:
+            absent.append((chart, picture.drawing.absent))
+        else:
+            metric = sheet.metric.key if chart.uses_metric and sheet.metric else ""
+            plates.append(Plate(chart, picture.drawing, _inside_script(picture.figure), metric))
+    return plates, absent
+
+
+def _inside_script(text: bytes) -> SafeString:
+    """JSON in which nothing can end the element that holds it: inside its strings "<" may be written as its code."""
+    return mark_safe(text.replace(b"<", b"\\u003c").decode())  # noqa: S308
+
+
+def _sentences(sheet: Sheet, corrected: Corrected | None) -> list[tuple[Group, Metric, str]]:
+    """Of the declared differences where a set was declared, else of the chosen metric."""
+    if corrected:
+        return [(each.group, each.metric, each.says) for each in corrected.hypotheses]
+    if sheet.metric is None:
+        return []
+    said = ((group, sheet.metric, says(sheet.comparison, group, sheet.metric)) for group in sheet.comparison.groups.all)
+    return [each for each in said if each[2]]
+
+
+def _choices_in_words(choices: Choices, sheet: Sheet) -> list[tuple[str, str]]:
+    """Everything that narrows, by the name the page gives it, and the baseline."""
+    names = {group.first.experiment.public_id: group.first.experiment.name for group in sheet.comparison.groups.all}
+    said = [("Experiment", ", ".join(names.get(each, str(each)) for each in choices.experiment))]
+    said += [
+        (name.replace("_", " ").capitalize(), ", ".join(str(each) or "none" for each in getattr(choices, name)))
+        for name in ("suite", "condition", "agent_model", "author_model", "harness", "replicate")
+    ]
+    said += [(f"Taken in {name}", str(getattr(choices, name) or "")) for name in ("since", "until")]
+    return [(name, value) for name, value in said if value] + [("Held against", choices.baseline)]
+
+
+def _sources(published: Sequence[Printed]) -> list[tuple[str, str]]:
+    """Paper, and the tables and texts of it that the charts were given."""
+    tables: dict[str, dict[str, None]] = {}
+    for row in published:
+        tables.setdefault(row.paper, {})[row.table] = None
+    return [(PAPERS.get(paper, paper), ", ".join(names)) for paper, names in tables.items()]
+
+
+# --- what lies inside the file -----------------------------------------------------------------------------------------
+
+
+def _embedded(with_charts: bool) -> dict[str, Any]:
+    """Style and scripts as text, and a policy that lets these scripts run, and nothing else."""
+    scripts = [_bundle(), _static("js/report.js")] if with_charts else []
+    hashes = " ".join(f"'sha256-{_sha256(script)}'" for script in scripts) or "'none'"
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; script-src {hashes}"
+    return {
+        "policy": policy,
+        "style": mark_safe(_static("css/report.css")),  # noqa: S308
+        "scripts": [mark_safe(script) for script in scripts],  # noqa: S308
+    }
+
+
+@cache
+def _bundle() -> str:
+    folder = Path(str(finders.find("vendor")))
+    (found,) = folder.glob(Path(BUNDLE).name)
+    return _unending(found.read_text(encoding="utf-8"))
+
+
+@cache
+def _static(name: str) -> str:
+    found = finders.find(name)
+    if not isinstance(found, str):
+        raise FileNotFoundError(f"static/{name}: needed for reports")
+    return _unending(Path(found).read_text(encoding="utf-8"))
+
+
+def _unending(script: str) -> str:
+    """HTML ends a script at the first "</script", wherever it stands; inside strings the backslash changes nothing."""
+    return script.replace("</script", "<\\/script").replace("\r\n", "\n")
+
+
+def _sha256(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,184 @@
+"""`/comparisons/`: comparisons that were saved, and what was declared with them. Saved once, never edited."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from benchapp.comparing.choices import parse_choices
+from benchapp.comparing.saving import Hypothesis, Reopened, save_comparison
+from benchapp.exporting.export import FORMATS, Export
+from benchapp.metrics.catalogue import DEFAULT_METRIC
+from benchapp.metrics.metric import Metric
+from benchapp.models import Comparison as SavedComparison
+from benchapp.models import User
+from inspector.charts.asking import asked
+from inspector.comparison_table import delta_text
+from inspector.pages import absolute, next_url, paginate, render_page
+from inspector.report import least_bytes, report_of
+from inspector.views.exports import exported
+
+PER_PAGE = 50
+LEVEL = 0.05
+
+
+class SaveForm(forms.Form):
+    """`metrics`: the differences of these, every group against its baseline, are corrected together."""
+
+    name = forms.CharField(max_length=200, error_messages={"required": "Give it a name: it is how others find it."})
+    metrics = forms.MultipleChoiceField(error_messages={"required": "Choose at least one metric to correct."})
+
+    def __init__(self, metrics: Sequence[Metric], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.known = {metric.key: metric for metric in metrics}
+        self.fields["metrics"].choices = [(key, key) for key in self.known]  # type: ignore[attr-defined]
+
+    def chosen(self) -> list[Metric]:
+        return [self.known[key] for key in self.cleaned_data["metrics"]]
+
+
+@require_safe
+def comparisons(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    page = paginate(request, SavedComparison.objects.select_related("created_by"), per_page=PER_PAGE)
+    data = {
+        "comparisons": [
+            {**_facts(saved), "url": absolute(request, "comparison-json", saved.public_id)} for saved in page
+        ],
+        "next": next_url(request, page),
+    }
+    return render_page(request, "inspector/comparisons.html", data=data, context={"page": page}, as_json=as_json)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def comparison_save(request: HttpRequest) -> HttpResponseBase:
+    """The choices stand in the address, as on the page that led here; the name and the metrics in the form."""
+    choices, problems = parse_choices(request.GET)
+    sheet = asked(choices)
+    problems += sheet.problems
+    comparison = sheet.comparison
+    default = [metric.key for metric in sheet.metrics if metric.key == DEFAULT_METRIC]
+    default = default or ([sheet.metric.key] if sheet.metric else [])
+    form = SaveForm(sheet.metrics, request.POST if request.method == "POST" else None, initial={"metrics": default})
+    if request.method == "POST" and not problems and form.is_valid():
+        user = request.user if isinstance(request.user, User) else None
+        saved = save_comparison(choices, form.chosen(), name=form.cleaned_data["name"], user=user)
+        return HttpResponseRedirect(saved.get_absolute_url())
+    compared = [group for group in comparison.groups.all if comparison.groups.baseline_of(group)]
+    context = {
+        "form": form,
+        "ticked": form.data.getlist("metrics") if form.is_bound else default,  # type: ignore[union-attr]
+        "metrics": sheet.metrics,
+        "choices": choices,
+        "query": choices.query(),
+        "groups": len(comparison.groups.all),
+        "compared": len(compared),
+        "runs": len(comparison.runs),
+        "problems": problems,
+    }
+    status = 400 if request.method == "POST" else 200
+    return render_page(
+        request, "inspector/comparison_save.html", data={}, context=context, as_json=False, status=status
+    )
+
+
+@require_safe
+def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+    reopened = _reopened(public_id)
+    corrected = reopened.corrected
+    data = {
+        **_facts(reopened.saved),
+        "moved_on": reopened.moved_on(),
+        "unknown_metrics": reopened.unknown_metrics,
+        "problems": reopened.problems,
+        "scripted": reopened.comparison.scripted,
+        "setup": {"differs": reopened.comparison.setups.differs, "unknown": reopened.comparison.setups.unknown},
+        "declared": len(corrected.hypotheses),
+        "tested": corrected.tested,
+        "below_level": _below(corrected.hypotheses),
+        "differences": [_hypothesis_as_json(each) for each in corrected.hypotheses],
+        "compare": request.build_absolute_uri(f"{reverse('compare-json')}?{reopened.choices.query()}"),
+    }
+    context = {
+        "saved": reopened.saved,
+        "choices": reopened.choices,
+        "comparability": reopened.comparison.setups,
+        "groups": len(reopened.comparison.groups.all),
+        "runs": len(reopened.comparison.runs),
+        "baseline": reopened.choices.baseline,
+        "metrics": reopened.metrics,
+        "rows": [(each, *_texts(each)) for each in corrected.hypotheses],
+        "now_query": reopened.choices.but(as_of=None, seen="").query(),
+        "report_bytes": least_bytes(),
+    }
+    return render_page(request, "inspector/comparison.html", data=data, context=context, as_json=as_json)
+
+
+@require_safe
+def comparison_report(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    reopened = _reopened(public_id)
+    return report_response(report_of(reopened.choices, saved=reopened), f"skillglass-{str(public_id)[:8]}.html")
+
+
+@require_safe
+def compare_report(request: HttpRequest) -> HttpResponse:
+    """The report of choices that nobody saved: nothing is corrected in it."""
+    choices, problems = parse_choices(request.GET)
+    return report_response(report_of(choices, problems=problems), "skillglass-comparison.html")
+
+
+def report_response(text: str, name: str) -> HttpResponse:
+    return HttpResponse(text, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+
+
+@require_safe
+def comparison_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResponseBase:
+    """Differences with their corrected p values."""
+    if form not in FORMATS:
+        raise Http404(f"There are {', '.join(FORMATS)}.")
+    reopened = _reopened(public_id)
+    return exported(Export("differences", reopened.choices, declared=reopened.metrics), form)
+
+
+def _reopened(public_id: UUID) -> Reopened:
+    return Reopened(get_object_or_404(SavedComparison.objects.select_related("created_by"), public_id=public_id))
+
+
+def _facts(saved: SavedComparison) -> dict[str, Any]:
+    return {
+        "id": saved.public_id,
+        "name": saved.name,
+        "created_at": saved.created_at,
+        "created_by": saved.created_by.get_username() if saved.created_by else None,
+        "query": saved.query,
+        "metrics": saved.metrics,
+        "fingerprint": saved.fingerprint,
+    }
+
+
+def _below(hypotheses: Sequence[Hypothesis]) -> int:
+    return sum(each.holm is not None and each.holm <= LEVEL for each in hypotheses)
+
+
+def _texts(hypothesis: Hypothesis) -> tuple[str, str]:
+    """Difference and interval as text; empty where there is none."""
+    return delta_text(hypothesis.difference, hypothesis.metric) if hypothesis.difference else ("", "")
+
+
+def _hypothesis_as_json(hypothesis: Hypothesis) -> dict[str, Any]:
+    found = hypothesis.difference
+    return {
+        "group": hypothesis.group.label,
+        "baseline": hypothesis.baseline.label,
+        "metric": hypothesis.metric.key,
+        "p": hypothesis.p,
+        "p_holm": hypothesis.holm,
+        "sentence": hypothesis.says,
+        "difference": found.as_json() if found else None,
+    }
