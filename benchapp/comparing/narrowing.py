@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 
 from benchapp.comparing.choices import Choices, Query
-from benchapp.comparing.comparison import comparison_of
 from benchapp.comparing.selection import selected
 from benchapp.metrics.catalogue import METRICS
 from benchapp.metrics.metric import Instances, Metric
@@ -26,10 +25,6 @@ REPLAYS = {  # cell of the 2x2 of replay against acquisition -> (first try, repl
 }
 # column of a metric that counts passes -> the field behind it, and where it is 1
 COUNTED = {"success": ("success", Q(success=True)), "used": ("skills_read", Q(skills_read__gt=0))}
-    "success": "success",
-    "used": "skills_read",
-    **{column: lookup for lookup, column in NUMBERS.items()},
-}
 KNOWN: dict[str, tuple[str, ...]] = {
     "role": tuple(role.value for role in Role),
     "phase": tuple(phase.value for phase in Phase),
@@ -100,7 +95,7 @@ def trials_behind(choices: Choices, narrowing: Narrowing) -> QuerySet[Trial]:
         if value is not None:
             wanted &= Q(**{lookup: value}) if value or name == "role" else Q(**{PARENTS[name]: None})
     if narrowing.metric:
-        trials = _covered(trials, narrowing.metric, choices)
+        trials = _covered(trials, narrowing.metric)
     if narrowing.outcome:
         wanted &= outcome_is(narrowing.outcome, choices, narrowing.metric)
     if narrowing.replay:
@@ -120,7 +115,7 @@ PLACES = {
 PARENTS = {"environment": "task__family__environment", "family": "task__family", "task": "task", "phase": "phase"}
 
 
-def _covered(trials: QuerySet[Trial], metric: Metric, choices: Choices) -> QuerySet[Trial]:
+def _covered(trials: QuerySet[Trial], metric: Metric) -> QuerySet[Trial]:
     """Those that `Metric.mask` keeps."""
     trials = trials.filter(episode__is_tainted=False)
     if metric.phases:
@@ -132,13 +127,17 @@ def _covered(trials: QuerySet[Trial], metric: Metric, choices: Choices) -> Query
     elif metric.instances is Instances.HELD_OUT:
         trials = trials.filter(task__ordinal__gt=1)
     if metric.past_first:
-        trials = trials.filter(episode__is_ordered=True).exclude(pk__in=_firsts(choices))
+        trials = trials.filter(episode__is_ordered=True).exclude(
+            phase__in=LEARNING, task=Subquery(_first_of_episode().values("task")[:1])
+        )
     return trials
 
 
-def _firsts(choices: Choices) -> list[int]:
-    """Trials of the first task of each episode. Which that is follows from the order of running, which the columns know."""
-    return [int(pk) for each in comparison_of(choices).outcomes.values() for pk in each.trial[each.first]]
+def _first_of_episode() -> QuerySet[Trial]:
+    """The learning trials of the outer one's episode, acquisition first, then by their ends: the order of the columns'
+    `position`."""
+    same = Trial.objects.filter(episode=OuterRef("episode"), phase__in=LEARNING)
+    return same.order_by("phase", F("finished_at").asc(nulls_last=True), "pk")
 
 
 def first_tries() -> QuerySet[Trial]:

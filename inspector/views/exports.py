@@ -20,7 +20,10 @@ TEX = "application/x-tex; charset=utf-8"
 
 @require_safe
 def export(request: HttpRequest, what: str, form: str) -> HttpResponseBase:
-    """Streamed; Parquet, whose end says where its parts lie, goes through a temporary file."""
+    """Streamed; Parquet, whose end says where its parts lie, goes through a temporary file. `table.tex` is the condition
+    table for a paper."""
+    if (what, form) == ("table", "tex"):
+        return _table_tex(request)
     if what not in EXPORTS or form not in FORMATS:
         raise Http404(f"There are {', '.join(EXPORTS)}, each as {', '.join(FORMATS)}.")
     asked, problems = export_asked(what, request.GET)
@@ -38,9 +41,7 @@ def exported(asked: Export, form: str) -> HttpResponseBase:
     return StreamingHttpResponse(asked.pieces(form), content_type=FORMATS[form], headers=disposition)
 
 
-@require_safe
-def table_tex(request: HttpRequest) -> HttpResponseBase:
-    """The condition table for a paper."""
+def _table_tex(request: HttpRequest) -> HttpResponseBase:
     asked, problems = export_asked("aggregates", request.GET)
     if problems:
         return refused(problems)
