@@ -33,7 +33,8 @@ class CellText:
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """`lines`: what the group's runs are beyond their condition, where the groups differ in it."""
+    """`lines`: what the group's runs are beyond their condition, where the groups differ in it. `scripted`: said here only
+    where it is not true of the whole table, whose head says it then."""
 
     title: str
     url: str
@@ -57,7 +58,7 @@ def _row(sheet: Sheet, group: Group) -> TableRow:
         tuple(lines),
         tuple(_cell(sheet, group, metric) for metric in sheet.metrics),
         sheet.comparison.groups.is_baseline(group),
-        group.scripted,
+        group.scripted and not all(other.scripted for other in sheet.comparison.groups.all),
     )
 
 

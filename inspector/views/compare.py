@@ -52,6 +52,7 @@ def compared(request: HttpRequest, sheet: Sheet, groups: Sequence[Group]) -> dic
         "baseline": comparison.choices.baseline.removeprefix(MODEL),
         "baselines": _baselines(comparison),
         "tables": TABLES,
+        "table": next((key for key, metrics in TABLES.items() if set(sheet.metrics) <= set(metrics)), ""),
         "rows": table_rows(sheet, groups),
         "verdict": verdict(comparison, comparison.groups.all, sheet.metric) if sheet.metric else "",
         "sentences": _sentences(sheet, groups),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -69,7 +70,7 @@ def published(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "labels": labels,
         "lines": _lines(shown, labels, columns),
         "found": found,
-        "wrong": sum(number["delta_adds_up"] is False for number in shown),
+        "kinds": Counter(finding.kind for finding in found if finding.table == table),
     }
     return render_page(request, "inspector/published.html", data=data, context=context, as_json=as_json)
 
