@@ -17,7 +17,7 @@ from benchapp.inference.sides import Paired, TaskMeans, pair
 
 __all__ = ["BOOTSTRAP_FROM", "Difference", "Interval", "TaskMeans", "compare"]
 
-BOOTSTRAP_FROM = 20  # clusters
+BOOTSTRAP_FROM = 20  # clusters from which the bootstrap-t interval stands beside, instead of Student's
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Difference:
 
     tasks, clusters, replicates (own, other): what it rests on; dropped: tasks scored somewhere but not everywhere.
     own, other: means over the tasks and all replicates; delta: their difference.
-    method: "welch", "sign-flip", "bootstrap-t" or "none". estimate: what the interval is about, the mean of cluster
+    method: "welch", "sign-flip" or "none". estimate: what the interval is about, the mean of cluster
     means for the cluster methods, else delta. smallest_p: the smallest p the sign-flip test can give here.
     detectable: the difference found with 80 % power at a two-sided level of 0.05, at the spread seen here.
     secondary: intervals that describe and decide nothing. discordant: tasks that only own passed, that only other
@@ -91,26 +91,22 @@ def compare(own: Sequence[TaskMeans], other: Sequence[TaskMeans]) -> Difference 
 
 def primary(paired: Paired) -> Outcome:
     """The one test that decides: over replicates where both sides have two, else over clusters."""
-    note = ""
-    if min(paired.replicates) >= MIN_REPLICATES:
-        outcome = welch(paired.own.mean(axis=1), paired.other.mean(axis=1))
-        if outcome.interval:
-            return outcome
-        note = outcome.note
-    values = paired.cluster_means
-    if len(values) >= BOOTSTRAP_FROM:
-        outcome = bootstrap_t(values)
-        if outcome.interval:
-            return replace(outcome, note=note)
-        note = note or outcome.note
-    outcome = sign_flip(values)
-    return replace(outcome, note="; ".join(filter(None, (note, outcome.note))))
+    if min(paired.replicates) < MIN_REPLICATES:
+        return sign_flip(paired.cluster_means)
+    outcome = welch(paired.own.mean(axis=1), paired.other.mean(axis=1))
+    if outcome.interval:
+        return outcome
+    instead = sign_flip(paired.cluster_means)
+    return replace(instead, note="; ".join(filter(None, (outcome.note, instead.note))))
 
 
 def _secondary(paired: Paired, method: str) -> Iterator[Interval]:
     """What describes: each under assumptions that its name states and that the primary test does not need."""
     if method == "sign-flip":
-        yield from filter(None, [student_interval(paired.cluster_means)])
+        means = paired.cluster_means
+        yield from filter(
+            None, [student_interval(means) if len(means) < BOOTSTRAP_FROM else bootstrap_t(means).interval]
+        )
     if method == "welch" and paired.clusters > 1:
         sizes = np.bincount(paired.cluster)
         own, other = (

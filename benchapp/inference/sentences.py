@@ -99,8 +99,6 @@ def _bare(wording: Wording, value: float) -> str:
 def _test(difference: Difference, clusters: str) -> str:
     if difference.method == "welch":
         return "Welch's t over the means of learning runs"
-    if difference.method == "bootstrap-t":
-        return f"bootstrap-t over {difference.clusters} {clusters}"
     even = difference.replicates[0] == difference.replicates[1]
     exact = "exact " if difference.clusters <= ENUMERATED and even else ""
     return f"{exact}sign-flip over {difference.clusters} {clusters}"

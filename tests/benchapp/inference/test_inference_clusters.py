@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from benchapp.inference import clusters
 from benchapp.inference.clusters import (
     RESAMPLES,
     SEED,
@@ -112,13 +113,23 @@ def test_it_makes_no_interval_of_values_without_spread(constant: float) -> None:
     assert "no spread" in found.note
 
 
-def test_its_random_patterns_come_close_to_all_of_them() -> None:
+@pytest.mark.parametrize("kept", [64, 8])
+def test_its_random_patterns_come_close_to_all_of_them(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters, "KEPT", kept)  # both ways to draw them: kept and in blocks
     values = np.random.default_rng(3).normal(0.4, 1, size=16)
     signs = np.array(list(product((1.0, -1.0), repeat=16)))
     sums = signs @ values
     exact = 2 * min((sums >= values.sum() - 1e-9).mean(), (sums <= values.sum() + 1e-9).mean())
     assert sign_flip(values).p == pytest.approx(exact, abs=4 * np.sqrt(exact / 2**14))
     assert sign_flip(values) == sign_flip(values)
+
+
+def test_it_stays_near_students_interval_with_hundreds_of_clusters() -> None:
+    values = np.random.default_rng(9).normal(0.1, 1, size=400)
+    interval, student = sign_flip(values).interval, student_interval(values)
+    assert interval is not None
+    assert student is not None
+    assert (interval.low, interval.high) == pytest.approx((student.low, student.high), abs=0.01)
 
 
 def test_it_takes_many_comparisons_as_it_takes_one() -> None:

@@ -32,9 +32,9 @@ def difference(own: list[TaskMeans], other: list[TaskMeans]) -> Difference:
         (5, (1, 1), "none"),
         (6, (1, 1), "sign-flip"),
         (19, (1, 1), "sign-flip"),
-        (20, (1, 1), "bootstrap-t"),
+        (20, (1, 1), "sign-flip"),
         (6, (1, 4), "sign-flip"),
-        (20, (3, 1), "bootstrap-t"),
+        (20, (3, 1), "sign-flip"),
         (6, (2, 2), "welch"),
         (1, (2, 3), "welch"),
     ],
@@ -74,6 +74,12 @@ def test_it_adds_the_spread_inside_episodes_where_there_are_replicates() -> None
     assert found.secondary[0].method.startswith("replicates inside each episode")
     alone = difference(random_sides(1, 60, 10, 1), random_sides(2, 60, 10, 2))
     assert not [interval for interval in alone.secondary if "replicates" in interval.method]
+
+
+@pytest.mark.parametrize(("clusters", "beside"), [(19, "Student's t"), (20, "bootstrap-t")])
+def test_it_puts_one_more_interval_over_episodes_beside(clusters: int, beside: str) -> None:
+    found = difference(random_sides(1, clusters * 5, 5, 1), random_sides(1, clusters * 5, 5, 2))
+    assert found.secondary[0].method.startswith(beside)
 
 
 def test_it_never_lets_a_descriptive_interval_decide() -> None:
