@@ -73,7 +73,7 @@ def retest_findings(cells: Cells) -> Iterator[Finding]:
             sentence = (
                 "It is the mean spread inside a task; no three accuracies over twenty tasks with this mean spread so."
             )
-            yield Finding(PAPER, TABLE, place_of(printed), printed.printed, told, "text", sentence)
+            yield Finding(PAPER, TABLE, place_of(printed), printed.printed, told, "unclear", sentence)
 
 
 def may_spread_means(cells: Cells, condition: str) -> bool:

@@ -41,12 +41,12 @@ KNOWN_OF_THE_TEXT = [
     ("Appendix C", "loose wording", "self-feedback with Gemini 3 Flash 27.67, teacher-feedback 29.00"),
     ("Appendix D", "text", "human-authored 590K, no-skill 727K"),
     ("Appendix D", "loose wording", "528K is nearer to human-authored 590K"),
-    ("Appendix E", "text", "one-shot 30.28, self-feedback 29.17"),
+    ("Appendix E", "loose wording", "one-shot 30.28, self-feedback 29.17"),
     ("Appendix F", "text", "lowest 40.00 (video-object-counting)"),
-    ("Appendix G", "text", "executability_usability one-shot 53.75"),
+    ("Appendix G", "loose wording", "executability_usability one-shot 53.75"),
     ("Appendix I", "loose wording", "skill-creator with Claude Sonnet 4.6 60.76, against 61.75"),
     ("Appendix I", "loose wording", "skill-creator with Claude Sonnet 4.6 81.21, against 82.83"),
-    ("Appendix J, case 2", "text", "skill-creator 52.78"),
+    ("Appendix J, case 2", "loose wording", "skill-creator 52.78"),
 ]
 DIMENSIONS = ("executability_", "safety_", "alignment_")
 AVERAGED = ("Table 2", "Table 3", "Table 6", "Table 8", "Table 9", "Table 10", "Table 11", "Table 12")
