@@ -7,12 +7,16 @@ from collections.abc import Callable, Iterable, Mapping
 from benchapp.published.checking import Finding
 from benchapp.published.checking_skillevolbench import skillevolbench_findings
 from benchapp.published.checking_skillflow import skillflow_findings
+from benchapp.published.checking_skillgenbench import skillgenbench_findings
+from benchapp.published.checking_skilllearnbench import skilllearnbench_findings
 from benchapp.published.loading import published_rows
 from benchapp.published.rows import Printed
 
 CHECKS: Mapping[str, Callable[[Iterable[Printed]], list[Finding]]] = {
     "skillevolbench": skillevolbench_findings,
     "skillflow": skillflow_findings,
+    "skilllearnbench": skilllearnbench_findings,
+    "skillgenbench": skillgenbench_findings,
 }
 
 

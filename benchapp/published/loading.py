@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 from dataclasses import fields
+from fractions import Fraction
 from functools import cache
+from math import isfinite
 from pathlib import Path
 
 from benchapp.published.rows import Printed
@@ -58,6 +60,8 @@ def _row(path: Path, cells: dict[str, str]) -> Printed:
         raise ValueError(f"expected a row of the paper the file is named after, found {cells['paper']!r}")
     if bool(cells["printed_delta"]) != bool(cells["reference"]):
         raise ValueError("expected a reference where there is a printed delta, and only there")
+    if cells["printed_delta"] and not _is_number(cells["printed_delta"]):
+        raise ValueError(f"expected a number as printed delta, found {cells['printed_delta']!r}")
     return Printed(**{**cells, "value": _value(cells)})  # type: ignore[arg-type]
 
 
@@ -69,4 +73,15 @@ def _value(cells: dict[str, str]) -> float | None:
         if not cells["note"]:
             raise ValueError("expected a note that says why there is no value")
         return None
-    return float(cells["value"])
+    value = float(cells["value"])
+    if not isfinite(value):
+        raise ValueError(f"expected a finite number, found {cells['value']!r}")
+    return value
+
+
+def _is_number(text: str) -> bool:
+    try:
+        Fraction(text)
+    except ValueError:
+        return False
+    return True

@@ -70,7 +70,7 @@ def _shown(rows: list[Printed], numbers: list[dict[str, Any]]) -> Iterable[str]:
     yield f"{len(rows):,} printed numbers and blanks."
     wrong = sum(number["delta_adds_up"] is False for number in numbers)
     if wrong:
-        yield f"{MARK} {wrong} printed deltas that their own columns contradict; --check lists them."
+        yield f"{MARK} printed deltas that their own columns contradict: {wrong}; --check lists them."
 
 
 def _told(found: list[Finding]) -> Iterable[str]:
