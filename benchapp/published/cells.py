@@ -17,14 +17,20 @@ class Cells:
 
     def __init__(self, rows: Iterable[Printed]) -> None:
         self._columns: dict[tuple[str, str], list[Printed]] = {}
+        self._of_condition: dict[tuple[str, str, str], list[Printed]] = {}
         for row in rows:
             self._columns.setdefault((row.table, row.metric), []).append(row)
+            self._of_condition.setdefault((row.table, row.metric, row.condition), []).append(row)
 
     def many(self, table: str, metric: str, **where: str) -> list[Printed]:
         """The cells of a column that print a number, in the order of the paper."""
+        if "condition" in where:
+            column = self._of_condition.get((table, metric, where.pop("condition")), [])
+        else:
+            column = self._columns.get((table, metric), [])
         return [
             row
-            for row in self._columns.get((table, metric), [])
+            for row in column
             if row.value is not None and all(getattr(row, field) == wanted for field, wanted in where.items())
         ]
 

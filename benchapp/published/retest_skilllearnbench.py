@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import combinations_with_replacement
 from math import sqrt
 from statistics import pstdev, stdev
 
-from benchapp.published.cells import Cells, rounds_to
+from benchapp.published.cells import Cells, count_of
 from benchapp.published.checking import Finding, place_of
 from benchapp.published.rows import Printed
 from benchapp.published.skilllearnbench import METHODS, MODELS, PAPER, REFERENCES, TASKS, overall
@@ -80,9 +79,10 @@ def may_spread_means(cells: Cells, condition: str) -> bool:
     """Whether three accuracies over twenty tasks with the printed mean can have the printed standard deviation."""
     accuracy, spread = overall(cells, "accuracy", condition, TABLE), spread_of(cells, condition)
     low, high = (float(end) for end in spread.span)
+    total = count_of(accuracy, TASKS * TRIALS)
     trials = [
         [100 * k / TASKS for k in solved]
         for solved in combinations_with_replacement(range(TASKS + 1), TRIALS)
-        if rounds_to(Fraction(100 * sum(solved), TASKS * TRIALS), accuracy)
+        if sum(solved) == total
     ]
     return any(low <= deviation <= high for shares in trials for deviation in (stdev(shares), pstdev(shares)))
