@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 
 from benchapp.published.checking import Finding
 from benchapp.published.checking_skillevolbench import skillevolbench_findings
@@ -20,6 +21,7 @@ CHECKS: Mapping[str, Callable[[Iterable[Printed]], list[Finding]]] = {
 }
 
 
+@cache
 def findings(paper: str | None = None) -> tuple[Finding, ...]:
     """All findings, or those of one paper. PublishedDataError for a paper that is not there."""
     rows = published_rows(paper)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 MEAN_OF_MODELS = "average of "  # how `model` starts where a number is a mean over models
 
@@ -55,12 +56,12 @@ class Printed:
         """The value without the error of binary fractions. ValueError for a blank."""
         if self.value is None:
             raise ValueError(f"{self.paper}, {self.table}, {self.row}: {self.metric} is blank")
-        return Fraction(repr(self.value))
+        return _exact(self.value)
 
     @property
     def span(self) -> tuple[Fraction, Fraction]:
         """Lowest and highest number that rounds to the print, in `unit`; a tie may go either way."""
-        return self.number - half_unit(self.printed), self.number + half_unit(self.printed)
+        return _span(self.number, self.printed)
 
     @property
     def possible(self) -> tuple[Fraction, Fraction]:
@@ -79,11 +80,7 @@ class Printed:
     @property
     def k(self) -> int | None:
         """The successes that round to the print: k of n. None where n is unknown or no k fits."""
-        if self.n is None or self.value is None:
-            return None
-        k = round(self.number * self.n / 100)
-        low, high = self.span
-        return k if low <= Fraction(100 * k, self.n) <= high else None
+        return None if self.n is None or self.value is None else _count(self.number, self.printed, self.n)
 
     @property
     def is_no_count(self) -> bool:
@@ -99,3 +96,21 @@ def decimals(printed: str) -> int:
 def half_unit(printed: str) -> Fraction:
     """Half of the last printed place: 0.05 of "+38.9", 0.5 of "727K"."""
     return Fraction(1, 2 * 10 ** decimals(printed))
+
+
+# Cached: a page or a check asks for the same few thousand cells many times, and exact fractions are slow.
+@cache
+def _exact(value: float) -> Fraction:
+    return Fraction(repr(value))
+
+
+@cache
+def _span(number: Fraction, printed: str) -> tuple[Fraction, Fraction]:
+    return number - half_unit(printed), number + half_unit(printed)
+
+
+@cache
+def _count(number: Fraction, printed: str, n: int) -> int | None:
+    k = round(number * n / 100)
+    low, high = _span(number, printed)
+    return k if low <= Fraction(100 * k, n) <= high else None
