@@ -14,18 +14,20 @@ LABEL = "family bootstrap, conditional on these libraries"
 
 
 def family_bootstrap(delta: Floats, cluster: Ints, family: Ints) -> Interval | None:
-    """Percentile interval of the mean of `delta` [n] when families [n] are drawn again inside their cluster [n].
+    """Percentile interval of the mean of `delta` [n] when families [n] are drawn again inside their clusters.
+
+    cluster: [n], numbered from 0 without a gap; a family that several clusters name is one in each.
 
     From a cluster with h families h - 1 are drawn (McCarthy and Snowden 1985; Rao and Wu 1988), which makes the
     variance unbiased for few families. The luck of the libraries is held fixed, so this is always too narrow for
     "would it happen again". None where a cluster has fewer than two families.
     """
-    _, families = np.unique(np.stack((cluster, family)), axis=1, return_inverse=True)
-    families = np.asarray(families).reshape(-1)
+    named, numbers = np.unique(family, return_inverse=True)
+    families = np.unique(cluster * len(named) + numbers, return_inverse=True)[1]  # a family counts in each cluster
     sizes = np.bincount(families)
     owner = np.zeros(len(sizes), dtype=np.int64)
     owner[families] = cluster
-    if np.bincount(owner)[np.unique(owner)].min() < 2:
+    if np.bincount(owner).min() < 2:
         return None
     drawn = family_draws(tuple(owner.tolist()), tuple(sizes.tolist())) @ np.bincount(families, weights=delta)
     low, high = np.quantile(drawn, (TAIL, 1 - TAIL))

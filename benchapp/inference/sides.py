@@ -92,13 +92,9 @@ def pair(own: Sequence[TaskMeans], other: Sequence[TaskMeans]) -> Paired | None:
     sides = [*own, *other]
     if not own or not other:
         return None
-    task = sides[0].task
-    for side in sides[1:]:
-        task = np.intersect1d(task, side.task)
-    task = np.sort(task)
+    task, seen = _common([side.task for side in sides])
     if not len(task):
         return None
-    seen = np.unique(np.concatenate([side.task for side in sides]))
     rows = [_rows(side, task) for side in sides]
     values = np.stack([side.value[row] for side, row in zip(sides, rows, strict=True)])
     return Paired(
@@ -107,8 +103,17 @@ def pair(own: Sequence[TaskMeans], other: Sequence[TaskMeans]) -> Paired | None:
         family=sides[0].family[rows[0]],
         own=values[: len(own)],
         other=values[len(own) :],
-        dropped=len(seen) - len(task),
+        dropped=seen - len(task),
     )
+
+
+def _common(columns: Sequence[Ints]) -> tuple[Ints, int]:
+    """Tasks found in all columns, sorted, and the number of those found in any."""
+    first, rest = columns[0], columns[1:]
+    if all(np.array_equal(first, column) for column in rest):  # the usual case, and by far the cheapest
+        return np.sort(first), len(first)
+    seen, counts = np.unique(np.concatenate(columns), return_counts=True)
+    return seen[counts == len(columns)], len(seen)
 
 
 def _rows(side: TaskMeans, task: Ints) -> Ints:
@@ -119,7 +124,10 @@ def _rows(side: TaskMeans, task: Ints) -> Ints:
 
 def _joined(partitions: Sequence[Ints]) -> Ints:
     """Labels 0.. of the finest partition that all the given ones refine: tasks linked through any shared cluster."""
-    n = len(partitions[0])
+    first_one = partitions[0]
+    if all(np.array_equal(first_one, labels) for labels in partitions[1:]):
+        return np.asarray(np.unique(first_one, return_inverse=True)[1], dtype=np.int64)
+    n = len(first_one)
     heads, tails = [], []
     for labels in partitions:
         _, first, group = np.unique(labels, return_index=True, return_inverse=True)
