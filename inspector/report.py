@@ -17,10 +17,9 @@ from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
 from benchapp.comparing.choices import Choices
-from benchapp.comparing.groups import Group
+from benchapp.comparing.groups import SEPARATOR, Group
 from benchapp.comparing.saving import Corrected, Reopened
 from benchapp.comparing.saying import says, verdict
-from benchapp.metrics.metric import Metric
 from benchapp.published.rows import Printed
 from inspector.charts import CHARTS
 from inspector.charts.asking import asked
@@ -66,6 +65,7 @@ def report_of(choices: Choices, *, saved: Reopened | None = None, problems: Sequ
     made_at = timezone.now()
     sheet = asked(choices)
     plates, absent = _plates(choices)
+    shown = _shown(sheet)
     context = {
         "title": saved.saved.name if saved else "Comparison",
         "saved": saved.saved if saved else None,
@@ -80,7 +80,8 @@ def report_of(choices: Choices, *, saved: Reopened | None = None, problems: Sequ
         "comparison": sheet.comparison,
         "setups": sheet.comparison.setups,
         "metrics": sheet.metrics,
-        "rows": table_rows(sheet, sheet.comparison.groups.all),
+        "rows": table_rows(sheet, shown),
+        "left_out": len(sheet.comparison.groups.all) - len(shown),
         "verdict": verdict(sheet.comparison, sheet.comparison.groups.all, sheet.metric) if sheet.metric else "",
         "sentences": _sentences(sheet, saved.corrected if saved else None),
         "plates": plates,
@@ -114,14 +115,25 @@ def _inside_script(text: bytes) -> SafeString:
     return mark_safe(text.replace(b"<", b"\\u003c").decode())  # noqa: S308
 
 
-def _sentences(sheet: Sheet, corrected: Corrected | None) -> list[tuple[Group, Metric, str]]:
-    """Of the declared differences where a set was declared, else of the chosen metric."""
+def _sentences(sheet: Sheet, corrected: Corrected | None) -> list[tuple[str, str]]:
+    """Of the declared differences where a set was declared, else of the chosen metric; each with what tells its group
+    apart beyond the condition."""
     if corrected:
-        return [(each.group, each.metric, each.says) for each in corrected.hypotheses]
+        return [(each.says, SEPARATOR.join(each.lines)) for each in corrected.hypotheses]
     if sheet.metric is None:
         return []
-    said = ((group, sheet.metric, says(sheet.comparison, group, sheet.metric)) for group in sheet.comparison.groups.all)
-    return [each for each in said if each[2]]
+    said = ((says(sheet.comparison, group, sheet.metric), group.label) for group in sheet.comparison.groups.all)
+    return [(text, label.partition(SEPARATOR)[2]) for text, label in said if text]
+
+
+def _shown(sheet: Sheet) -> list[Group]:
+    """The groups that have a trial which one of the metrics covers."""
+    comparison = sheet.comparison
+    return [
+        group
+        for group in comparison.groups.all
+        if any(comparison.cell(group, metric).rate.planned for metric in sheet.metrics)
+    ]
 
 
 def _choices_in_words(choices: Choices, sheet: Sheet) -> list[tuple[str, str]]:

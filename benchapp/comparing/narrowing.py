@@ -196,7 +196,7 @@ CHOICES_SAID = {
 def _part(name: str, value: str) -> str:
     if name == "covered":
         metric = METRICS[value]
-        return f"counted by {metric.key}: {metric.meaning}"
+        return f"counted by {metric.key}: {metric.meaning}; tainted episodes left out"
     if name == "outcome":
         return {"passed": "passed", "failed": "failed", "unscored": "not scored"}[value]
     if name == "replay":

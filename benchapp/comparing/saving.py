@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from benchapp.comparing.choices import Choices, parse_choices
 from benchapp.comparing.comparison import Comparison, added_since, comparison_of
-from benchapp.comparing.groups import Group
+from benchapp.comparing.groups import SEPARATOR, Group
 from benchapp.comparing.saying import difference_in_words
 from benchapp.inference.difference import Difference
 from benchapp.inference.holm import holm
@@ -35,6 +35,21 @@ class Hypothesis:
     @property
     def p(self) -> float | None:
         return self.difference.p if self.difference else None
+
+    @property
+    def title(self) -> str:
+        return self.group.label.split(SEPARATOR)[0]
+
+    @property
+    def lines(self) -> list[str]:
+        """What tells the group apart beyond its condition."""
+        return self.group.label.split(SEPARATOR)[1:]
+
+    @property
+    def against(self) -> str:
+        """The baseline by the name in which it differs: everything else is equal."""
+        same = self.baseline.condition == self.group.condition
+        return self.baseline.agent_model if same else self.baseline.condition
 
     @property
     def says(self) -> str:

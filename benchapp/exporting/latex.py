@@ -43,7 +43,6 @@ def condition_table(comparison: Comparison, metrics: Sequence[Metric]) -> str:
     Each group takes two lines: values with k/n, and beneath them the difference to its baseline with the 95 % interval.
     A dagger marks groups of scripted models, a double dagger groups whose setup is unknown or differs from others.
     """
-    notes = _notes(comparison)
     lines = [
         "% needs \\usepackage{booktabs}",
         f"% choices: {_comment(comparison.choices.query())}",
@@ -56,11 +55,17 @@ def condition_table(comparison: Comparison, metrics: Sequence[Metric]) -> str:
         " & ".join(["Condition", *(escaped(metric.key) for metric in metrics)]) + END,
         r"\midrule",
     ]
-    for group in comparison.groups.all:
+    shown = [group for group in comparison.groups.all if _has_trials(comparison, group, metrics)]
+    for group in shown:
         lines += _group(comparison, group, metrics)
     lines += [r"\bottomrule", r"\end{tabular}"]
+    notes = _notes(comparison, shown)
     lines += [r"\par\smallskip\footnotesize\raggedright"] + [f"{note}\\\\" for note in notes] if notes else []
     return "\n".join([*lines, r"\end{table}", ""])
+
+
+def _has_trials(comparison: Comparison, group: Group, metrics: Sequence[Metric]) -> bool:
+    return any(comparison.cell(group, metric).rate.planned for metric in metrics)
 
 
 def _group(comparison: Comparison, group: Group, metrics: Sequence[Metric]) -> list[str]:
@@ -114,8 +119,7 @@ def _incomparable(comparison: Comparison, group: Group) -> bool:
     return bool(comparison.setups.differs) or any(not run.setup_digest or not run.setup for run in group.runs)
 
 
-def _notes(comparison: Comparison) -> list[str]:
-    groups = comparison.groups.all
+def _notes(comparison: Comparison, groups: Sequence[Group]) -> list[str]:
     notes = []
     if any(group.scripted for group in groups):
         notes.append(r"$^{\dagger}$ A scripted or recorded model took part: these numbers say nothing about any LLM.")
@@ -124,6 +128,8 @@ def _notes(comparison: Comparison) -> list[str]:
         notes.append(rf"$^{{\ddagger}}$ Not comparable as they stand: the setups differ in {differs}, or are unknown.")
     elif any(_incomparable(comparison, group) for group in groups):
         notes.append(r"$^{\ddagger}$ Setup unknown, so that it is equal to the others' cannot be claimed.")
+    if left_out := len(comparison.groups.all) - len(groups):
+        notes.append(f"Not shown: {left_out} without a trial that these metrics cover.")
     return notes
 
 

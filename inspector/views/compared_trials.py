@@ -93,7 +93,6 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         "chips": _chips(choices, narrowing),
         "narrowing": narrowing,
         "sort": sort,
-        "rate": tally.rate,
         "replays": any(each.first for each in shown),
         "outcomes": [(name, _address(choices, _narrowed(narrowing, name))) for name in OUTCOMES],
         "any_outcome": _address(choices, narrowing.without("outcome")),
@@ -174,9 +173,10 @@ def _sentence(tally: Tally, narrowing: Narrowing) -> str:
     if not tally.total:
         return "No trial is behind this mark."
     trials = f"{tally.total:,} trial{'' if tally.total == 1 else 's'}"
+    if narrowing.outcome:
+        return f"{trials}."
     scored = f"{tally.passed:,} of {tally.scored:,} scored passed" if tally.scored else "none of them scored"
-    tainted = "; tainted episodes are left out" if narrowing.covered else ""
-    return f"{trials}, {scored}{tainted}."
+    return f"{trials}, {scored}."
 
 
 def _chips(choices: Choices, narrowing: Narrowing) -> list[Chip]:
