@@ -9,13 +9,16 @@ from typing import Any
 
 from plotly import graph_objects as go
 
-from inspector.charts.palette import INK, MUTED, series
+from inspector.charts.palette import BACKGROUND, INK, MUTED, series
 from inspector.charts.panels import MAX_PANELS, panels, plain, short
 
 BAR = 28  # px of one bar with the room around it
 MAX_BARS = 30  # one below the other; a page shows about as many at once
 PATTERNS = ("", "/", ".", "\\", "x", "-")  # in step with the colours, which therefore never stand alone
-HATCHING = {"fgopacity": 0.3, "size": 7, "solidity": 0.2}
+HATCHING = {"fillmode": "overlay", "fgcolor": BACKGROUND, "fgopacity": 0.45, "size": 8, "solidity": 0.12}
+WIDTH = 1150  # px of a wide page's panels together
+ROOM = 1.3  # the axis goes on behind the bars, for the words at their ends
+LETTER = 8  # px of a figure in a bar, with some room
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +47,16 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One panel: `axis` says what its bars measure, with the unit."""
+    """One panel: `axis` says what its bars measure, with the unit. `whole`: where the axis ends, such as 100 %."""
 
     title: str
     axis: str
     bars: tuple[Bar, ...]
+    whole: float | None = None
+
+    @property
+    def reach(self) -> float:
+        return self.whole or max((bar.length for bar in self.bars), default=0.0) or 1.0
 
 
 def stacked(
@@ -63,8 +71,8 @@ def stacked(
     across = min(across, len(shown))
     rows = max(2, *(len(block.bars) for block in shown if block))
     titles = [block.title if block else "" for block in shown]
-    figure, place_of = panels(titles, across=across, height=rows * BAR, share_x=False, share_y=False)
-    longest = max((_reach(block) for block in shown if block), default=0.0)
+    figure, place_of = panels(titles, across=across, height=rows * BAR, share_x=False, share_y=False, legend=True)
+    longest = max(block.reach for block in shown if block)
     legend: set[str] = set()
     for place, block in enumerate(shown):
         where = place_of(place)
@@ -74,10 +82,11 @@ def stacked(
             continue
         for name, pattern in zip(kinds, cycle(PATTERNS), strict=False):
             style = {"color": kinds[name], "pattern": {"shape": pattern, **HATCHING}, "line": {"width": 0}}
-            if _add_parts(figure, block, name, style, named=name in legend, place=where):
+            room = WIDTH / across / ROOM / (longest if share_x else block.reach)
+            if _add_parts(figure, block, name, style, room, named=name in legend, place=where):
                 legend.add(name)
         _add_ends(figure, block, where)
-        _lay_axes(figure, block, rows, longest if share_x else _reach(block), where)
+        _lay_axes(figure, block, rows, longest if share_x else block.reach, where)
     figure.update_layout(barmode="stack", bargap=0.3, showlegend=len(legend) > 1)
     return figure
 
@@ -96,10 +105,6 @@ def coloured(*names: str) -> dict[str, str]:
     return {name: series(place).colour for place, name in enumerate(names)}
 
 
-def _reach(block: Block) -> float:
-    return max((bar.length for bar in block.bars), default=0.0)
-
-
 def _lay_axes(figure: go.Figure, block: Block, rows: int, reach: float, place: dict[str, int]) -> None:
     figure.update_yaxes(
         tickvals=list(range(len(block.bars))),
@@ -110,13 +115,21 @@ def _lay_axes(figure: go.Figure, block: Block, rows: int, reach: float, place: d
         zeroline=False,
         **place,
     )
-    # room behind the bars for the words at their ends; without it they would run over the edge
     title = {"text": plain(block.axis), "font": {"size": 12}}
-    figure.update_xaxes(range=[0, (reach or 1.0) * 1.3], title=title, **place)
+    figure.update_xaxes(range=[0, reach * ROOM], title=title, **place)
+    if block.whole:
+        figure.update_xaxes(tickvals=[block.whole * part / 4 for part in range(5)], **place)
 
 
-def _add_parts(
-    figure: go.Figure, block: Block, name: str, style: dict[str, Any], *, named: bool, place: dict[str, int]
+def _add_parts(  # room: px of one unit of value, on a wide page
+    figure: go.Figure,
+    block: Block,
+    name: str,
+    style: dict[str, Any],
+    room: float,
+    *,
+    named: bool,
+    place: dict[str, int],
 ) -> bool:
     rows = [(row, part) for row, bar in enumerate(block.bars) for part in bar.parts if part.name == name]
     if not rows:
@@ -130,11 +143,12 @@ def _add_parts(
             legendgroup=plain(name),
             showlegend=not named,
             marker=style,
-            text=[plain(part.text) for _, part in rows],
+            text=[plain(part.text) if (part.value or 0) * room > LETTER * len(part.text) else "" for _, part in rows],
             textposition="inside",
             insidetextanchor="middle",
             textangle=0,
             constraintext="inside",
+            textfont={"size": 12},
             hovertext=[part.hover for _, part in rows],
             hoverinfo="text",
             customdata=[part.url for _, part in rows],

@@ -97,8 +97,9 @@ def draw(sheet: Sheet) -> Drawing:
     figure = curves(facets, lambda group: _points(sheet, group, steps[group]))
     word = "tokens (input and output)" if which == "all" else "output tokens"
     figure.update_xaxes(type="log", title={"text": f"budget, {word}"}, tickvals=budgets, ticktext=list(_ticks(budgets)))
-    figure.update_yaxes(range=[-3, 103], tickvals=[0, 25, 50, 75, 100], ticksuffix=" %")
-    figure.update_yaxes(title={"text": "solved within the budget"}, col=1)
+    best = max(step.percent for of_group in steps.values() for step in of_group)
+    figure.update_yaxes(range=[-3, min(103, 10 + 10 * (best // 10 + 1))])
+    figure.update_yaxes(title={"text": "solved within the budget, %"}, col=1)
     rows = (*_rows(sheet, found, steps), *_printed_rows(published))
     return Drawing(figure, Table(COLUMNS, rows), (*_notes(found), *crowd_notes(facets)))
 
@@ -106,7 +107,7 @@ def draw(sheet: Sheet) -> Drawing:
 def _ticks(budgets: Sequence[int]) -> Iterable[str]:
     """A word at every power of ten, at all of them where they are few."""
     few = len(budgets) <= 7
-    return (tokens(budget) if few or str(budget).startswith("1") else "" for budget in budgets)
+    return (tokens(budget).replace(".0", "") if few or str(budget).startswith("1") else "" for budget in budgets)
 
 
 def _points(sheet: Sheet, group: Group, steps: Sequence[Within]) -> list[Point]:

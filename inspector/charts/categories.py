@@ -25,7 +25,7 @@ MODELS: Mapping[str, type[Environment] | type[Family]] = {"environment": Environ
 PAPER = "skilllearnbench"
 TABLE = "Table 3"  # accuracy by category
 OWN, BASELINE, PUBLISHED = "own runs", "baseline", "published"
-KINDS = {BASELINE: MUTED, OWN: series(0).colour, PUBLISHED: series(1).colour}
+KINDS = {OWN: series(0).colour, BASELINE: MUTED, PUBLISHED: series(1).colour}
 COLUMNS = (
     Column("category", "Category"),
     Column("group", "Group"),
@@ -135,7 +135,7 @@ def _block(
         hover = lines(plain(name), plain(group.label), f"{metric.key} {text}", f"{count} trials, {one.runs} runs")
         url = sheet.trials_url(group, metric=metric, **{by: str(place)})
         bars.append(Bar(group.label, (Part(kind, _scaled(one.value, metric), "", hover, url),), f"{text} · {count}"))
-    return Block(name, f"{metric.name}, {unit_of(metric.unit)}", tuple(bars))
+    return Block(name, f"{metric.name}, {unit_of(metric.unit)}", tuple(bars), 100 if metric.is_share else None)
 
 
 def _scaled(value: float, metric: Metric) -> float:
@@ -149,7 +149,7 @@ def _printed_block(category: str, rows: Sequence[Printed]) -> Block:
         else Bar(row.row, (_printed_part(category, row),), f"{row.printed} %")
         for row in rows
     ]
-    return Block(f"{category} (published)", "accuracy, %, as printed", tuple(bars))
+    return Block(f"{category} (published)", "accuracy, %, as printed", tuple(bars), 100)
 
 
 def _printed_part(category: str, row: Printed) -> Part:

@@ -74,10 +74,12 @@ def draw(sheet: Sheet) -> Drawing:
     if not found:
         absent = f"None of these runs has a library whose tasks came in a recorded order. {NOT_PUBLISHED}"
         return Drawing(None, Table(COLUMNS), absent=absent)
-    facets = facets_of(found)
+    facets = facets_of(found, apart=True)
     figure = curves(facets, lambda group: _points(sheet, group, found[group], count), corners=True)
-    figure.update_xaxes(title={"text": "tasks done"}, rangemode="tozero")
-    figure.update_yaxes(rangemode="tozero")
+    last = max(steps[-1].position for steps in found.values())
+    figure.update_xaxes(title={"text": "tasks done"}, range=[-0.02 * last, 1.03 * last])
+    most = max(max(step.counts(count)) for steps in found.values() for step in steps)
+    figure.update_yaxes(range=[0, most * 1.08 + 0.1], dtick=1 if most <= 8 else None)
     figure.update_yaxes(title={"text": "skills ever held" if count == "ever" else "skills in the library"}, col=1)
     table = Table(COLUMNS, tuple(_row(sheet, group, step) for group, steps in found.items() for step in steps))
     return Drawing(figure, table, (*_notes(sheet, found, count), *crowd_notes(facets)))
@@ -85,7 +87,12 @@ def draw(sheet: Sheet) -> Drawing:
 
 def _points(sheet: Sheet, group: Group, steps: Sequence[After], count: str) -> list[Point]:
     url = sheet.trials_url(group)
-    return [Point(step.position, fmean(step.counts(count)), _hover(group, step, count), url) for step in steps]
+    return [_point(group, step, count, url) for step in steps]
+
+
+def _point(group: Group, step: After, count: str, url: str) -> Point:
+    counts = step.counts(count)
+    return Point(step.position, fmean(counts), _hover(group, step, count), url, (min(counts), max(counts)))
 
 
 def _hover(group: Group, step: After, count: str) -> str:
@@ -108,7 +115,7 @@ def _notes(sheet: Sheet, found: Mapping[Group, Sequence[After]], count: str) -> 
     what = "ever held up to there" if count == "ever" else "that stand then"
     yield (
         f"Skills {what}, after each task of acquisition or evaluation: the mean over the episodes of all replicates; "
-        "the range over episodes is in the table and at each point."
+        "thin bars reach from the episode with the fewest to the one with the most."
     )
     without = [group for group in sheet.comparison.groups.all if group not in found]
     if without:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from plotly import graph_objects as go
 
 from benchapp.comparing.groups import Group
 from inspector.charts.arms import arms_of
-from inspector.charts.palette import by_name
+from inspector.charts.palette import by_name, veil
 from inspector.charts.panels import MAX_PANELS, left_out, panels, plain, short
 
 MAX_LINES = 8  # in one panel; more cannot be told apart
@@ -18,12 +19,14 @@ HEIGHT = 240  # px of a panel's inside
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """`hover` is clean text with `<br>` between its lines; `url` leads to the trials behind it."""
+    """`hover` is clean text with `<br>` between its lines; `url` leads to the trials behind it. `spread`: lowest
+    and highest of what `y` is the mean of."""
 
     x: float
     y: float | None
     hover: str
     url: str = ""
+    spread: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +37,12 @@ class Facet:
     lines: tuple[tuple[str, Group], ...]
 
 
-def facets_of(groups: Iterable[Group]) -> list[Facet]:
-    """All groups in one panel while they are few, else a panel per model with a line for each condition."""
+def facets_of(groups: Iterable[Group], *, apart: bool = False) -> list[Facet]:
+    """All groups in one panel while they are few, else a panel per model with a line for each condition. `apart`: a panel
+    per group while these are few, for lines that would cover one another."""
     found = list(groups)
+    if apart and len(found) <= MAX_PANELS:
+        return [Facet(group.label, ((group.label, group),)) for group in found]
     if len(found) <= MAX_LINES:
         return [Facet("", tuple((group.label, group) for group in found))]
     return [Facet(arm.title, tuple(zip(arm.rows, arm.groups, strict=True))) for arm in arms_of(found)]
@@ -51,7 +57,8 @@ def curves(
     """
     shown = facets[:MAX_PANELS]
     styles = by_name(list(dict.fromkeys(name for facet in shown for name, _ in facet.lines)))
-    figure, place_of = panels([facet.title for facet in shown], across=across, height=HEIGHT)
+    legend = any(len(facet.lines) > 1 for facet in shown)
+    figure, place_of = panels([facet.title for facet in shown], across=across, height=HEIGHT, legend=legend)
     named: set[str] = set()
     for place, facet in enumerate(shown):
         for name, group in facet.lines:
@@ -74,6 +81,7 @@ def curves(
                         "shape": "hv" if corners else "linear",
                     },
                     marker={"color": style.colour, "symbol": style.symbol, "size": 8},
+                    error_y=_spread(points, veil(style.colour, 0.5)) if len(facet.lines) == 1 else None,
                     hovertext=[point.hover for point in points],
                     hoverinfo="text",
                     customdata=[point.url for point in points],
@@ -81,8 +89,15 @@ def curves(
                 **place_of(place),
             )
             named.add(name)
-    figure.update_layout(showlegend=len(named) > 1)
+    figure.update_layout(showlegend=legend)
     return figure
+
+
+def _spread(points: Sequence[Point], colour: str) -> dict[str, Any]:
+    above = [point.spread[1] - point.y if point.spread and point.y is not None else 0 for point in points]
+    below = [point.y - point.spread[0] if point.spread and point.y is not None else 0 for point in points]
+    visible = any(above) or any(below)
+    return {"array": above, "arrayminus": below, "color": colour, "thickness": 1, "width": 3, "visible": visible}
 
 
 def crowd_notes(facets: Sequence[Facet]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from benchapp.metrics.libraries import LibrarySize, final_libraries
 from benchapp.metrics.metric import Unit
 from benchapp.metrics.outcomes import Floats, Outcomes
 from benchapp.published.rows import Printed
+from inspector.charts.growth import WITHOUT_LIBRARY
 from inspector.charts.quantities import plural, unit_of
 from inspector.charts.sheet import Sheet
 
@@ -31,7 +32,8 @@ PRINTED = (  # table, metric, name
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One group's number. `over` says what it rests on; `printed` is how a paper shows it."""
+    """One group's number. `over` says what it rests on; `printed`: what stands there instead of our own way
+    to write it."""
 
     value: float | None
     over: str = ""
@@ -123,7 +125,9 @@ def _skills(sheet: Sheet, groups: Sequence[Group]) -> Measure:
 def _mean_skills(runs: Sequence[Sequence[LibrarySize]], sheet: Sheet, group: Group) -> Measured:
     clean = [library.skills for of_run in runs for library in of_run if not library.tainted]
     over = plural(len(clean), "library", "libraries")
-    return Measured(fmean(clean) if clean else None, over, sheet.trials_url(group))
+    if not clean or group.condition in WITHOUT_LIBRARY:
+        return Measured(None, "no library", sheet.trials_url(group), "no library")
+    return Measured(fmean(clean), over, sheet.trials_url(group))
 
 
 def printed_measures(sheet: Sheet) -> tuple[list[str], list[Measure]]:

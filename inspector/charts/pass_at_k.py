@@ -50,8 +50,8 @@ def draw(sheet: Sheet) -> Drawing:
     if published and len(facets) == 1:
         _lay_over(figure, published)
     figure.update_xaxes(title={"text": "k, samples allowed"}, dtick=1)
-    figure.update_yaxes(range=[-3, 103], tickvals=[0, 25, 50, 75, 100], ticksuffix=" %")
-    figure.update_yaxes(title={"text": "pass@k"}, col=1)
+    figure.update_yaxes(range=[-3, 103], tickvals=[0, 25, 50, 75, 100])
+    figure.update_yaxes(title={"text": "pass@k, %"}, col=1)
     return Drawing(figure, Table(COLUMNS, rows), (*_notes(bool(published)), *crowd_notes(facets)))
 
 

@@ -100,7 +100,8 @@ def _figure(sets: Sets) -> go.Figure:
 
 
 def _title(source: str, measure: Measure) -> str:
-    return f"{measure.name}, {measure.unit_name}" + (" (published)" if source == "published" else "")
+    unit = "" if measure.unit_name in measure.name else f", {measure.unit_name}"
+    return f"{measure.name}{unit}" + (" (published)" if source == "published" else "")
 
 
 def _trace(source: str, measure: Measure, dots: Sequence[Dot], style: Style) -> go.Scatter:

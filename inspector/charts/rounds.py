@@ -12,7 +12,7 @@ import numpy as np
 from plotly import graph_objects as go
 
 from benchapp.comparing.groups import Group
-from benchapp.metrics.outcomes import Outcomes
+from benchapp.metrics.outcomes import Floats, Ints, Mask, Outcomes
 from benchapp.metrics.rates import Rate
 from benchapp.metrics.rounds import rounds_given
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
@@ -45,41 +45,48 @@ class AtRound:
     baseline: Rate | None
 
 
-def at_rounds(own: Sequence[Outcomes], baseline: Sequence[Outcomes] | None, given: Mapping[int, int]) -> list[AtRound]:
-    """One per round that some trial was given; replicates' counts are added up."""
-    first = [_acquisition(outcomes) for outcomes in own]
-    rounds = [np.array([given.get(trial, -1) for trial in each.trial.tolist()], dtype=np.int64) for each in first]
+@dataclass(frozen=True, slots=True)
+class Acquired:
+    """Acquisition trials of all replicates of a group as columns, tainted episodes left out. NaN: not scored."""
+
+    trial: Ints
+    task: Ints
+    success: Floats
+
+    @classmethod
+    def of(cls, runs: Sequence[Outcomes]) -> Acquired:
+        masks = [each.covering((Phase.ACQUISITION,)) & ~each.tainted for each in runs]
+        pairs = list(zip(runs, masks, strict=True))
+        columns = (
+            np.concatenate([getattr(each, name)[mask] for each, mask in pairs]) for name in ("trial", "task", "success")
+        )
+        return cls(*columns)
+
+    def rate(self, mask: Mask) -> Rate:
+        met = self.success[mask]
+        known = met[~np.isnan(met)]
+        return Rate(int(known.sum()), len(known), len(met))
+
+
+def at_rounds(own: Acquired, baseline: Acquired | None, given: Mapping[int, int]) -> list[AtRound]:
+    """One per round that some trial was given; replicates' counts are added up. `given`: trial pk -> round."""
+    rounds = np.array([given.get(trial, -1) for trial in own.trial.tolist()], dtype=np.int64)
     found = []
-    for number in sorted({number for each in rounds for number in each.tolist()} - {-1}):
-        met = [each.where(of == number) for each, of in zip(first, rounds, strict=True)]
-        tasks = np.unique(np.concatenate([each.task for each in met]))
-        theirs = _passed(_same_tasks(baseline, tasks)) if baseline else None
-        found.append(AtRound(number, _passed(met), theirs))
+    for number in sorted(set(rounds.tolist()) - {-1}):
+        met = rounds == number
+        theirs = baseline.rate(np.isin(baseline.task, own.task[met])) if baseline else None
+        found.append(AtRound(number, own.rate(met), theirs))
     return found
-
-
-def _acquisition(outcomes: Outcomes) -> Outcomes:
-    return outcomes.where(outcomes.covering((Phase.ACQUISITION,)) & ~outcomes.tainted)
-
-
-def _same_tasks(baseline: Sequence[Outcomes], tasks: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[Outcomes]:
-    first = [_acquisition(outcomes) for outcomes in baseline]
-    return [each.where(np.isin(each.task, tasks)) for each in first]
-
-
-def _passed(met: Sequence[Outcomes]) -> Rate:
-    known = [each.success[~np.isnan(each.success)] for each in met]
-    return Rate(int(sum(each.sum() for each in known)), sum(map(len, known)), sum(map(len, met)))
 
 
 def draw(sheet: Sheet) -> Drawing:
     comparison = sheet.comparison
     given = rounds_given(comparison.runs, comparison.choices.as_of)
+    acquired = {group: Acquired.of(comparison.of_group(group)) for group in comparison.groups.all}
     found: dict[Group, list[AtRound]] = {}
     for group in comparison.groups.all:
         baseline = comparison.groups.baseline_of(group)
-        theirs = comparison.of_group(baseline) if baseline else None
-        steps = at_rounds(comparison.of_group(group), theirs, given)
+        steps = at_rounds(acquired[group], acquired[baseline] if baseline else None, given)
         if any(step.round for step in steps):
             found[group] = steps
     if not found:
@@ -93,7 +100,7 @@ def draw(sheet: Sheet) -> Drawing:
 
 def _figure(sheet: Sheet, found: Mapping[Group, Sequence[AtRound]]) -> go.Figure:
     shown = list(found)[:MAX_PANELS]
-    figure, place_of = panels([group.label for group in shown], across=3, height=HEIGHT)
+    figure, place_of = panels([group.label for group in shown], across=3, height=HEIGHT, legend=True)
     for place, group in enumerate(shown):
         steps = found[group]
         theirs = [step for step in steps if step.baseline and step.baseline.scored]
@@ -103,7 +110,8 @@ def _figure(sheet: Sheet, found: Mapping[Group, Sequence[AtRound]]) -> go.Figure
         figure.add_trace(_own_trace(sheet, group, own, named=place > 0), **place_of(place))
     last = max(step.round for group in shown for step in found[group])
     figure.update_xaxes(title={"text": "round of the library given"}, range=[-0.4, last + 0.4], dtick=1 + last // 10)
-    figure.update_yaxes(range=[-4, 112], tickvals=[0, 25, 50, 75, 100], ticksuffix=" %")
+    figure.update_yaxes(range=[-4, 112], tickvals=[0, 25, 50, 75, 100])
+    figure.update_yaxes(title={"text": "passed, %"}, col=1)
     return figure.update_layout(showlegend=True)
 
 

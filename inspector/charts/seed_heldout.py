@@ -87,7 +87,7 @@ def _mean(sides: Sequence[Sides], name: str) -> float:
 
 def _figure(sheet: Sheet, found: Mapping[Group, Sequence[Sides]]) -> go.Figure:
     shown = dict(list(found.items())[:MAX_BARS])
-    figure, _ = panels([""], across=1, height=max(3, len(shown)) * ROW)
+    figure, _ = panels([""], across=1, height=max(3, len(shown)) * ROW, legend=True)
     pairs = [(_mean(sides, "seed"), _mean(sides, "held_out")) for sides in shown.values()]
     figure.add_trace(
         go.Scatter(
@@ -108,7 +108,7 @@ def _figure(sheet: Sheet, found: Mapping[Group, Sequence[Sides]]) -> go.Figure:
         zeroline=False,
         showgrid=False,
     )
-    figure.update_xaxes(range=[-5, 105], ticksuffix=" %", title={"text": "passed, mean over families"})
+    figure.update_xaxes(range=[-5, 105], title={"text": "passed, %, mean over families"})
     return figure.update_layout(showlegend=True)
 
 
