@@ -33,6 +33,7 @@ def test_it_counts_the_deltas_of_skillevolbench_that_its_columns_contradict() ->
         ("Table 9", TWO_DELTAS): 22,
         ("Text", "text"): 1,
         ("Text", "implied by its parts"): 1,
+        ("Text", "unclear"): 2,
     }
 
 
@@ -80,6 +81,8 @@ def test_it_lists_what_else_does_not_add_up_in_skillevolbench() -> None:
     assert found == [
         ("Section 5.3, Claude Opus 4.6, selfgen-revision, LSR_change", "5.5", "+5.6", "text"),
         ("Section 5.5, average of ten models, raw-trajectory, ESR", "37.6", "CSSR 42.3", "implied by its parts"),
+        (f"Section 5.5, {TEN}, E2 Tool & API Orchestration, CSSR", "84.7", "", "unclear"),
+        (f"Section 5.5, {TEN}, E3 Data Processing & Structured Query, CompSR", "4.5", "", "unclear"),
     ]
 
 
@@ -127,6 +130,7 @@ ON_EVOLVING = [
     ("Text", "ESR_condition_range", {}, {"printed": "5.6"}, "range"),
     ("Text", "RSR", {"condition": "raw-trajectory"}, {"printed": "45.9"}, "text"),
     ("Text", "ARSR", {"group": "E3 Data Processing & Structured Query"}, {"printed": "69.9"}, "no k of n"),
+    ("Text", "CompSR", {"group": "E6 Communication & Scheduling"}, {"printed": "0.1"}, "no k of n"),
 ]
 ON_FLOW = [
     ("Table 1", "completion", {"model": O46, "condition": "skill-evolution"}, {"printed": "71.50"}, "no k of n"),
