@@ -14,9 +14,9 @@ from benchapp.metrics.outcomes import Outcomes
 from benchapp.metrics.rates import Rate
 from benchapp.models import Environment, Family
 from benchapp.published.rows import Printed
-from inspector.charts.bars import MAX_BARS, Bar, Block, Part, crowded, rows_of, stacked
+from inspector.charts.bars import LOOKS, MAX_BARS, Bar, Block, Look, Part, crowded, rows_of, stacked
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
-from inspector.charts.palette import MUTED, series
+from inspector.charts.palette import BACKGROUND, MUTED
 from inspector.charts.panels import MAX_PANELS, left_out, lines, plain
 from inspector.charts.quantities import shown, unit_of
 from inspector.charts.sheet import Sheet
@@ -25,7 +25,7 @@ MODELS: Mapping[str, type[Environment] | type[Family]] = {"environment": Environ
 PAPER = "skilllearnbench"
 TABLE = "Table 3"  # accuracy by category
 OWN, BASELINE, PUBLISHED = "own runs", "baseline", "published"
-KINDS = {OWN: series(0).colour, BASELINE: MUTED, PUBLISHED: series(1).colour}
+KINDS = {OWN: LOOKS[0], BASELINE: Look(MUTED, "-", BACKGROUND), PUBLISHED: LOOKS[1]}
 COLUMNS = (
     Column("category", "Category"),
     Column("group", "Group"),

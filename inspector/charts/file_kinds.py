@@ -8,7 +8,7 @@ from statistics import fmean
 
 from benchapp.comparing.groups import Group
 from benchapp.metrics.libraries import FILE_KINDS, LibrarySize, final_libraries
-from inspector.charts.bars import MAX_BARS, Bar, Block, Part, coloured, crowded, stacked
+from inspector.charts.bars import MAX_BARS, Bar, Block, Part, crowded, kinds_of_part, stacked
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
 from inspector.charts.growth import NOT_PUBLISHED, WITHOUT_LIBRARY
 from inspector.charts.panels import lines, plain
@@ -16,7 +16,7 @@ from inspector.charts.quantities import plural
 from inspector.charts.sheet import Sheet
 from inspector.templatetags.inspector import number
 
-KINDS = coloured(*FILE_KINDS)
+KINDS = kinds_of_part(*FILE_KINDS)
 COLUMNS = (
     Column("group", "group"),
     *(Column(kind.lower().replace(".", "_"), kind, "files per run") for kind in FILE_KINDS),

@@ -10,12 +10,12 @@ import numpy as np
 from benchapp.comparing.groups import Group
 from benchapp.metrics.metric import Metric
 from benchapp.metrics.outcomes import Outcomes
-from inspector.charts.bars import MAX_BARS, Bar, Block, Part, coloured, crowded, stacked
+from inspector.charts.bars import MAX_BARS, Bar, Block, Part, crowded, kinds_of_part, stacked
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
 from inspector.charts.panels import lines, plain
 from inspector.charts.sheet import Sheet
 
-KINDS = coloured("all", "some", "none", "undecided")
+KINDS = kinds_of_part("all", "some", "none", "undecided")
 NOT_PUBLISHED = "SkillLearnBench's own figure is not published as numbers."
 COLUMNS = (
     Column("group", "group"),

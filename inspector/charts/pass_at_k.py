@@ -12,7 +12,7 @@ from benchapp.metrics.passing import LIMITS, PassPoint, pass_curve, solved_withi
 from benchapp.published.rows import Printed
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
 from inspector.charts.lineup import Point, crowd_notes, curves, facets_of
-from inspector.charts.palette import series
+from inspector.charts.palette import MUTED
 from inspector.charts.panels import lines, panels, plain, short
 from inspector.charts.quantities import plural
 from inspector.charts.sheet import Sheet
@@ -124,13 +124,12 @@ def _printed_figure(published: Sequence[Printed]) -> go.Figure:
 
 
 def _marks(rows: Sequence[Printed], x: Sequence[float | None], y: Sequence[float | None]) -> go.Scatter:
-    style = series(1).open
     return go.Scatter(
         x=list(x),
         y=list(y),
         mode="markers",
         name="published pass@3 (SkillGenBench)",
-        marker={"color": style.colour, "symbol": style.symbol, "size": 10, "line": {"width": 2}},
+        marker={"color": MUTED, "symbol": "square-open", "size": 10, "line": {"width": 2}},
         hovertext=[
             lines(plain(label_of(row)), f"pass@3: {row.printed} %", plain(f"{row.row}. {row.note}")) for row in rows
         ],

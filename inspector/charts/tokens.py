@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from benchapp.comparing.groups import Group
 from benchapp.metrics.spending import Spending, spending_of
 from benchapp.published.rows import Printed
-from inspector.charts.bars import MAX_BARS, Bar, Block, Part, coloured, crowded, rows_of, stacked
+from inspector.charts.bars import MAX_BARS, Bar, Block, Part, crowded, kinds_of_part, rows_of, stacked
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
 from inspector.charts.panels import lines, plain
 from inspector.charts.quantities import plural, tokens
@@ -17,7 +17,7 @@ from inspector.templatetags.inspector import usd
 
 FRESH, CACHED, UNTOLD, OUTPUT = "input, not cached", "input, from the cache", "input, cached part not told", "output"
 AGENT, AUTHOR = "agent", "author"
-KINDS = coloured(FRESH, CACHED, OUTPUT, UNTOLD, AGENT, AUTHOR)
+KINDS = kinds_of_part(FRESH, CACHED, UNTOLD, OUTPUT, AGENT, AUTHOR)
 THINGS = {AGENT: "attempt", AUTHOR: "call"}
 PAPER, TABLE = "skilllearnbench", "Table 6"  # solving tokens per instance
 COLUMNS = (
