@@ -70,7 +70,7 @@ def published(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "labels": labels,
         "lines": _lines(shown, labels, columns),
         "found": found,
-        "kinds": Counter(finding.kind for finding in found if finding.table == table),
+        "kinds": dict(Counter(finding.kind for finding in found if finding.table == table)),
     }
     return render_page(request, "inspector/published.html", data=data, context=context, as_json=as_json)
 
