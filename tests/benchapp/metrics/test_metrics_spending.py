@@ -1,0 +1,86 @@
+"""The bill of runs: every billed attempt once, the author's calls beside it, unknown where it is unknown."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from benchapp.metrics.spending import RunSpending, Spending, spending_of
+from benchapp.models import Attempt, Blob, Episode, ModelCall, Run
+from tests.factories import START, make_attempt, make_episode, make_run, make_trial
+
+pytestmark = pytest.mark.django_db
+
+
+def make_call(episode: Episode, **fields: object) -> ModelCall:
+    defaults = {"purpose": "author", "model": "m", "started_at": START, "request_id": Blob.objects.put(b"{}")}
+    count = episode.calls.count()
+    return ModelCall.objects.create(episode=episode, **{"key": f"call-{count}", **defaults, **fields})
+
+
+def slow_bill(run: Run) -> RunSpending:
+    attempts = [
+        attempt
+        for attempt in Attempt.objects.filter(trial__episode__run=run)
+        if attempt.status != Attempt.Status.SUPERSEDED
+    ]
+    return RunSpending(_slow_sum(attempts), _slow_sum(list(ModelCall.objects.filter(episode__run=run))))
+
+
+def _slow_sum(things: list[Attempt] | list[ModelCall]) -> Spending:
+    def total(name: str) -> float | None:
+        told = [value for thing in things if (value := getattr(thing, name)) is not None]
+        return sum(told) if told else None
+
+    return Spending(
+        things=len(things),
+        tokens_known=sum(thing.input_tokens is not None and thing.output_tokens is not None for thing in things),
+        cost_known=sum(thing.cost_usd is not None for thing in things),
+        **{name: total(name) for name in ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")},
+    )
+
+
+def test_it_equals_adding_up_row_by_row() -> None:
+    runs = [make_run(), make_run(), make_run()]
+    for cost, run in zip((1.0, None), runs, strict=False):
+        episode = make_episode(run)
+        trial = make_trial(episode, attempt={"cost_usd": cost})
+        make_attempt(trial, counts=False, cost_usd=0.5, output_tokens=None)
+        make_attempt(trial, counts=False, status=Attempt.Status.SUPERSEDED, cost_usd=100.0)
+        make_call(episode, input_tokens=5, output_tokens=6, cost_usd=0.25)
+    found = spending_of(runs)
+    assert found == {run.pk: slow_bill(run) for run in runs}
+    assert [found[run.pk].cost_usd for run in runs] == [1.75, None, None]
+    assert [found[run.pk].unknown_cost for run in runs] == [0, 1, 0]
+    assert found[runs[0].pk].tokens is None, "one attempt tells no output tokens"
+
+
+def test_it_adds_the_tokens_of_agent_and_author() -> None:
+    episode = make_episode()
+    make_trial(episode)
+    make_call(episode, input_tokens=100, output_tokens=10)
+    assert spending_of([episode.run])[episode.run_id].tokens == 4200 + 310 + 110
+
+
+def test_it_leaves_out_what_came_after_the_pin() -> None:
+    episode = make_episode()
+    make_trial(episode)
+    make_call(episode)
+    assert spending_of([episode.run], START - timedelta(days=1))[episode.run_id] == RunSpending()
+    before = timezone.now() - timedelta(days=1)
+    assert spending_of([episode.run], before)[episode.run_id].agent == Spending(), "settled today"
+    assert spending_of([episode.run], timezone.now())[episode.run_id].agent.things == 1
+
+
+def test_it_needs_two_queries_for_any_number_of_runs() -> None:
+    for count in (1, 4):
+        runs = [make_run() for _ in range(count)]
+        for run in runs:
+            make_trial(make_episode(run))
+        with CaptureQueriesContext(connection) as captured:
+            spending_of(runs)
+        assert len(captured) == 2
