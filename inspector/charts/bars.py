@@ -33,8 +33,8 @@ LOOKS = tuple(
     for place, pattern, text in (
         (0, "", BACKGROUND),
         (1, "/", INK),
-        (3, ".", BACKGROUND),
         (4, "\\", INK),
+        (3, ".", BACKGROUND),
         (6, "x", BACKGROUND),
         (5, "-", BACKGROUND),
     )
@@ -91,7 +91,7 @@ def stacked(
     across = min(across, len(shown))
     rows = max(2, *(len(block.bars) for block in shown if block))
     titles = [block.title if block else "" for block in shown]
-    figure, place_of = panels(titles, across=across, height=rows * BAR, share_x=False, share_y=False, legend=True)
+    figure, place_of = panels(titles, across=across, height=rows * BAR, share_x=False, share_y=False)
     longest = max(block.reach for block in shown if block)
     legend: set[str] = set()
     for place, block in enumerate(shown):
@@ -108,7 +108,9 @@ def stacked(
                 legend.add(name)
         _add_ends(figure, block, where)
         _lay_axes(figure, block, rows, reach, where)
-    figure.update_layout(barmode="stack", bargap=0.2, showlegend=len(legend) > 1)
+    figure.update_layout(
+        barmode="stack", bargap=0.2, showlegend=len(legend) > 1, meta={"min_width": 240 + 260 * across}
+    )
     return figure
 
 

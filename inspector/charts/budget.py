@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil, floor
 
 import numpy as np
 from plotly import graph_objects as go
@@ -20,6 +21,7 @@ from inspector.charts.quantities import tokens
 from inspector.charts.sheet import Sheet
 
 PAPER = "skillgenbench"
+STEPS = 10
 NOT_PUBLISHED = (
     "SkillGenBench's sweep of the generator's budget is another thing and not published as numbers; its text prints the "
     "range of the plateau for four models."
@@ -72,14 +74,18 @@ def spent_of(runs: Sequence[Outcomes], metric: Metric, which: str) -> Spent:
 
 
 def budgets_over(amounts: Iterable[float]) -> list[int]:
-    """Round budgets, 1, 2 or 5 times a power of ten, from below the least amount to the first that holds all."""
+    """Some ten budgets of two figures in equal ratios, from at most the least amount to one that holds all."""
     found = [amount for amount in amounts if amount > 0]
     if not found:
         return []
-    ladder = [step * 10**power for power in range(16) for step in (1, 2, 5)]
-    first = max(0, int(np.searchsorted(ladder, min(found), side="right")) - 1)
-    last = int(np.searchsorted(ladder, max(found), side="left"))
-    return ladder[first : last + 1]
+    low, high = min(found), max(found)
+    steps = [_two_figures(low * (high / low) ** (step / STEPS), floor) for step in range(STEPS)]
+    return sorted({max(1, budget) for budget in (*steps, _two_figures(high, ceil))})
+
+
+def _two_figures(amount: float, rounded: Callable[[float], int]) -> int:
+    unit = 10 ** max(0, len(str(int(amount))) - 2)
+    return int(rounded(amount / unit)) * unit
 
 
 def draw(sheet: Sheet) -> Drawing:
@@ -105,9 +111,9 @@ def draw(sheet: Sheet) -> Drawing:
 
 
 def _ticks(budgets: Sequence[int]) -> Iterable[str]:
-    """A word at every power of ten, at all of them where they are few."""
-    few = len(budgets) <= 7
-    return (tokens(budget).replace(".0", "") if few or str(budget).startswith("1") else "" for budget in budgets)
+    """A word at some of them, so that the words do not touch."""
+    apart = ceil(len(budgets) / 5)
+    return (tokens(budget).replace(".0", "") if place % apart == 0 else "" for place, budget in enumerate(budgets))
 
 
 def _points(sheet: Sheet, group: Group, steps: Sequence[Within]) -> list[Point]:

@@ -58,7 +58,7 @@ def curves(
     shown = facets[:MAX_PANELS]
     styles = by_name(list(dict.fromkeys(name for facet in shown for name, _ in facet.lines)))
     legend = any(len(facet.lines) > 1 for facet in shown)
-    figure, place_of = panels([facet.title for facet in shown], across=across, height=HEIGHT, legend=legend)
+    figure, place_of = panels([facet.title for facet in shown], across=across, height=HEIGHT)
     named: set[str] = set()
     for place, facet in enumerate(shown):
         for name, group in facet.lines:
@@ -89,7 +89,7 @@ def curves(
                 **place_of(place),
             )
             named.add(name)
-    figure.update_layout(showlegend=legend)
+    figure.update_layout(showlegend=legend, meta={"min_width": 360 if len(shown) == 1 else 820})
     return figure
 
 

@@ -96,7 +96,7 @@ def _figure(sets: Sets) -> go.Figure:
         )
     # room for the numbers right of the dots
     figure.update_xaxes(range=[-0.12, 1.55], tickvals=[0, 1], ticktext=["lowest", "highest"], zeroline=False)
-    return figure.update_layout(showlegend=False)
+    return figure.update_layout(showlegend=False, meta={"min_width": 960})
 
 
 def _title(source: str, measure: Measure) -> str:

@@ -22,6 +22,7 @@ from inspector.charts.sheet import Sheet
 from runner.types import Phase
 
 HEIGHT = 190  # px of a panel's inside
+MAX_NUMBERS = 8  # of a line; more would cover one another and are left to the hover text and the table
 NOT_PUBLISHED = "SkillLearnBench's own figure is not published as numbers."
 COLUMNS = (
     Column("group", "group"),
@@ -100,7 +101,7 @@ def draw(sheet: Sheet) -> Drawing:
 
 def _figure(sheet: Sheet, found: Mapping[Group, Sequence[AtRound]]) -> go.Figure:
     shown = list(found)[:MAX_PANELS]
-    figure, place_of = panels([group.label for group in shown], across=3, height=HEIGHT, legend=True)
+    figure, place_of = panels([group.label for group in shown], across=3, height=HEIGHT)
     for place, group in enumerate(shown):
         steps = found[group]
         theirs = [step for step in steps if step.baseline and step.baseline.scored]
@@ -112,7 +113,7 @@ def _figure(sheet: Sheet, found: Mapping[Group, Sequence[AtRound]]) -> go.Figure
     figure.update_xaxes(title={"text": "round of the library given"}, range=[-0.4, last + 0.4], dtick=1 + last // 10)
     figure.update_yaxes(range=[-4, 112], tickvals=[0, 25, 50, 75, 100])
     figure.update_yaxes(title={"text": "passed, %"}, col=1)
-    return figure.update_layout(showlegend=True)
+    return figure.update_layout(showlegend=True, meta={"min_width": 300 * min(3, len(shown))})
 
 
 def _own_trace(sheet: Sheet, group: Group, steps: Sequence[AtRound], *, named: bool) -> go.Scatter:
@@ -120,7 +121,7 @@ def _own_trace(sheet: Sheet, group: Group, steps: Sequence[AtRound], *, named: b
     return go.Scatter(
         x=[step.round for step in steps],
         y=[step.rate.percent for step in steps],
-        mode="lines+markers+text",
+        mode="lines+markers+text" if len(steps) <= MAX_NUMBERS else "lines+markers",
         name="tasks met in that round",
         legendgroup="own",
         showlegend=not named,

@@ -87,7 +87,7 @@ def _mean(sides: Sequence[Sides], name: str) -> float:
 
 def _figure(sheet: Sheet, found: Mapping[Group, Sequence[Sides]]) -> go.Figure:
     shown = dict(list(found.items())[:MAX_BARS])
-    figure, _ = panels([""], across=1, height=max(3, len(shown)) * ROW, legend=True)
+    figure, _ = panels([""], across=1, height=max(3, len(shown)) * ROW)
     pairs = [(_mean(sides, "seed"), _mean(sides, "held_out")) for sides in shown.values()]
     figure.add_trace(
         go.Scatter(
