@@ -29,7 +29,7 @@ def _grade(column: str, name: str) -> tuple[Metric, ...]:
         FIRST_TRIES,
         column=column,
         unit=Unit.SCORE,
-        source="SkillEvolBench, section 4.3 (verifier scores)",
+        source="SkillEvolBench, section 4.5 (outcome, process and overall score)",
     )
     deployed = replace(
         whole,

@@ -1,7 +1,7 @@
 """Libraries in numbers: how large they are, how they grew, what changed in them, and who used them.
 
 A skill is a folder with a SKILL.md, told apart by its folder's name inside one episode: two episodes may each have a
-skill of the same name, and these are two. Counts follow SkillFlow (#skills, sections 5 and C) and SkillEvolBench Figure 5.
+skill of the same name, and these are two. Counts follow SkillFlow (#skills, section 2.5 and Table 1) and SkillEvolBench Figure 5.
 """
 
 from __future__ import annotations

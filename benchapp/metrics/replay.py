@@ -4,7 +4,7 @@ A pair is one task and sample of one episode that was scored in both phases. Wha
 library alone: the task is met a second time, and a second throw of the dice turns some failures into passes. A placebo,
 the no-skill runs' own replay of the same tasks, measures that; without one the numbers include retest noise, and say so.
 
-Source: SkillEvolBench section 5.1 (RSR); recovery, regression and the four counts as its released code's report names them.
+Source: SkillEvolBench section 4.5 (RSR); recovery, regression and the four counts as its released code's report names them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""SkillEvolBench's six success rates (paper section 5.1), recomputed from trials by SQL.
+"""SkillEvolBench's six success rates (paper section 4.5, equation 6), recomputed from trials by SQL.
 
 Which trials each covers: acquisition T1-T3 for LSR, replay of T1-T3 for RSR, frozen deployment T4-T6 for ESR, and
 of these T4 alone for CSSR, T5 for ARSR, T6 for CompSR.
@@ -16,7 +16,7 @@ from benchapp.metrics.rates import Rate
 from benchapp.models import Trial
 from runner.types import Phase, Role
 
-PAPER = "SkillEvolBench, section 5.1"
+PAPER = "SkillEvolBench, section 4.5, equation 6"
 
 METRICS = (
     Metric(

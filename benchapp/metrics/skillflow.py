@@ -1,4 +1,4 @@
-"""SkillFlow's table (sections 4.2 and C, Table 1) over the trials of any run: a family is an episode, worked in order.
+"""SkillFlow's table (section 2.5 and Table 1) over the trials of any run: a family is an episode, worked in order.
 
 Every number stands twice, over all tasks and without the first task of each family: there the library is empty, so no skill
 can be used and none can help. %use over all tasks therefore has a ceiling below 100 % (146 of 166 in the paper's suite).
@@ -13,7 +13,7 @@ from statistics import fmean
 from benchapp.metrics.facts import RunFacts
 from benchapp.metrics.metric import FIRST_TRIES, Better, Metric, RunMetric, RunValue, Unit
 
-PAPER = "SkillFlow, section 4.2 and Table 1"
+PAPER = "SkillFlow, section 2.5 and Table 1"
 
 OVER_ALL = (
     Metric("completion", "completion", "tasks completed", FIRST_TRIES, source=PAPER),
@@ -97,7 +97,7 @@ RUN_METRICS = (
         "skills in the final library, mean over episodes",
         Unit.SKILLS,
         Better.NEITHER,
-        "SkillFlow, section 4.2; the released code's #Skills",
+        "SkillFlow, section 2.5; the released code's #Skills",
         skills_retained,
     ),
     RunMetric(
