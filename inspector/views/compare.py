@@ -32,6 +32,7 @@ def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     context = {
         **compared(request, sheet, list(page)),
         "page": page,
+        "page_name": "page",
         "facets": facets_of(sheet.comparison.choices),
         "papers": PAPERS,
     }

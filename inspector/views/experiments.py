@@ -56,6 +56,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "experiment": found,
         "member_page": page,
         "page": groups,
+        "page_name": "groups",
         "members": members,
         "total": total,
     }

@@ -34,33 +34,45 @@ def test_it_lays_conditions_beside_metrics(client: Client) -> None:
     experiment = make_experiment(suite=suite)
     make_learning_run(experiment, condition="no-skill", outcomes=(T, F, F, T, F, F, T, F, F))
     run = make_learning_run(experiment, condition="selfgen-always", outcomes=(T, T, F, T, T, None, T, T, T))
-    first, second = twin(client, run)["conditions"]
+    first, second = twin(client, run)["groups"]
     assert (first["condition"], second["condition"]) == ("no-skill", "selfgen-always")
     assert first["metrics"]["LSR"]["passed"] == 2
-    assert second["metrics"]["ESR"] == {"passed": 4, "scored": 4, "planned": 6, "rate": 1.0, "low": None, "high": None}
+    assert second["metrics"]["ESR"] == {
+        "value": 1.0,
+        "passed": 4,
+        "scored": 4,
+        "planned": 6,
+        "low": None,
+        "high": None,
+        "replicates": [1.0],
+    }
+    assert (first["baseline"], first["differences"]) == (None, {})
+    difference = second["differences"]["ESR"]
+    assert (second["baseline"], difference["tasks"], difference["dropped"]) == ("no-skill", 4, 2)
+    assert difference["sentence"].startswith("ESR: selfgen-always solved 4 of 4 tasks, no-skill 2 of 4 of the same")
 
 
 def test_it_says_how_many_of_the_planned_were_scored(client: Client) -> None:
     run = make_learning_run(families=2, outcomes=(T, F, F, T, T, None, T, T, T))
-    assert '<b>4/4</b> <span class="muted">of 6</span>' in " ".join(page(client, run).split())
+    assert "<b>4/4</b> <span>of 6</span>" in " ".join(page(client, run).split())
 
 
 def test_it_gives_an_interval_from_ten_on(client: Client) -> None:
     run = make_learning_run(families=4, outcomes=(T, F, F, T, T, F, T, T, T))
     text = page(client, run)
-    assert "<b>33 %</b> 4/12" in text
-    assert "95 % 14–61" in text
-    assert "the interval covers tasks, not reruns" in text
+    assert "<b>33.3</b> <span>4/12</span>" in text
+    assert "95 % 14 to 61" in text
+    assert "intervals cover tasks, not reruns" in text
 
 
 def test_it_adds_up_replicates_and_says_so(client: Client) -> None:
     suite = make_suite(environments=1, families=1)
     experiment = make_experiment(suite=suite)
     runs = [make_learning_run(experiment, replicate=number) for number in (1, 2)]
-    (row,) = twin(client, runs[0])["conditions"]
+    (row,) = twin(client, runs[0])["groups"]
     assert row["runs"] == [str(run.public_id) for run in runs]
     assert row["metrics"]["LSR"]["planned"] == 6
-    assert "Counts of replicates are added up" in page(client, runs[0])
+    assert "counts are added up" in page(client, runs[0])
 
 
 def test_it_leaves_tainted_episodes_out_and_says_so(client: Client) -> None:
@@ -68,7 +80,7 @@ def test_it_leaves_tainted_episodes_out_and_says_so(client: Client) -> None:
     Episode.objects.filter(pk=run.episodes.first().pk).update(is_tainted=True)
     data = twin(client, run)
     assert data["tainted_episodes"] == 1
-    assert data["conditions"][0]["metrics"]["LSR"]["planned"] == 3
+    assert data["groups"][0]["metrics"]["LSR"]["planned"] == 3
     assert "1 tainted episode left out" in page(client, run)
 
 
@@ -78,7 +90,7 @@ def test_it_names_setups_that_differ(client: Client) -> None:
     make_learning_run(experiment, setup={"compactor": "1"})
     run = make_learning_run(experiment, condition="no-skill", setup={"compactor": "2"})
     assert twin(client, run)["setup"] == {"differs": ["compactor"], "unknown": 0}
-    assert "their setups differ in compactor" in page(client, run)
+    assert "setups differ in compactor" in page(client, run)
 
 
 def test_it_lists_imported_runs_by_what_is_known(client: Client) -> None:
@@ -87,7 +99,7 @@ def test_it_lists_imported_runs_by_what_is_known(client: Client) -> None:
     make_trial(episode, phase="evaluation", success=True, attempt={"cost_usd": None})
     make_trial(episode, phase="evaluation", success=None, attempt={"cost_usd": None, "input_tokens": None})
     data = twin(client, run)
-    assert data["conditions"] == []
+    assert [group["metrics"]["completion"]["scored"] for group in data["groups"]] == [1]
     (member,) = data["runs"]
     assert member["trials"] == {"total": 2, "done": 2, "scored": 1, "passed": 1}
     assert (member["mean_reward"], member["rewards"]) == (1.0, 1)
@@ -106,12 +118,12 @@ def test_it_turns_pages_of_conditions_and_of_runs(client: Client) -> None:
         run = make_run(experiment, condition=f"condition {number}")
         make_trial(make_episode(run), task, finished=False)
     first = twin(client, run)
-    assert (len(first["conditions"]), len(first["runs"]), first["runs_total"]) == (25, 40, 45)
-    second = client.get(first["conditions_next"]).json()
-    assert (len(second["conditions"]), second["conditions_next"]) == (20, None)
+    assert (len(first["groups"]), len(first["runs"]), first["runs_total"]) == (25, 40, 45)
+    second = client.get(first["groups_next"]).json()
+    assert (len(second["groups"]), second["groups_next"]) == (20, None)
     assert second["runs"] == first["runs"]
     assert len(client.get(first["next"]).json()["runs"]) == 5
-    assert 'href="?conditions=2"' in page(client, run)
+    assert 'href="?groups=2"' in page(client, run)
 
 
 def test_it_is_gone_once_deleted(client: Client) -> None:
@@ -128,5 +140,5 @@ def test_its_queries_do_not_grow(client: Client) -> None:
         for number in range(count):
             make_learning_run(experiment, replicate=experiment.runs.count() + number)
 
-    # experiment, runs, tally, tainted, rates, spending, rewards
-    assert assert_queries_flat(client, experiment.get_absolute_url(), make) == 7
+    # experiment, runs twice, episodes, trials, tasks, tally, spending, rewards
+    assert assert_queries_flat(client, experiment.get_absolute_url(), make) == 9
