@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from django.db.models import Case, CharField, Count, F, Q, QuerySet, Sum, Value, When
+from django.db.models import Case, CharField, F, Q, QuerySet, Value, When
 from django.db.models.functions import Length, Substr
 
 from benchapp.metrics.keeping import Kept
@@ -180,17 +180,14 @@ KIND = Case(
 )
 
 
-def _counted_files(files: QuerySet[SnapshotFile]) -> QuerySet[SnapshotFile]:
-    """(snapshot, skill, kind, files, bytes) rows. Folders are told apart by exact case, which LIKE does not do everywhere."""
+def _files(files: QuerySet[SnapshotFile]) -> QuerySet[SnapshotFile]:
+    """(snapshot, skill, kind, bytes) of each file. Folders are told apart by exact case, which LIKE does not do everywhere.
+
+    Not grouped: at ninety thousand files the database's sorting costs more than reading the rows.
+    """
     heads = {f"head{length}": Substr("inside", 1, length) for length in (7, 8, 11)}
-    return (
-        files.order_by()
-        .annotate(inside=INSIDE)
-        .annotate(**heads)
-        .annotate(kind=KIND)
-        .values_list("snapshot_id", "skill", "kind")
-        .annotate(Count("pk"), Sum("size"))
-    )
+    typed = files.order_by().annotate(inside=INSIDE).annotate(**heads).annotate(kind=KIND)
+    return typed.values_list("snapshot_id", "skill", "kind", "size")
 
 
 def _manifests(runs: Sequence[int]) -> dict[int, Manifest]:
@@ -206,9 +203,8 @@ def _manifests(runs: Sequence[int]) -> dict[int, Manifest]:
     skills: dict[int, set[str]] = defaultdict(set)
     files: dict[int, dict[str, int]] = defaultdict(lambda: dict.fromkeys(FILE_KINDS, 0))
     sizes: dict[int, int] = defaultdict(int)
-    rows = _counted_files(SnapshotFile.objects.filter(wanted))
-    for snapshot, skill, kind, count, size in rows.iterator(chunk_size=5000):
-        files[snapshot][kind] += count
+    for snapshot, skill, kind, size in _files(SnapshotFile.objects.filter(wanted)).iterator(chunk_size=5000):
+        files[snapshot][kind] += 1
         sizes[snapshot] += size
         if kind == FILE_KINDS[0]:
             skills[snapshot].add(skill)
