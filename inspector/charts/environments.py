@@ -72,7 +72,9 @@ def draw(sheet: Sheet) -> Drawing:
     heats = [Heat(metric.key, dict(_cells(sheet, metric, averages, places))) for metric in metrics]
     heats = [heat for heat in heats if any(cell.value is not None for cell in heat.cells.values())]
     columns = [place.label for place in places.values()]
-    figure = heatmaps(heats, conditions, columns, Scale(0, 100, diverging=False, unit="%"))
+    figure = heatmaps(
+        heats, conditions, columns, Scale(0, 100, diverging=False, unit="%"), across=3 if len(columns) < 8 else 2
+    )
     return Drawing(figure, table, (*_notes(sheet, metrics, averages, places), *left_out(len(heats), "fewer metrics")))
 
 

@@ -17,6 +17,7 @@ MAX_PANELS = 12  # more are too small to read beside each other
 ROW = 27  # px of a heatmap's row
 HEAD = 34  # px above a panel, for its title
 FOOT = 46  # px below it, for its ticks
+TICKS = 28  # px below it, where the axis has no title
 LEGEND = 44  # px above all panels, for two lines of names
 LONGEST = 44  # characters of a label on an axis
 TILTED = 30  # characters of one that is tilted
@@ -151,7 +152,7 @@ def heatmaps(
     """The first `limit` panels, all with the same rows from the top, the same columns and the same colours."""
     shown = heats[:limit]
     names, tilt = _column_names(columns, min(across, len(shown)))
-    room = {"head": tilt or HEAD} if len(shown) == 1 else {"foot": max(FOOT, tilt)}
+    room = {"head": tilt or HEAD} if len(shown) == 1 else {"foot": tilt or TICKS}
     figure, place_of = panels([heat.title for heat in shown], across=across, height=max(2, len(rows)) * ROW, **room)
     for place, heat in enumerate(shown):
         figure.add_trace(_heatmap(heat, rows, columns), **place_of(place))

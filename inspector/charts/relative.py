@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from benchapp.comparing.groups import Group
 from benchapp.metrics.metric import Metric
@@ -20,6 +21,10 @@ from inspector.charts.sheet import Sheet
 RAW = "raw-trajectory"
 NO_SKILLS = frozenset({"no-skill", RAW, "unknown"})
 PAPER = "skillevolbench"
+NOT_PUBLISHED = (
+    f"The paper's figure is not published as numbers: no table has a row for {RAW}. Its text prints averages over ten models "
+    "for RSR, ESR, ARSR and CompSR; laid over, they stand against the averages of what the tables print."
+)
 PUBLISHED = ("LSR", "RSR", "ESR", "CSSR", "ARSR", "CompSR")
 
 TABLE = (
@@ -61,15 +66,14 @@ def draw(sheet: Sheet) -> Drawing:
     table = Table(TABLE, tuple(Row(place.values, place.cell.url) for place in places))
     if not any(place.cell.value is not None for place in places):
         return Drawing(None, table, absent=_absent(arms, with_raw))
-    titles = list(dict.fromkeys(place.panel for place in places))
-    # Own runs never push the published panels that were asked for out of sight.
-    kept = [*[title for title in titles if title not in printed][:MAX_PANELS], *printed[:MAX_PANELS]]
+    titles = _ordered(place.panel for place in places)
+    kept = [*titles[: -len(printed)][: MAX_PANELS - 1], *printed] if printed else titles[:MAX_PANELS]
     heats = [Heat(title, {(p.row, p.column): p.cell for p in places if p.panel == title}) for title in kept]
     rows, columns = _ordered(place.row for place in places), _ordered(place.column for place in places)
     scale = Scale.around_zero((place.cell.value for place in places), "pp")
-    figure = heatmaps(heats, rows, columns, scale, limit=len(heats))
-    left = left_out(len(titles), "an agent model", len(kept))
-    return Drawing(figure, table, (*_notes(len(arms) - len(with_raw), bool(with_raw), bool(printed)), *left))
+    figure = heatmaps(heats, rows, columns, scale)
+    left = left_out(len(titles), "an agent model")
+    return Drawing(figure, table, (*_notes(len(arms) - len(with_raw), bool(with_raw)), *left))
 
 
 def _own(sheet: Sheet, arm: Arm, metrics: Sequence[Metric]) -> Iterator[Place]:
@@ -122,44 +126,46 @@ def _values(arm: Arm, name: str, metric: Metric, gain: Gain | None, why: str) ->
 
 
 def _published(rows: Sequence[Printed]) -> Iterator[Place]:
-    """Tables 1 and 2, and the tier-3 variants of table 9: what the figure is computed from. The first print counts."""
-    printed: dict[tuple[str, str, str, str], Printed] = {}
-    for row in rows:
-        if row.metric in PUBLISHED and not row.group and row.table.startswith("Table"):
-            printed.setdefault((row.harness, row.model, row.condition, row.metric), row)
-    for (harness, model, condition, metric), row in printed.items():
-        raw = printed.get((harness, model, RAW, metric))
-        if condition not in NO_SKILLS:
-            yield _printed_place(row, raw, " · ".join(filter(None, (model, harness, "published"))))
+    """One panel: the paper prints raw-trajectory's averages over its ten models in the text, and no row of it for any model.
+
+    Against them stand the averages of what its tables print for the skill conditions, where all ten are printed.
+    """
+    raw = {row.metric: row for row in rows if row.condition == RAW and not row.group and row.table == "Text"}
+    tables: dict[tuple[str, str], dict[tuple[str, str], Printed]] = {}
+    for row in rows:  # a condition printed in two tables counts once
+        if row.condition not in NO_SKILLS and not row.group and row.table.startswith("Table"):
+            tables.setdefault((row.condition, row.metric), {}).setdefault((row.harness, row.model), row)
+    models = max((len(of_models) for of_models in tables.values()), default=0)
+    for (condition, metric), of_models in tables.items():
+        if metric in PUBLISHED:
+            yield _printed_place(condition, metric, list(of_models.values()), models, raw.get(metric))
 
 
-def _printed_place(row: Printed, raw: Printed | None, panel: str) -> Place:
-    head = f"{plain(panel)}<br><b>{plain(row.condition)}</b> against {RAW}, {row.metric}"
-    source = f"SkillEvolBench, {row.table}"
-    raw_value = raw.value if raw else None
-    sides = (row.value, row.k, row.n, raw_value, raw.k if raw else None, raw.n if raw else None)
-    if row.value is None or raw_value is None:
-        why = "not printed" if row.value is None else f"{RAW} is not printed"
-        values = (panel, source, row.condition, row.metric, None, *sides, None, why)
-        return Place(panel, row.condition, row.metric, Cell(hover=lines(head, why)), values)
-    difference = round(row.value - raw_value, 10)
+def _printed_place(condition: str, metric: str, rows: Sequence[Printed], models: int, raw: Printed | None) -> Place:
+    panel = f"average of {models} models · published"
+    source = f"SkillEvolBench, {rows[0].table} and section 5.5"
+    head = f"{plain(panel)}<br><b>{plain(condition)}</b> against {RAW}, {metric}"
+    values = [row.value for row in rows if row.value is not None]
+    base = raw.value if raw else None
+    whole = len(values) == models
+    average = round(fmean(values), 10) if whole else None
+    sides = (average, None, None, base, None, None)
+    if average is None or base is None:
+        why = f"{RAW} is not printed" if base is None else f"printed for {len(values)} of {models} models"
+        told = (panel, source, condition, metric, None, *sides, None, why)
+        return Place(panel, condition, metric, Cell(hover=lines(head, why)), told)
+    difference = round(average - base, 10)
     text = signed(difference)
-    counts = f"{_printed_said(row)} against {_printed_said(raw)}"
+    counts = f"{average:.2f} % (average of the printed values) against {base:g} % (printed)"
     cell = Cell(difference, text, lines(head, f"{text} pp", counts, plain(source)))
-    values = (panel, source, row.condition, row.metric, difference, *sides, None, "")
-    return Place(panel, row.condition, row.metric, cell, values)
-
-
-def _printed_said(row: Printed | None) -> str:
-    assert row is not None
-    return f"{row.printed} %" + (f" ({row.k}/{row.n})" if row.k is not None else "")
+    return Place(panel, condition, metric, cell, (panel, source, condition, metric, difference, *sides, None, ""))
 
 
 def _ordered(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _notes(without_raw: int, own: bool, printed: bool) -> tuple[str, ...]:
+def _notes(without_raw: int, own: bool) -> tuple[str, ...]:
     left = f"{without_raw} of the models chosen have no {RAW} run and no panel." if without_raw else ""
     mine = (
         f"Own runs: tasks scored on both sides, means over all replicates, replay against the replay of {RAW}."
@@ -169,21 +175,15 @@ def _notes(without_raw: int, own: bool, printed: bool) -> tuple[str, ...]:
     blank = (
         f"Against {RAW} whatever the baseline of the page is. Blank: nothing to compare, point at it for why. No test."
     )
-    theirs = (
-        "Published: recomputed from the columns of tables 1, 2 and 9; other models, tasks and verifiers than your own "
-        "runs, so compare the patterns, not the points."
-        if printed
-        else ""
-    )
-    return tuple(filter(None, (blank, mine, theirs, left)))
+    return tuple(filter(None, (blank, mine, NOT_PUBLISHED, left)))
 
 
 def _absent(arms: Sequence[Arm], with_raw: Sequence[Arm]) -> str:
     if with_raw:
         return f"No skill condition shares a scored task with {RAW} here."
     if arms:
-        return f"None of the chosen runs is of the condition {RAW}, which this chart holds the others against."
-    return "No run is chosen, and no published number is laid over."
+        return f"None of the chosen runs is of the condition {RAW}, which this chart holds the others against. {NOT_PUBLISHED}"
+    return f"No run is chosen, and no published number is laid over. {NOT_PUBLISHED}"
 
 
 CHART = Chart(
