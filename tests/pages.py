@@ -6,7 +6,10 @@ from collections.abc import Callable
 
 from django.urls import reverse
 
-from benchapp.models import Attempt, Run, Trial
+from benchapp.comparing.choices import Choices
+from benchapp.comparing.saving import save_comparison
+from benchapp.metrics.catalogue import METRICS
+from benchapp.models import Attempt, Comparison, Run, Trial
 from tests.factories import (
     make_attempt,
     make_batch,
@@ -32,6 +35,13 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "experiment": lambda: [_run().experiment.public_id],
     "run": lambda: [_run().public_id],
     "library": lambda: [_run().public_id],
+    "compare": list,
+    "compare-trials": list,
+    "compare-dictionary": list,
+    "chart": lambda: ["forest"],
+    "comparisons": list,
+    "comparison": lambda: [Comparison.objects.get().public_id],
+    "published": list,
     "trial": lambda: [Trial.objects.filter(episode__run=_run(), success=False).first().public_id],
 }
 
@@ -55,6 +65,7 @@ def make_world() -> None:
     for success in (True, False, None):
         make_trial(make_unordered_episode(imported), phase="evaluation", success=success)
     make_batch(problems=2)
+    save_comparison(Choices(), [METRICS["ESR"]], name="<b>ESR</b>, every condition")
 
 
 def _put_to_work(trial: Trial) -> None:

@@ -76,6 +76,7 @@ def _as_json(request: HttpRequest, found: Chart, sheet: Sheet, picture: Picture)
         "pin": pin.as_json(),
         "as_of": pin.as_of,
         "permalink": pin.permalink,
+        "next": None,
     }
 
 

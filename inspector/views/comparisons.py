@@ -104,6 +104,7 @@ def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "below_level": _below(corrected.hypotheses),
         "differences": [_hypothesis_as_json(each) for each in corrected.hypotheses],
         "compare": request.build_absolute_uri(f"{reverse('compare-json')}?{reopened.choices.query()}"),
+        "next": None,
     }
     context = {
         "saved": reopened.saved,

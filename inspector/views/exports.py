@@ -77,5 +77,6 @@ def dictionary(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         },
         "formats": list(FORMATS),
         "metrics": metrics,
+        "next": None,
     }
     return render_page(request, "inspector/compare_dictionary.html", data=data, as_json=as_json)

@@ -59,6 +59,7 @@ def published(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "rows": shown,
         "findings": [asdict(finding) for finding in found],
         "not_published_as_numbers": NOT_PRINTED[paper],
+        "next": None,  # a table is never longer than a page
     }
     columns = list(dict.fromkeys((number["metric"], number["unit"]) for number in shown))
     labels = _labels(shown)

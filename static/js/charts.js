@@ -234,7 +234,8 @@ async function table(chart, button) {
   if (open) {
     const response = await fetch(chart.element.dataset.page, { headers: { "HX-Request": "true" } });
     if (!response.ok) throw new Error(`the server answered ${response.status}`);
-    more.innerHTML = await response.text(); // our own template: it escaped what is not ours
+    const parsed = new DOMParser().parseFromString(await response.text(), "text/html"); // runs nothing it holds
+    more.replaceChildren(...parsed.body.children);
   }
   button.setAttribute("aria-expanded", String(open));
 }
