@@ -195,7 +195,7 @@ def _say_beside(figure: go.Figure, rows: Iterable[ForestRow], places: dict[str, 
             yref="y",
             showarrow=False,
             align="left",
-            text=f"<b>{signed(row.estimate)}</b>{_ends(row)}  {counts}",
+            text=f"{signed(row.estimate)}{_ends(row)}  {counts}",
             font={"size": 11, "color": INK},
         )
     figure.update_layout(margin={"r": 210})
@@ -210,7 +210,7 @@ def _ends(row: ForestRow) -> str:
 def _hover(row: ForestRow, unit: str) -> str:
     tested = f"{row.method}, {row.clusters} episodes" if row.is_own and row.method != "" else row.method
     said = "<br>".join(plain(line) for line in wrap(row.says, 88))
-    return lines(f"<b>{plain(row.label)}</b> against {plain(row.against)}, {row.metric}", plain(tested), said)
+    return lines(f"{plain(row.label)} against {plain(row.against)}, {row.metric}", plain(tested), said)
 
 
 # --- the table, and what is said -----------------------------------------------------------------------------------------

@@ -15,9 +15,12 @@ from inspector.charts.drawing import Chart, Drawing
 from inspector.charts.sheet import Sheet
 
 MAX_BYTES = 24 * 2**20  # of figures kept in one process
-# Plotly reads a little HTML in its texts. What charts write themselves stays; any other tag is a name of somebody's.
-# In plotly's JSON "<" is \u003c and "/" is \u002f; an escaped backslash before it is matched first and left alone.
-FOREIGN_TAG = re.compile(rb"\\\\|\\u003c(?!(?:\\u002f)?(?:b|i|br|sub|sup|extra)\\u003e)")
+# Plotly reads a little HTML in its texts. Line breaks and <extra> stay. What a chart writes to stress a word goes: plotly
+# would make a style attribute of it, which the content policy refuses. Any other tag is a name of somebody's, shown as it
+# is. In plotly's JSON "<" is \u003c and "/" is \u002f; an escaped backslash before it is matched first and left alone.
+TAG = re.compile(
+    rb"(?P<backslash>\\\\)|\\u003c(?:(?P<stress>(?:\\u002f)?(?:b|i|sub|sup)\\u003e)|(?!(?:\\u002f)?(?:br|extra)\\u003e))"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +73,15 @@ def picture_of(chart: Chart, sheet: Sheet) -> Picture:
 
 
 def figure_json(figure: go.Figure) -> bytes:
-    """Plotly's own JSON (orjson, arrays as base64), with foreign tags made harmless."""
+    """Plotly's own JSON (orjson, arrays as base64), with no tag left in it that plotly would give a style or an address."""
     text = to_json(figure, validate=False, engine="orjson")
-    return FOREIGN_TAG.sub(lambda found: b"&lt;" if found[0].endswith(b"3c") else found[0], text.encode())
+    return TAG.sub(_harmless, text.encode())
+
+
+def _harmless(found: re.Match[bytes]) -> bytes:
+    if found["backslash"]:
+        return found[0]
+    return b"" if found["stress"] else b"&lt;"
 
 
 def _key(chart: Chart, sheet: Sheet) -> Hashable:
