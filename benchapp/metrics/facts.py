@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from statistics import fmean
 
 from benchapp.metrics.libraries import Churn, LibrarySize, churn, final_libraries
 from benchapp.metrics.metric import RunMetric, RunValue
@@ -42,3 +43,15 @@ def facts_of(
 def run_values(metrics: Sequence[RunMetric], facts: Mapping[int, RunFacts]) -> dict[str, dict[int, RunValue]]:
     """metric key -> run pk -> value."""
     return {metric.key: {run: metric.compute(of_run) for run, of_run in facts.items()} for metric in metrics}
+
+
+def mean_of(values: Sequence[RunValue]) -> RunValue:
+    """Of the replicates of one group: the mean of those that have a value, what they rest on added up, and why others have none."""
+    known = [value for value in values if value.value is not None]
+    notes = "; ".join(dict.fromkeys(value.note for value in values if value.note))
+    if not known:
+        return RunValue(None, note=notes or "no run")
+    if len(known) < len(values):
+        notes = f"{len(known)} of {len(values)} replicates tell it" + (f"; {notes}" if notes else "")
+    mean = fmean(value.value for value in known if value.value is not None)
+    return RunValue(mean, sum(value.over for value in known), known[0].of, notes)

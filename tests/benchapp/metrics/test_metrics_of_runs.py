@@ -10,8 +10,9 @@ from django.test.utils import CaptureQueriesContext
 
 from benchapp.comparing.columns import outcomes_of
 from benchapp.metrics.catalogue import RUN_METRICS
-from benchapp.metrics.facts import RunFacts, facts_of, run_values
+from benchapp.metrics.facts import RunFacts, facts_of, mean_of, run_values
 from benchapp.metrics.libraries import Churn
+from benchapp.metrics.metric import RunValue
 from benchapp.metrics.replay import RETEST
 from benchapp.metrics.spending import RunSpending
 from benchapp.models import Episode, Run
@@ -88,3 +89,13 @@ def test_the_number_of_queries_does_not_grow_with_the_runs() -> None:
         with CaptureQueriesContext(connection) as captured:
             facts_of(runs, outcomes)
         assert len(captured) == 6
+
+
+def test_the_value_of_a_group_is_the_mean_of_its_replicates_that_have_one() -> None:
+    found = mean_of(
+        [RunValue(1.0, 2, "episodes"), RunValue(None, note="no episode owns a library"), RunValue(2.0, 3, "episodes")]
+    )
+    assert (found.value, found.over, found.of) == (1.5, 5, "episodes")
+    assert found.note == "2 of 3 replicates tell it; no episode owns a library"
+    assert mean_of([RunValue(None, note="no task was solved")] * 2) == RunValue(None, note="no task was solved")
+    assert mean_of([]).value is None
