@@ -33,8 +33,8 @@ class Tile:
     """One group in one place: the differences of the families there, each over the same tasks of both sides."""
 
     name: str
+    baseline: str
     group: Group
-    baseline: Group
     place: Place
     gains: tuple[Gain, ...]
 
@@ -68,13 +68,13 @@ def draw(sheet: Sheet) -> Drawing:
     if metric is None:
         return Drawing(None, Table(_columns(None, by_family)), absent=f"No run is chosen. {NOT_PUBLISHED}")
     pairs = list(_pairs(sheet, metric))
-    names = names_of([group for group, *_ in pairs])
+    names = names_of([*(group for group, *_ in pairs), *{b.identity: b for _, b, _ in pairs}.values()])
     tiles = _by_family(pairs, names) if by_family else _by_environment(pairs, names)
     rows = tuple(_row(sheet, metric, tile) for tile in tiles)
     table = Table(_columns(metric, by_family), rows)
     if not tiles:
         return Drawing(None, table, absent=_absent(sheet, metric))
-    groups = list(names.values())
+    groups = [names[group.identity] for group, *_ in pairs]
     places = list(dict.fromkeys(tile.place.label for tile in tiles))
     figure = _figure(sheet, metric, tiles, groups[:MAX_GROUPS], places[:MAX_PLACES], by_family)
     return Drawing(figure, table, tuple(_notes(metric, by_family, len(groups), len(places))))
@@ -94,7 +94,7 @@ def _by_family(pairs: Pairs, names: Names) -> list[Tile]:
     """In the order of the suite; tasks that stand in no family are left out."""
     places = families_of({family for *_, families in pairs for family in families if family >= 0})
     return [
-        Tile(names[group.identity], group, baseline, place, (families[family],))
+        Tile(names[group.identity], names[baseline.identity], group, place, (families[family],))
         for family, place in places.items()
         for group, baseline, families in pairs
         if family in families
@@ -112,7 +112,7 @@ def _by_environment(pairs: Pairs, names: Names) -> list[Tile]:
         for group, baseline, families in pairs:
             gains = [gain for family, gain in families.items() if family in within and within[family] == environment]
             if gains:
-                tiles.append(Tile(names[group.identity], group, baseline, place, tuple(gains)))
+                tiles.append(Tile(names[group.identity], names[baseline.identity], group, place, tuple(gains)))
     return tiles
 
 
@@ -133,7 +133,7 @@ def _cell(sheet: Sheet, metric: Metric, tile: Tile) -> Cell:
     over = f", mean over {len(tile.gains)} families" if len(tile.gains) > 1 else ""
     runs = tile.gains[0].replicates
     hover = lines(
-        f"<b>{plain(tile.name)}</b> against {plain(tile.baseline.condition)}",
+        f"<b>{plain(tile.name)}</b> against {plain(tile.baseline)}",
         plain(tile.place.full),
         f"{plain(metric.key)} {text} {unit_of(metric)}{over}",
         f"{tile.sides(metric)} on the same {tile.tasks} tasks",
@@ -160,7 +160,7 @@ def _row(sheet: Sheet, metric: Metric, tile: Tile) -> Row:
             sum(side.of for side in sides),
         )
     ]
-    head = (tile.place.full, tile.name, tile.baseline.label, shown(metric, tile.delta))
+    head = (tile.place.full, tile.name, tile.baseline, shown(metric, tile.delta))
     return Row((*head, len(tile.gains), tile.tasks, *numbers), _url(sheet, metric, tile))
 
 

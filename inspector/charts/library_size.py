@@ -74,7 +74,13 @@ def draw(sheet: Sheet) -> Drawing:
         return Drawing(None, Table(TABLE), absent=f"No run is chosen. {NOT_PUBLISHED}")
     libraries = final_libraries(sheet.comparison.runs, sheet.comparison.choices.as_of)
     owning = [arm for arm in arms_of(sheet.comparison.groups.all) if any(_points(sheet, metric, arm, libraries))]
-    arms = arms_of([group for arm in owning for group in arm.groups])
+    told = [any(point.value is not None for point in _points(sheet, metric, arm, libraries)) for arm in owning]
+    # Arms are named apart from those they are drawn beside.
+    arms = [
+        renamed
+        for drawn in (True, False)
+        for renamed in arms_of([g for arm, has in zip(owning, told, strict=True) if has is drawn for g in arm.groups])
+    ]
     found = [(arm, list(_points(sheet, metric, arm, libraries))) for arm in arms]
     rows = tuple(_row(sheet, metric, arm, point) for arm, points in found for point in points)
     table = Table(_columns(metric), rows)
@@ -122,7 +128,8 @@ def _figure(sheet: Sheet, metric: Metric, arms: Sequence[tuple[Arm, Sequence[Poi
             if point.value is not None:
                 figure.add_trace(_mark(sheet, metric, arm, point, styles, named), **place_of(place))
     unit = "%" if metric.is_share else metric.unit.value
-    figure.update_xaxes(rangemode="tozero", title_text="files in the finished library")
+    few = max(point.size.counted for _, points in shown_arms for point in points) <= 10
+    figure.update_xaxes(rangemode="tozero", dtick=1 if few else None, title_text="files in the finished library")
     figure.update_yaxes(title_text=f"{plain(metric.key)}, {unit}", col=1)
     return figure
 
@@ -186,6 +193,7 @@ def _trace(name: str, x: float, y: float | None, hover: str, url: str, style: St
         hovertext=[hover],
         hoverinfo="text",
         customdata=[url],
+        cliponaxis=False,
     )
 
 

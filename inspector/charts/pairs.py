@@ -10,8 +10,8 @@ from plotly import graph_objects as go
 from inspector.charts.palette import INK, MUTED, Style, by_name
 from inspector.charts.panels import MAX_PANELS, panels, plain, short
 
-HEIGHT = 270  # px of a panel's inside; twice as many where there is one panel
-NAMED = 24  # ends in one panel that still carry their model's name
+HEIGHT = 270  # px of a panel's inside; half as much more where there is one panel
+NAMED = 6  # pairs in a small panel that still carry their model's name
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def draw_pairs(groups: Sequence[PairPanel], axis: Axis, y_title: str, *, share_x
     styles = by_name(pair.harness for panel in shown for pair in panel.pairs)
     named: set[str] = set()
     for place, panel in enumerate(shown):
-        for trace in (_segments(panel), _frontier(panel, named), *_marks(panel, styles, named)):
+        for trace in (_segments(panel), _frontier(panel, named), *_marks(panel, styles, named, alone)):
             figure.add_trace(trace, **place_of(place))
     figure.update_xaxes(title_text=f"{axis.title}, {axis.unit}", **_ticks(axis))
     figure.update_yaxes(title_text=plain(y_title), col=1)
@@ -137,10 +137,10 @@ def _frontier(panel: PairPanel, named: set[str]) -> go.Scatter:
     )
 
 
-def _marks(panel: PairPanel, styles: dict[str, Style], named: set[str]) -> list[go.Scatter]:
+def _marks(panel: PairPanel, styles: dict[str, Style], named: set[str], alone: bool) -> list[go.Scatter]:
     """Two traces per harness: hollow baselines, filled conditions."""
     traces = []
-    text = len(panel.ends) <= NAMED
+    text = len(panel.pairs) <= NAMED * (4 if alone else 1)
     for harness in dict.fromkeys(pair.harness for pair in panel.pairs):
         pairs = [pair for pair in panel.pairs if pair.harness == harness]
         bases = [(pair.model, pair.base) for pair in pairs if pair.base is not None and pair.base.stands]

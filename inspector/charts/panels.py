@@ -18,7 +18,7 @@ ROW = 27  # px of a heatmap's row
 HEAD = 34  # px above a panel, for its title
 FOOT = 46  # px below it, for its ticks
 TICKS = 28  # px below it, where the axis has no title
-LEGEND = 44  # px above all panels, for two lines of names
+LEGEND = 44  # px below all panels, for two lines of names
 LONGEST = 44  # characters of a label on an axis
 TILTED = 30  # characters of one that is tilted
 LETTER = 6.5  # px of a character, about
@@ -98,13 +98,11 @@ def panels(
     """An empty figure of panels, each `height` px tall, and a function from a panel's number to its `row` and `col`."""
     across = max(1, min(across, len(titles)))
     down = ceil(len(titles) / across)
-    gap, top = head + foot, head + (LEGEND if legend else 0)
+    gap, bottom = head + foot, foot + (LEGEND if legend else 0)
     inner = down * height + (down - 1) * gap
     beside, between = min(0.06, 0.12 / across), gap / inner if down > 1 else 0
     # The layout comes first and in one piece: plotly takes a tenth of a second to check it again when it is changed.
-    whole = layout(height=inner + top + foot, margin={"t": top, "b": foot, "l": 8, "r": 12, "pad": 4})
-    if legend:
-        whole["legend"] = {**whole["legend"], "y": 1 + head / inner, "yanchor": "bottom"}
+    whole = layout(height=inner + head + bottom, margin={"t": head, "b": bottom, "l": 8, "r": 12, "pad": 4})
     whole["annotations"] = [
         _title(title, place % across * (1 + beside) / across, 1 - place // across * (height + gap) / inner)
         for place, title in enumerate(titles)
@@ -152,7 +150,7 @@ def heatmaps(
     """The first `limit` panels, all with the same rows from the top, the same columns and the same colours."""
     shown = heats[:limit]
     names, tilt = _column_names(columns, min(across, len(shown)))
-    room = {"head": tilt or HEAD} if len(shown) == 1 else {"foot": tilt or TICKS}
+    room = {"head": tilt or HEAD, "foot": TICKS} if len(shown) == 1 else {"foot": tilt or TICKS}
     figure, place_of = panels([heat.title for heat in shown], across=across, height=max(2, len(rows)) * ROW, **room)
     for place, heat in enumerate(shown):
         figure.add_trace(_heatmap(heat, rows, columns), **place_of(place))
