@@ -139,13 +139,14 @@ class Reopened:
         """One sentence for each way in which the record is no longer what was saved; empty: everything is as it was."""
         said = []
         if self.added:
-            said.append(
-                f"{_runs(self.added)} that match came after it was saved, and {_are(self.added)} left out here."
+            came = (
+                f"{self.added} {'run that matches' if self.added == 1 else 'runs that match'} came after it was saved"
             )
+            said.append(f"{came}, and {'is' if self.added == 1 else 'are'} left out here.")
         if self.comparison.revised:
             trials = self.comparison.revised
             said.append(
-                f"{trials} trial{'' if trials == 1 else 's'} of these runs {_were(trials)} settled, or settled anew,"
+                f"{trials} trial{'' if trials == 1 else 's'} of these runs {'was' if trials == 1 else 'were'} settled, or settled anew,"
                 " since; their results are left out here."
             )
         if not self.same_numbers:
@@ -164,15 +165,3 @@ class Reopened:
             "metrics": self.saved.metrics,
             "fingerprint": self.saved.fingerprint,
         }
-
-
-def _runs(count: int) -> str:
-    return f"{count} run{'' if count == 1 else 's'}"
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
-
-
-def _were(count: int) -> str:
-    return "was" if count == 1 else "were"
