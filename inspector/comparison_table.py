@@ -125,6 +125,8 @@ def written(value: float | None, unit: Unit) -> str:
         return f"{100 * value:.1f}"
     if unit is Unit.USD:
         return f"${value:.4f}" if 0 < value < 0.1 else f"${value:,.2f}"
+    if unit is Unit.SCORE:
+        return f"{value:.2f}"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}"
 
 
@@ -133,6 +135,8 @@ def signed(value: float, unit: Unit) -> str:
         text = f"{100 * value:+.1f}"
     elif unit is Unit.USD:
         text = f"{value:+.4f}" if abs(value) < 0.1 else f"{value:+,.2f}"
+    elif unit is Unit.SCORE:
+        text = f"{value:+.2f}"
     else:
         text = f"{value:+,.0f}" if abs(value) >= 100 else f"{value:+.1f}"
     text = text.lstrip("+-") if float(text.replace(",", "")) == 0 else text

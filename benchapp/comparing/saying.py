@@ -10,7 +10,7 @@ from benchapp.inference.difference import Difference
 from benchapp.inference.sentences import SHARES, Wording, amounts, sentence
 from benchapp.metrics.metric import Metric, Unit
 
-DIGITS = {Unit.USD: 4, Unit.TOKENS: 0}
+DIGITS = {Unit.USD: 4, Unit.TOKENS: 0, Unit.SCORE: 2}
 
 
 def says(comparison: Comparison, group: Group, metric: Metric) -> str:

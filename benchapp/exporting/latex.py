@@ -106,7 +106,7 @@ def _signed(value: float, metric: Metric) -> str:
 def _amount(value: float, metric: Metric) -> str:
     if metric.is_share:
         return f"{100 * value:.1f}"
-    digits = 4 if metric.unit is Unit.USD else 0 if abs(value) >= 100 else 1
+    digits = {Unit.USD: 4, Unit.SCORE: 2}.get(metric.unit, 0 if abs(value) >= 100 else 1)
     return f"{value:.{digits}f}"
 
 

@@ -22,7 +22,7 @@ def shown(value: float | None, unit: Unit) -> str:
         return str(usd(value))
     if unit is Unit.TOKENS:
         return tokens(value)
-    return str(number(value, 1))
+    return str(number(value, 2 if unit is Unit.SCORE else 1))
 
 
 def tokens(count: float) -> str:
