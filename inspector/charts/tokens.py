@@ -195,7 +195,8 @@ def _notes(groups_total: int, published: bool) -> tuple[str, ...]:
     notes = (
         "Every billed attempt and every author call counts, whether or not its result did; the mean over the runs of a "
         "group. Phases differ between conditions (replay), and with them what a run has to pay.",
-        "Unknown is unknown: a sum that not all attempts or calls told says of how many it is, and is too low by the rest.",
+        "Unknown is unknown: a sum that not all attempts or calls told says of how many it is, and is too low by the rest. Where only some attempts tell "
+        "what came from the cache, the others' input counts as not cached.",
     )
     if published:
         notes += ("Published: tokens of solving alone, per instance, averaged over the paper's models; not per run.",)
