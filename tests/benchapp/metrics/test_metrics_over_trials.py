@@ -195,12 +195,12 @@ def test_it_leaves_tainted_episodes_out() -> None:
 
 
 def test_it_weighs_families_alike_whatever_their_size() -> None:
-    """2 of 2 instances of one family, 1 of 4 of another, 0 of 1 without a family: (1 + 1/4 + 0) / 3, not 3/7."""
+    """2 of 2 instances of one family, 1 of 4 of another, and three tasks that are families of their own, 1 passed."""
     small = [plain_row(n, task=n, family=1, phase="evaluation", success=True) for n in (1, 2)]
     large = [plain_row(n, task=n, family=2, phase="evaluation", success=n == 3) for n in (3, 4, 5, 6)]
-    alone = plain_row(7, task=7, phase="evaluation", success=False)
-    assert mean("accuracy", *small, *large, alone) == pytest.approx(1.25 / 3)
-    assert mean("completion", *small, *large, alone) == pytest.approx(3 / 7)
+    alone = [plain_row(n, task=n, phase="evaluation", success=n == 7) for n in (7, 8, 9)]
+    assert mean("accuracy", *small, *large, *alone) == pytest.approx((1 + 1 / 4 + 1 + 0 + 0) / 5)
+    assert mean("completion", *small, *large, *alone) == pytest.approx(4 / 9)
 
 
 def test_it_takes_the_mean_of_the_samples_before_that_of_the_instances() -> None:
