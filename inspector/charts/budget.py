@@ -159,7 +159,7 @@ def _printed_alone(published: Mapping[str, tuple[Printed, Printed]]) -> Drawing:
     for place, (model, (low, high)) in enumerate(published.items()):
         figure.add_trace(_range(place, model, low, high), **place_of(0))
     figure.update_yaxes(tickvals=list(range(len(published))), ticktext=[short(model) for model in published])
-    figure.update_yaxes(range=[len(published) - 0.5, -0.5], showgrid=False)
+    figure.update_yaxes(range=[len(published) - 0.5, -0.5], showgrid=False, zeroline=False)
     figure.update_xaxes(rangemode="tozero", ticksuffix=" %", title={"text": "pass@3, approximate, as printed"})
     figure.update_layout(showlegend=False)
     return Drawing(figure, Table(COLUMNS, tuple(_printed_rows(published))), (NOT_PUBLISHED,))
