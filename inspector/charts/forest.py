@@ -13,13 +13,15 @@ from plotly import graph_objects as go
 
 from benchapp.metrics.metric import Better, Metric
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
-from inspector.charts.forest_rows import ForestRow, own_rows, published_rows_of
+from inspector.charts.forest_rows import ForestRow, own_rows, published_rows_of, told_apart
 from inspector.charts.palette import INK, MUTED, ZERO, Style, series, veil
 from inspector.charts.panels import lines, panels, plain, short, signed
 from inspector.charts.sheet import Sheet
 
 ROW = 25  # px
 MAX_ROWS = 60  # drawn in one panel
+MAX_ROWS_OF_MANY = 30  # in each of several
+LABEL = 56  # characters
 ACROSS = 3
 OWN, PRINTED = series(0), series(1)
 PUBLISHED_FIRST = ("ESR", "completion", "accuracy")  # shown where no own run says which metric
@@ -45,8 +47,12 @@ def draw(sheet: Sheet) -> Drawing:
     table = _table(every, unit)
     if not every:
         return Drawing(None, table, absent=_absent(sheet))
-    shown = {key: of_metric[:MAX_ROWS] for key, of_metric in rows.items() if of_metric}
-    return Drawing(_figure(shown, unit, sheet.comparison.groups.baseline), table, tuple(_notes(sheet, metrics, rows)))
+    rows = {key: of_metric for key, of_metric in rows.items() if of_metric}
+    limit = MAX_ROWS if len(rows) == 1 else MAX_ROWS_OF_MANY
+    shown = {key: of_metric[:limit] for key, of_metric in rows.items()}
+    return Drawing(
+        _figure(shown, unit, sheet.comparison.groups.baseline), table, tuple(_notes(sheet, metrics, rows, limit))
+    )
 
 
 def _metrics(sheet: Sheet) -> tuple[Metric, ...]:
@@ -71,30 +77,39 @@ def _published_metric(sheet: Sheet) -> tuple[str, ...]:
 
 def _figure(rows: dict[str, list[ForestRow]], unit: str, baseline: str) -> go.Figure:
     """A panel per metric. The rows of all panels are the same groups, so that a row can be read across."""
-    names = list(dict.fromkeys(_name(row) for of_metric in rows.values() for row in of_metric))
-    places = {name: place for place, name in enumerate(names)}
-    titles = [""] if len(rows) == 1 else list(rows)
-    figure, place_of = panels(titles, across=ACROSS, height=max(3, len(names)) * ROW)
+    lines_of = sorted(
+        {_name(row): row for of_metric in rows.values() for row in of_metric}.items(),
+        key=lambda line: not line[1].is_own,
+    )
+    places = {name: place for place, (name, _) in enumerate(lines_of)}
+    alone = len(rows) == 1
+    figure, place_of = panels([""] if alone else list(rows), across=ACROSS, height=max(3, len(places)) * ROW)
     legend: set[str] = set()
     for panel, of_metric in enumerate(rows.values()):
         for trace in _traces(of_metric, places, unit, legend):
             figure.add_trace(trace, **place_of(panel))
-    figure.update_xaxes(range=_range(row for of_metric in rows.values() for row in of_metric), zeroline=False)
-    for panel in range(len(titles)):
         figure.update_xaxes(title_text=f"difference to {short(baseline)}, {unit}", **place_of(panel))
+    figure.update_xaxes(range=_range(row for of_metric in rows.values() for row in of_metric), zeroline=False)
+    _name_rows(figure, [row for _, row in lines_of])
+    figure.add_vline(x=0, line={"color": ZERO, "width": 1}, layer="below")
+    figure.update_layout(barmode="overlay", showlegend=True, meta={"min_width": 700})
+    if alone:
+        _say_beside(figure, next(iter(rows.values())), places)
+    return figure
+
+
+def _name_rows(figure: go.Figure, rows: Sequence[ForestRow]) -> None:
+    """The rows from the top, own ones first; a published one says where it is printed."""
+    own, _ = told_apart(row for row in rows if row.is_own)
+    names = [*own, *(_name(row) for row in rows if not row.is_own)]
     figure.update_yaxes(
-        range=[len(names) - 0.4, -0.6],
-        tickvals=list(range(len(names))),
-        ticktext=[short(name) for name in names],
+        range=[len(rows) - 0.4, -0.6],
+        tickvals=list(range(len(rows))),
+        ticktext=[short(name, LABEL) for name in names],
         showgrid=False,
         zeroline=False,
         ticks="",
     )
-    figure.add_vline(x=0, line={"color": ZERO, "width": 1}, layer="below")
-    if len(titles) == 1:
-        _say_beside(figure, next(iter(rows.values())), places)
-    figure.update_layout(barmode="overlay", showlegend=True, meta={"min_width": 700})
-    return figure
 
 
 def _traces(
@@ -195,10 +210,10 @@ def _say_beside(figure: go.Figure, rows: Iterable[ForestRow], places: dict[str, 
             yref="y",
             showarrow=False,
             align="left",
-            text=f"{signed(row.estimate)}{_ends(row)}  {counts}",
+            text=f"<b>{signed(row.estimate)}</b>{_ends(row)}  {counts}",
             font={"size": 11, "color": INK},
         )
-    figure.update_layout(margin={"r": 210})
+    figure.update_layout(margin={"r": 210, "t": 12})
 
 
 def _ends(row: ForestRow) -> str:
@@ -210,7 +225,7 @@ def _ends(row: ForestRow) -> str:
 def _hover(row: ForestRow, unit: str) -> str:
     tested = f"{row.method}, {row.clusters} episodes" if row.is_own and row.method != "" else row.method
     said = "<br>".join(plain(line) for line in wrap(row.says, 88))
-    return lines(f"{plain(row.label)} against {plain(row.against)}, {row.metric}", plain(tested), said)
+    return lines(f"<b>{plain(row.label)}</b> against {plain(row.against)}, {row.metric}", plain(tested), said)
 
 
 # --- the table, and what is said -----------------------------------------------------------------------------------------
@@ -262,8 +277,11 @@ def _absent(sheet: Sheet) -> str:
     return f"No group shares a scored task with its baseline under {baseline} in {sheet.metric.key}."
 
 
-def _notes(sheet: Sheet, metrics: Sequence[Metric], rows: dict[str, list[ForestRow]]) -> Iterable[str]:
+def _notes(sheet: Sheet, metrics: Sequence[Metric], rows: dict[str, list[ForestRow]], limit: int) -> Iterable[str]:
     every = [row for of_metric in rows.values() for row in of_metric]
+    _, shared = told_apart(row for row in every if row.is_own)
+    if shared:
+        yield f"All own rows: {', '.join(shared)}."
     if any(row.is_own for row in every):
         yield (
             "Points are what the primary test is about: the mean over episodes, or over replicates where both sides have"
@@ -278,7 +296,7 @@ def _notes(sheet: Sheet, metrics: Sequence[Metric], rows: dict[str, list[ForestR
     left = [metric.key for metric in sheet.metrics if not metric.is_share] if len(metrics) > 1 else []
     if left:
         yield f"In other units, each by its own choice: {', '.join(left)}."
-    hidden = sum(max(0, len(of_metric) - MAX_ROWS) for of_metric in rows.values())
+    hidden = sum(max(0, len(of_metric) - limit) for of_metric in rows.values())
     if hidden:
         yield f"{hidden} rows are in the table and not drawn; choose fewer groups to see them."
 

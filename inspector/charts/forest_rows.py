@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from benchapp.comparing.groups import MODEL, Group
+from benchapp.comparing.groups import MODEL, SEPARATOR, Group
 from benchapp.comparing.saying import says
 from benchapp.inference.difference import Difference
 from benchapp.metrics.metric import Metric
@@ -67,6 +67,15 @@ def own_rows(sheet: Sheet, metric: Metric) -> list[ForestRow]:
         if difference is not None and baseline is not None:
             found.append(_own(sheet, group, baseline, metric, difference))
     return found
+
+
+def told_apart(rows: Iterable[ForestRow]) -> tuple[list[str], list[str]]:
+    """What each row is called beside the others: the parts of its label that they do not all have, its condition always;
+    and the parts that all of them have."""
+    labels = [row.label.split(SEPARATOR) for row in rows]
+    shared = set.intersection(*map(set, labels)) if len(labels) > 1 else set()
+    names = [SEPARATOR.join([parts[0], *(part for part in parts[1:] if part not in shared)]) for parts in labels]
+    return names, [part for part in labels[0][1:] if part in shared] if labels else []
 
 
 def _own(sheet: Sheet, group: Group, baseline: Group, metric: Metric, difference: Difference) -> ForestRow:

@@ -15,12 +15,9 @@ from inspector.charts.drawing import Chart, Drawing
 from inspector.charts.sheet import Sheet
 
 MAX_BYTES = 24 * 2**20  # of figures kept in one process
-# Plotly reads a little HTML in its texts. Line breaks and <extra> stay. What a chart writes to stress a word goes: plotly
-# would make a style attribute of it, which the content policy refuses. Any other tag is a name of somebody's, shown as it
-# is. In plotly's JSON "<" is \u003c and "/" is \u002f; an escaped backslash before it is matched first and left alone.
-TAG = re.compile(
-    rb"(?P<backslash>\\\\)|\\u003c(?:(?P<stress>(?:\\u002f)?(?:b|i|sub|sup)\\u003e)|(?!(?:\\u002f)?(?:br|extra)\\u003e))"
-)
+# Plotly reads a little HTML in its texts. What charts write themselves stays; any other tag is a name of somebody's, shown
+# as it is. In plotly's JSON "<" is \u003c and "/" is \u002f; an escaped backslash before it is matched first and left alone.
+TAG = re.compile(rb"(?P<backslash>\\\\)|\\u003c(?!(?:\\u002f)?(?:b|i|br|sub|sup|extra)\\u003e)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +70,9 @@ def picture_of(chart: Chart, sheet: Sheet) -> Picture:
 
 
 def figure_json(figure: go.Figure) -> bytes:
-    """Plotly's own JSON (orjson, arrays as base64), with no tag left in it that plotly would give a style or an address."""
+    """Plotly's own JSON (orjson, arrays as base64), with no tag left in it that has an address or a style."""
     text = to_json(figure, validate=False, engine="orjson")
-    return TAG.sub(_harmless, text.encode())
-
-
-def _harmless(found: re.Match[bytes]) -> bytes:
-    if found["backslash"]:
-        return found[0]
-    return b"" if found["stress"] else b"&lt;"
+    return TAG.sub(lambda found: found[0] if found["backslash"] else b"&lt;", text.encode())
 
 
 def _key(chart: Chart, sheet: Sheet) -> Hashable:

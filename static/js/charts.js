@@ -10,6 +10,12 @@ const root = document.documentElement;
 const isDark = () =>
   (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
 
+// Plotly writes some style attributes, which the content policy refuses; the same set through the style object is allowed.
+SVGElement.prototype.setAttribute = function setAttribute(name, value) {
+  if (name === "style") this.style.cssText = value;
+  else Element.prototype.setAttribute.call(this, name, value);
+};
+
 // --- colours -----------------------------------------------------------------------------------------------------------
 
 /** A copy of the figure with each colour replaced by its twin; only what a key calls a colour is touched. */
