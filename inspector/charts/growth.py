@@ -81,7 +81,7 @@ def draw(sheet: Sheet) -> Drawing:
     most = max(max(step.counts(count)) for steps in found.values() for step in steps)
     figure.update_yaxes(range=[0, most * 1.08 + 0.1], dtick=1 if most <= 8 else None)
     figure.update_yaxes(title={"text": "skills ever held" if count == "ever" else "skills in the library"}, col=1)
-    table = Table(COLUMNS, tuple(_row(sheet, group, step) for group, steps in found.items() for step in steps))
+    table = Table(COLUMNS, tuple(row for group, steps in found.items() for row in _rows(sheet, group, steps)))
     return Drawing(figure, table, (*_notes(sheet, found, count), *crowd_notes(facets)))
 
 
@@ -105,10 +105,12 @@ def _hover(group: Group, step: After, count: str) -> str:
     )
 
 
-def _row(sheet: Sheet, group: Group, step: After) -> Row:
-    spread = (fmean(step.skills), min(step.skills), max(step.skills))
-    values = (group.label, step.position, *spread, fmean(step.ever), fmean(step.files), len(step.skills))
-    return Row(values, sheet.trials_url(group))
+def _rows(sheet: Sheet, group: Group, steps: Sequence[After]) -> Iterable[Row]:
+    url = sheet.trials_url(group)
+    for step in steps:
+        spread = (fmean(step.skills), min(step.skills), max(step.skills))
+        values = (group.label, step.position, *spread, fmean(step.ever), fmean(step.files), len(step.skills))
+        yield Row(values, url)
 
 
 def _notes(sheet: Sheet, found: Mapping[Group, Sequence[After]], count: str) -> Iterable[str]:

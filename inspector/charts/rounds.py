@@ -5,7 +5,7 @@ Source: SkillLearnBench, figure 4 (metrics across learning rounds), for runs of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,7 +95,7 @@ def draw(sheet: Sheet) -> Drawing:
             f"No acquisition trial of these runs was given a library that had been through a round. {NOT_PUBLISHED}"
         )
         return Drawing(None, Table(COLUMNS), absent=absent)
-    table = Table(COLUMNS, tuple(_row(sheet, group, step) for group, steps in found.items() for step in steps))
+    table = Table(COLUMNS, tuple(row for group, steps in found.items() for row in _rows(sheet, group, steps)))
     return Drawing(_figure(sheet, found), table, _notes(sheet, len(found)))
 
 
@@ -135,7 +135,7 @@ def _own_trace(sheet: Sheet, group: Group, steps: Sequence[AtRound], *, named: b
             for step in steps
         ],
         hoverinfo="text",
-        customdata=[sheet.trials_url(group, phase=Phase.ACQUISITION.value) for _ in steps],
+        customdata=[sheet.trials_url(group, phase=Phase.ACQUISITION.value)] * len(steps),
         cliponaxis=False,
     )
 
@@ -160,11 +160,13 @@ def _baseline_trace(sheet: Sheet, steps: Sequence[AtRound], *, named: bool) -> g
     )
 
 
-def _row(sheet: Sheet, group: Group, step: AtRound) -> Row:
-    rate, theirs = step.rate, step.baseline
-    values = (group.label, step.round, rate.percent, rate.passed, rate.scored, rate.planned)
-    beside = (theirs.percent, theirs.passed, theirs.scored) if theirs else (None, None, None)
-    return Row((*values, *beside), sheet.trials_url(group, phase=Phase.ACQUISITION.value))
+def _rows(sheet: Sheet, group: Group, steps: Sequence[AtRound]) -> Iterable[Row]:
+    url = sheet.trials_url(group, phase=Phase.ACQUISITION.value)
+    for step in steps:
+        rate, theirs = step.rate, step.baseline
+        values = (group.label, step.round, rate.percent, rate.passed, rate.scored, rate.planned)
+        beside = (theirs.percent, theirs.passed, theirs.scored) if theirs else (None, None, None)
+        yield Row((*values, *beside), url)
 
 
 def _notes(sheet: Sheet, panels_total: int) -> tuple[str, ...]:
