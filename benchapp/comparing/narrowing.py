@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from benchapp.comparing.choices import Choices, Query
+from benchapp.comparing.comparison import comparison_of
 from benchapp.comparing.selection import selected
 from benchapp.metrics.catalogue import METRICS
 from benchapp.metrics.metric import Instances, Metric
-from benchapp.metrics.outcomes import LEARNING
 from benchapp.models import Trial
 from runner.types import Phase, Role
 
@@ -95,7 +95,7 @@ def trials_behind(choices: Choices, narrowing: Narrowing) -> QuerySet[Trial]:
         if value is not None:
             wanted &= Q(**{lookup: value}) if value or name == "role" else Q(**{PARENTS[name]: None})
     if narrowing.metric:
-        trials = _covered(trials, narrowing.metric)
+        trials = _covered(trials, narrowing.metric, choices)
     if narrowing.outcome:
         wanted &= outcome_is(narrowing.outcome, choices, narrowing.metric)
     if narrowing.replay:
@@ -115,7 +115,7 @@ PLACES = {
 PARENTS = {"environment": "task__family__environment", "family": "task__family", "task": "task", "phase": "phase"}
 
 
-def _covered(trials: QuerySet[Trial], metric: Metric) -> QuerySet[Trial]:
+def _covered(trials: QuerySet[Trial], metric: Metric, choices: Choices) -> QuerySet[Trial]:
     """Those that `Metric.mask` keeps."""
     trials = trials.filter(episode__is_tainted=False)
     if metric.phases:
@@ -127,17 +127,14 @@ def _covered(trials: QuerySet[Trial], metric: Metric) -> QuerySet[Trial]:
     elif metric.instances is Instances.HELD_OUT:
         trials = trials.filter(task__ordinal__gt=1)
     if metric.past_first:
-        trials = trials.filter(episode__is_ordered=True).exclude(
-            phase__in=LEARNING, task=Subquery(_first_of_episode().values("task")[:1])
-        )
+        trials = trials.filter(episode__is_ordered=True).exclude(pk__in=_firsts(choices))
     return trials
 
 
-def _first_of_episode() -> QuerySet[Trial]:
-    """The learning trials of the outer one's episode, acquisition first, then by their ends: the order of the columns'
-    `position`."""
-    same = Trial.objects.filter(episode=OuterRef("episode"), phase__in=LEARNING)
-    return same.order_by("phase", F("finished_at").asc(nulls_last=True), "pk")
+def _firsts(choices: Choices) -> list[int]:
+    """Keys of the trials of each episode's first task. The columns know them, and are at hand wherever a mark was drawn;
+    a subquery per trial would take seconds for fifty thousand."""
+    return [int(pk) for each in comparison_of(choices).outcomes.values() for pk in each.trial[each.first]]
 
 
 def first_tries() -> QuerySet[Trial]:

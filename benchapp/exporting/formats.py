@@ -16,7 +16,7 @@ Row = Sequence[Any]
 
 PIECE = 500  # rows in one piece of text
 UTC_Z = orjson.OPT_UTC_Z
-ROW_GROUP = 20_000  # rows of Parquet in memory at once
+ROW_GROUP = 10_000  # rows of Parquet in memory at once
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for a formula's start
 
 

@@ -72,7 +72,7 @@ FIRST_SETTLED_COLUMN = tuple(TRIAL_LOOKUPS).index("status")  # from here on a tr
 
 def trial_rows(choices: Choices, narrowing: Narrowing) -> Iterator[Row]:
     """Streamed from one query; what was settled after the pin is planned, and nothing more."""
-    trials = trials_behind(choices, narrowing).order_by("episode__run_id", "pk")
+    trials = trials_behind(choices, narrowing).order_by("pk")
     later = (None,) * (SETTLED + 1 - FIRST_SETTLED_COLUMN)
     for row in trials.values_list(*TRIAL_LOOKUPS.values()).iterator(chunk_size=CHUNK):
         if choices.as_of and row[SETTLED] and row[SETTLED] > choices.as_of:

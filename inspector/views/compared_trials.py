@@ -58,6 +58,23 @@ class Shown:
     first: Trial | None
 
 
+class _Counted:
+    """Rows whose number is known already: counting fifty thousand twice would double the time of the page."""
+
+    def __init__(self, trials: QuerySet[Trial], total: int) -> None:
+        self.trials, self.total = trials, total
+        self.ordered = True
+
+    def count(self) -> int:
+        return self.total
+
+    def __len__(self) -> int:
+        return self.total
+
+    def __getitem__(self, part: slice) -> QuerySet[Trial]:
+        return self.trials[part]
+
+
 @require_safe
 def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     choices, narrowing, problems = trials_asked(request.GET, besides=("page", "sort"))
@@ -73,7 +90,7 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         )
     trials = trials_behind(choices, narrowing)
     tally = _tally(trials, choices)
-    page = paginate(request, _sorted(trials, sort), per_page=PER_PAGE)
+    page = paginate(request, _Counted(_sorted(trials, sort), tally.total), per_page=PER_PAGE)  # type: ignore[arg-type]
     shown = list(_shown(list(page), choices))
     here = _address(choices, narrowing)
     data = {
@@ -103,7 +120,7 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
 
 
 def _sorted(trials: QuerySet[Trial], sort: str) -> QuerySet[Trial]:
-    down, fields = sort.startswith("-"), SORTS[sort.lstrip("-") or "run"]
+    down, fields = sort.startswith("-"), SORTS.get(sort.lstrip("-"), ())
     related = ("episode__run__experiment", "task__family")
     return trials.select_related(*related).order_by(*(_order(field, down=down) for field in fields), "pk")
 

@@ -246,9 +246,9 @@ def test_it_writes_parquet_in_row_groups(tmp_path: Path) -> None:
     fields = (Field("place", Kind.INTEGER, "its place"),)
     path = tmp_path / "places.parquet"
     with path.open("wb") as target:
-        write_parquet(target, fields, ((place,) for place in range(45_000)), {})
+        write_parquet(target, fields, ((place,) for place in range(25_000)), {})
     file = pq.ParquetFile(path)
-    assert [file.metadata.row_group(place).num_rows for place in range(file.num_row_groups)] == [20_000, 20_000, 5_000]
+    assert [file.metadata.row_group(place).num_rows for place in range(file.num_row_groups)] == [10_000, 10_000, 5_000]
 
 
 def test_it_writes_whole_files_without_a_row() -> None:
