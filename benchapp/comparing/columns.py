@@ -12,8 +12,8 @@ from threading import Lock
 from typing import Any
 from uuid import UUID
 
-from django.db.models import F, IntegerField
-from django.db.models.functions import Cast
+from django.db import connection
+from django.db.models import F, QuerySet
 
 from benchapp.metrics.outcomes import PHASE_CODES, ROLE_CODES, Outcomes, empty_outcomes, outcomes_from
 from benchapp.models import Episode, Run, Task, Trial
@@ -36,9 +36,7 @@ NUMBERS = {  # lookup -> column; a duration in seconds is one of the columns of 
     "skills_mounted": "skills_mounted",
     "skills_read": "skills_read",
 }
-# Booleans are read as whole numbers: the conversion of fifty thousand of them would cost as much as the rest.
-PASSED = Cast("success", IntegerField())
-TRIAL = ("episode_id", "pk", "task_id", "phase", "sample", "snapshot_id", PASSED, *NUMBERS)
+TRIAL = ("episode_id", "pk", "task_id", "phase", "sample", "snapshot_id", "success", *NUMBERS)
 TRIAL_COLUMNS = ("episode", "trial", "task", "phase", "sample", "library", "success", *NUMBERS.values())
 
 
@@ -49,6 +47,7 @@ class _Kept:
         self.limit = limit
         self.lock = Lock()
         self.tables: OrderedDict[tuple[UUID, int], Outcomes] = OrderedDict()
+        self.trials = 0
 
     def get(self, run: Run) -> Outcomes | None:
         with self.lock:
@@ -59,14 +58,16 @@ class _Kept:
 
     def put(self, run: Run, outcomes: Outcomes) -> None:
         with self.lock:
+            self.trials -= len(self.tables.pop((run.public_id, run.revision), ()))
             self.tables[run.public_id, run.revision] = outcomes
-            kept = sum(map(len, self.tables.values()))
-            while kept > self.limit and len(self.tables) > 1:
-                kept -= len(self.tables.popitem(last=False)[1])
+            self.trials += len(outcomes)
+            while self.trials > self.limit and len(self.tables) > 1:
+                self.trials -= len(self.tables.popitem(last=False)[1])
 
     def clear(self) -> None:
         with self.lock:
             self.tables.clear()
+            self.trials = 0
 
 
 KEPT = _Kept(MAX_KEPT)
@@ -97,10 +98,17 @@ def _read(runs: Sequence[Run]) -> dict[int, Outcomes]:
     in_order = Trial.objects.filter(episode__in=episodes).order_by(
         "episode__run_id", "episode_id", "phase", F("finished_at").asc(nulls_last=True), "pk"
     )
-    rows = in_order.values_list(*TRIAL).iterator(chunk_size=5000)
-    by_run = {run: list(found) for run, found in groupby(rows, lambda row: facts[row[0]][0])}
+    by_run = {run: list(found) for run, found in groupby(_rows(in_order), lambda row: facts[row[0]][0])}
     tasks = _tasks({row[2] for found in by_run.values() for row in found})
     return {run: _columns(found, facts, tasks) for run, found in by_run.items()}
+
+
+def _rows(trials: QuerySet[Trial]) -> Iterator[tuple[Any, ...]]:
+    """As the database gives them. Numbers need no conversion of Django's, which would cost as much as the query."""
+    with connection.cursor() as cursor:
+        cursor.execute(*trials.values_list(*TRIAL).query.sql_with_params())
+        while found := cursor.fetchmany(5000):
+            yield from found
 
 
 def _tasks(keys: set[int]) -> dict[int, tuple[Any, ...]]:

@@ -130,8 +130,14 @@ class Comparison:
             self._differences[key] = self.between(group, baseline, metric) if baseline else None
         return self._differences[key]
 
-    def between(self, group: Group, baseline: Group, metric: Metric) -> Difference | None:
-        return compare(*self.sides(group, baseline, metric))
+    def described(self, group: Group, metric: Metric) -> Difference | None:
+        """The same with the secondary intervals, which describe and decide nothing. Not remembered."""
+        baseline = self.groups.baseline_of(group)
+        return self.between(group, baseline, metric, describe=True) if baseline else None
+
+    def between(self, group: Group, baseline: Group, metric: Metric, *, describe: bool = False) -> Difference | None:
+        found = compare(*self.sides(group, baseline, metric), describe=describe)
+        return found.within(1.0) if found and metric.is_share else found
 
     def sides(self, group: Group, baseline: Group, metric: Metric) -> tuple[list[TaskMeans], list[TaskMeans]]:
         """What a difference rests on: per replicate of each side the means of its tasks."""

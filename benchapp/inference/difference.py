@@ -55,6 +55,11 @@ class Difference:
         """Whether the primary interval does; the others never decide."""
         return self.interval is not None and self.interval.excludes_zero
 
+    def within(self, bound: float) -> Difference:
+        """With every interval cut to what a difference can be: -bound..bound. Two rates cannot be 112 points apart."""
+        interval = self.interval.within(bound) if self.interval else None
+        return replace(self, interval=interval, secondary=tuple(each.within(bound) for each in self.secondary))
+
     def as_json(self) -> Mapping[str, Any]:
         document = asdict(self)
         document["interval"] = self.interval.as_json() if self.interval else None
@@ -62,8 +67,11 @@ class Difference:
         return {**document, "excludes_zero": self.excludes_zero}
 
 
-def compare(own: Sequence[TaskMeans], other: Sequence[TaskMeans]) -> Difference | None:
-    """Compare two conditions, each given by its replicates; None where they share no task."""
+def compare(own: Sequence[TaskMeans], other: Sequence[TaskMeans], *, describe: bool = True) -> Difference | None:
+    """Compare two conditions, each given by its replicates; None where they share no task.
+
+    Without `describe` the secondary intervals, which cost more than the test, are left out.
+    """
     paired = pair(own, other)
     if paired is None:
         return None
@@ -82,7 +90,7 @@ def compare(own: Sequence[TaskMeans], other: Sequence[TaskMeans]) -> Difference 
         p=outcome.p,
         smallest_p=outcome.smallest_p,
         detectable=outcome.detectable,
-        secondary=tuple(_secondary(paired, outcome.method)),
+        secondary=tuple(_secondary(paired, outcome.method)) if describe else (),
         discordant=counts.discordant if counts else None,
         dropped=paired.dropped,
         note=outcome.note,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,10 @@ class Interval:
     @property
     def excludes_zero(self) -> bool:
         return self.low > 0 or self.high < 0
+
+    def within(self, bound: float) -> Interval:
+        """Cut to -bound..bound; it covers what is possible no less often."""
+        return replace(self, low=max(self.low, -bound), high=min(self.high, bound))
 
     def as_json(self) -> Mapping[str, Any]:
         return {"low": self.low, "high": self.high, "level": self.level, "method": self.method}

@@ -24,11 +24,16 @@ from inspector.pinning import pin_of
 from inspector.views.published import PAPERS
 
 GROUPS_PER_PAGE = 30
+
+
 @require_safe
 def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     page = paginate(request, list(sheet.comparison.groups.all), per_page=GROUPS_PER_PAGE)
-    data = {**compared_as_json(request, sheet, list(page)), "next": next_url(request, page)}
+    data = {**facts_as_json(request, sheet), "next": next_url(request, page)}
+    if as_json:
+        data["groups"] = groups_as_json(sheet, list(page))
+        return render_page(request, "inspector/compare.html", data=data, as_json=True)
     context = {
         **compared(request, sheet, list(page)),
         "page": page,
@@ -36,7 +41,7 @@ def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "facets": facets_of(sheet.comparison.choices),
         "papers": PAPERS,
     }
-    return render_page(request, "inspector/compare.html", data=data, context=context, as_json=as_json)
+    return render_page(request, "inspector/compare.html", data=data, context=context, as_json=False)
 
 
 def compared(request: HttpRequest, sheet: Sheet, groups: Sequence[Group]) -> dict[str, Any]:
@@ -63,7 +68,11 @@ def compared(request: HttpRequest, sheet: Sheet, groups: Sequence[Group]) -> dic
     }
 
 
-def compared_as_json(request: HttpRequest, sheet: Sheet, groups: Sequence[Group]) -> dict[str, Any]:
+def groups_as_json(sheet: Sheet, groups: Sequence[Group]) -> list[dict[str, Any]]:
+    return [_group_as_json(sheet, group) for group in groups]
+
+
+def facts_as_json(request: HttpRequest, sheet: Sheet) -> dict[str, Any]:
     comparison = sheet.comparison
     return {
         "choices": comparison.choices.pairs(),
@@ -79,7 +88,6 @@ def compared_as_json(request: HttpRequest, sheet: Sheet, groups: Sequence[Group]
             {"key": metric.key, "meaning": metric.meaning, "unit": metric.unit, "source": metric.source}
             for metric in sheet.metrics
         ],
-        "groups": [_group_as_json(sheet, group) for group in groups],
     }
 
 
@@ -100,7 +108,7 @@ def _group_as_json(sheet: Sheet, group: Group) -> dict[str, Any]:
         "differences": {
             metric.key: {**difference.as_json(), "sentence": says(comparison, group, metric)}
             for metric in sheet.metrics
-            if (difference := comparison.difference(group, metric)) is not None
+            if (difference := comparison.described(group, metric)) is not None
         },
     }
 

@@ -17,7 +17,7 @@ from benchapp.metrics.tally import Tally, tally_by
 from benchapp.models import Attempt, Experiment, Run, Trial
 from inspector.charts.asking import sheet_of
 from inspector.pages import absolute, next_url, paginate, render_page
-from inspector.views.compare import compared, compared_as_json
+from inspector.views.compare import compared, facts_as_json, groups_as_json
 
 PER_PAGE = 40  # runs
 GROUPS_PER_PAGE = 25  # condition x models x harness
@@ -45,12 +45,15 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     members = _members(list(page), tallies)
     total = sum(tallies.values(), Tally())
     data = {
-        **compared_as_json(request, sheet, list(groups)),
+        **facts_as_json(request, sheet),
         **_facts(found, runs, total),
         "groups_next": next_url(request, groups, name="groups"),
         "runs": [_member_as_json(request, member) for member in members],
         "next": next_url(request, page),
     }
+    if as_json:
+        data["groups"] = groups_as_json(sheet, list(groups))
+        return render_page(request, "inspector/experiment.html", data=data, as_json=True)
     context = {
         **compared(request, sheet, list(groups)),
         "experiment": found,
@@ -60,7 +63,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "members": members,
         "total": total,
     }
-    return render_page(request, "inspector/experiment.html", data=data, context=context, as_json=as_json)
+    return render_page(request, "inspector/experiment.html", data=data, context=context, as_json=False)
 
 
 def _members(runs: list[Run], tallies: Mapping[int, Tally]) -> list[Member]:

@@ -153,3 +153,21 @@ def test_it_becomes_json() -> None:
     assert document["excludes_zero"] is False
     assert document["tasks"] == 6
     assert document["secondary"][-1]["method"].startswith("Newcombe")
+
+
+def test_an_interval_of_rates_stays_within_what_rates_can_differ() -> None:
+    # two replicates a side with very different means: Welch's t reaches beyond 100 points
+    own = [TaskMeans(TASKS, TASKS, TASKS, np.full(4, value)) for value in (1.0, 0.5)]
+    other = [TaskMeans(TASKS, TASKS, TASKS, np.full(4, value)) for value in (0.0, 0.25)]
+    found = compare(own, other)
+    assert found is not None
+    assert found.interval is not None
+    assert found.interval.high > 1
+    cut = found.within(1.0)
+    assert cut.interval is not None
+    assert (cut.interval.low, cut.interval.high) == (max(-1, found.interval.low), 1.0)
+    assert cut.excludes_zero == found.excludes_zero
+    assert (cut.p, cut.estimate) == (found.p, found.estimate)
+
+
+TASKS = np.arange(4)
