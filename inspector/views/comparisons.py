@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django import forms
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
-from django.shortcuts import get_object_or_404
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -83,9 +83,7 @@ def comparison_save(request: HttpRequest) -> HttpResponseBase:
         "problems": problems,
     }
     status = 400 if request.method == "POST" else 200
-    return render_page(
-        request, "inspector/comparison_save.html", data={}, context=context, as_json=False, status=status
-    )
+    return render(request, "inspector/comparison_save.html", context, status=status)
 
 
 @require_safe
