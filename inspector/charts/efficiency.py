@@ -6,63 +6,29 @@ released code: over both ends of all pairs, less used and more solved first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from benchapp.comparing.groups import Group
 from benchapp.metrics.metric import Better, Metric, Unit
-from benchapp.published.rows import Printed
 from inspector.charts.arms import model_name
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
 from inspector.charts.gain import shown
-from inspector.charts.pairs import Axis, End, Pair, PairPanel, draw_pairs, frontier
+from inspector.charts.marks import PAPER, Mark, MarkPair, published_pairs, used_said
+from inspector.charts.pairs import Axis, End, PairPanel, draw_pairs, frontier
 from inspector.charts.panels import left_out, lines, plain
 from inspector.charts.sheet import Sheet
 
-PAPER = "skillflow"
-BASELINE = "no-skill"
 AXES = {
     "cost": Axis("cost", "cost_usd", "agent cost per task", "USD", True),
     "output_tokens": Axis("output_tokens", "output_tokens", "output tokens per task", "tokens", True),
     "turns": Axis("turns", "turns", "turns per task", "turns", False),
 }
 UNITS = {"cost_usd": Unit.USD, "output_tokens": Unit.TOKENS, "turns": Unit.TURNS}
-OURS = {"k tokens": 1000.0}  # units of the paper in ours
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """One end with its place in the table."""
-
-    panel: str
-    source: str
-    model: str
-    harness: str
-    condition: str
-    end: End
-    known: int | None = None  # trials that tell what they used
-    passed: int | None = None
-    scored: int | None = None
-    planned: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class MarkPair:
-    base: Mark | None
-    own: Mark
-
-    @property
-    def marks(self) -> list[Mark]:
-        return [mark for mark in (self.base, self.own) if mark is not None]
-
-    @property
-    def pair(self) -> Pair:
-        return Pair(self.own.model, self.own.harness, self.base.end if self.base else None, self.own.end)
 
 
 def draw(sheet: Sheet) -> Drawing:
     axis = AXES[sheet.options.get("x", "cost")]
-    pairs = [*_own(sheet, axis), *_published(sheet.published, axis)]
+    pairs = [*_own(sheet, axis), *published_pairs(sheet.published, axis)]
     table = _table(sheet.metric, axis, pairs)
     found: dict[str, list[MarkPair]] = {}
     for pair in pairs:
@@ -109,7 +75,7 @@ def _mark(sheet: Sheet, metric: Metric, axis: Axis, group: Group, panel: str) ->
         f"<b>{plain(name)}</b>, {plain(group.harness)}",
         plain(group.condition),
         "no value" if y is None else f"{plain(metric.key)} {y:.1f}{' %' if metric.is_share else ''} ({counts})",
-        _said(axis, used.value),
+        used_said(axis, used.value),
         f"told by {used.rate.scored} of {used.rate.planned} trials" if missing else "",
         f"mean of {group.replicates} replicates" if group.replicates > 1 else "",
     )
@@ -132,50 +98,6 @@ def _used(metric: Metric, axis: Axis) -> Metric:
         better=Better.LOWER,
         past_first=metric.past_first,
     )
-
-
-def _said(axis: Axis, value: float | None) -> str:
-    if value is None:
-        return f"{axis.title}: unknown"
-    amount = f"{value:,.0f}" if axis.unit == "tokens" else f"{value:,.4g}"
-    return f"{axis.title}: {amount} {axis.unit}"
-
-
-# --- published ---------------------------------------------------------------------------------------------------
-
-
-def _published(rows: Sequence[Printed], axis: Axis) -> Iterator[MarkPair]:
-    """SkillFlow's Table 1: every model vanilla and with evolving skills."""
-    printed = {
-        (row.harness, row.model, row.condition, row.metric): row
-        for row in rows
-        if row.paper == PAPER and row.table == "Table 1" and not row.group
-    }
-    for harness, model, condition, metric in printed:
-        if metric == "completion" and condition != BASELINE:
-            panel = f"{condition} · {harness} · published" if axis.key == "turns" else f"{condition} · published"
-            place = panel, "SkillFlow, Table 1", model, harness
-            yield MarkPair(_printed(printed, place, BASELINE, axis), _printed(printed, place, condition, axis))
-
-
-def _printed(
-    printed: Mapping[tuple[str, str, str, str], Printed], place: tuple[str, str, str, str], condition: str, axis: Axis
-) -> Mark:
-    _, source, model, harness = place
-    reached = printed.get((harness, model, condition, "completion"))
-    used = printed.get((harness, model, condition, axis.key))
-    x = used.value * OURS.get(used.unit, 1.0) if used and used.value is not None else None
-    y = reached.value if reached else None
-    counts = f" ({reached.k}/{reached.n})" if reached and reached.k is not None else ""
-    hover = lines(
-        f"<b>{plain(model)}</b>, {plain(harness)}",
-        plain(condition),
-        f"completion {reached.printed} %{counts}" if reached else "completion not printed",
-        _said(axis, x),
-        f"published: {source}",
-    )
-    counted = (reached.k, reached.n, reached.n) if reached else (None, None, None)
-    return Mark(*place, condition, End(x, y, hover), None, *counted)
 
 
 # --- table and words ---------------------------------------------------------------------------------------------

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
 from plotly import graph_objects as go
 
 from benchapp.comparing.choices import NO_SKILL
 from benchapp.comparing.groups import Group
-from benchapp.metrics.libraries import FILE_KINDS, LibrarySize, final_libraries
+from benchapp.metrics.libraries import LibrarySize, final_libraries
 from benchapp.metrics.metric import Metric
 from inspector.charts.arms import Arm, arms_of
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
@@ -22,9 +21,9 @@ from inspector.charts.gain import shown
 from inspector.charts.palette import MUTED, Style, by_name
 from inspector.charts.panels import MAX_PANELS, left_out, lines, panels, plain, short
 from inspector.charts.sheet import Sheet
+from inspector.charts.sizes import COUNTED, Size, mean_of, sum_of
 from runner.protocols.conditions import CONDITIONS
 
-COUNTED = tuple(kind for kind in FILE_KINDS if kind != "other")
 TIER3 = "-tier3"
 HEIGHT = 230  # px of a panel's inside
 WITHOUT_LIBRARY = tuple(name for name, condition in CONDITIONS.items() if not condition.has_library)
@@ -44,20 +43,6 @@ TABLE = (
     Column("scored", "scored"),
     Column("planned", "planned"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """Of one run's libraries together, or the mean of that over the replicates that have one."""
-
-    files: dict[str, float]
-    skills: float
-    libraries: float
-    replicates: int
-
-    @property
-    def counted(self) -> float:
-        return sum(self.files[kind] for kind in COUNTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,22 +79,10 @@ def _points(sheet: Sheet, metric: Metric, arm: Arm, libraries: Mapping[int, Sequ
     """Of every group of the arm that has a library; empty ones count."""
     for group, name in zip(arm.groups, arm.rows, strict=True):
         kept = [[each for each in libraries.get(run.pk, ()) if not each.tainted] for run in group.runs]
-        sizes = [_sum(found) for found in kept if found]
+        sizes = [sum_of(found) for found in kept if found]
         value = sheet.comparison.cell(group, metric).value
         if sizes and group.condition not in WITHOUT_LIBRARY:
-            yield Point(name, group, _mean(sizes), None if value is None else shown(metric, value))
-
-
-def _sum(libraries: Sequence[LibrarySize]) -> Size:
-    """The libraries of a run's episodes added up, as the paper counts them."""
-    files = {kind: sum(each.files.get(kind, 0) for each in libraries) for kind in FILE_KINDS}
-    return Size(files, sum(each.skills for each in libraries), len(libraries), 1)
-
-
-def _mean(sizes: Sequence[Size]) -> Size:
-    files = {kind: fmean(size.files[kind] for size in sizes) for kind in FILE_KINDS}
-    skills, libraries = fmean(size.skills for size in sizes), fmean(size.libraries for size in sizes)
-    return Size(files, skills, libraries, len(sizes))
+            yield Point(name, group, mean_of(sizes), None if value is None else shown(metric, value))
 
 
 def _figure(sheet: Sheet, metric: Metric, arms: Sequence[tuple[Arm, Sequence[Point]]]) -> go.Figure:

@@ -22,6 +22,8 @@ LEGEND = 44  # px below all panels, for two lines of names
 LONGEST = 52  # characters of a label on an axis
 TILTED = 30  # characters of one that is tilted
 LETTER = 6.5  # px of a character, about
+BESIDE = 260  # px beside the cells, for names and the colour bar
+NARROWEST = 46  # px of a cell that still holds its number
 WIDTH = 760  # px beside the names of the rows, about
 BARE = {"showgrid": False, "zeroline": False, "ticks": ""}
 
@@ -159,6 +161,7 @@ def heatmaps(
     labels = [short(row) for row in rows]
     figure.update_yaxes(tickvals=list(range(len(rows))), ticktext=labels, range=[len(rows) - 0.5, -0.5], **BARE)
     figure.layout.coloraxis = scale.axis
+    figure.layout.meta = {"min_width": BESIDE + min(across, len(shown)) * len(columns) * NARROWEST}
     return figure
 
 
