@@ -11,7 +11,8 @@ from benchapp.comparing.comparison import Cell
 from benchapp.comparing.groups import SEPARATOR, Group
 from benchapp.comparing.saying import says
 from benchapp.inference.difference import Difference
-from benchapp.metrics.metric import Better, Metric, Unit
+from benchapp.metrics.catalogue import RUN_TABLES
+from benchapp.metrics.metric import Better, Metric, RunMetric, Unit
 from inspector.charts.sheet import Sheet
 
 MINUS = "\u2212"
@@ -44,6 +45,11 @@ class TableRow:
     scripted: bool
 
 
+def run_metrics(sheet: Sheet) -> tuple[RunMetric, ...]:
+    """The numbers of whole runs that belong to the table. Those of replay have a page of their own."""
+    return RUN_TABLES[sheet.table] if sheet.table != "success" else ()
+
+
 def table_rows(sheet: Sheet, groups: Iterable[Group]) -> list[TableRow]:
     return [_row(sheet, group) for group in groups]
 
@@ -56,7 +62,10 @@ def _row(sheet: Sheet, group: Group) -> TableRow:
         title,
         group.first.get_absolute_url() if group.replicates == 1 else sheet.trials_url(group),
         tuple(lines),
-        tuple(_cell(sheet, group, metric) for metric in sheet.metrics),
+        (
+            *(_cell(sheet, group, metric) for metric in sheet.metrics),
+            *(_run_cell(sheet, group, metric) for metric in run_metrics(sheet)),
+        ),
         sheet.comparison.groups.is_baseline(group),
         group.scripted and not all(other.scripted for other in sheet.comparison.groups.all),
     )
@@ -65,7 +74,9 @@ def _row(sheet: Sheet, group: Group) -> TableRow:
 def _cell(sheet: Sheet, group: Group, metric: Metric) -> CellText:
     cell = sheet.comparison.cell(group, metric)
     if cell.value is None:
-        return CellText("none scored" if cell.rate.planned else "none planned")
+        if not cell.rate.planned:
+            return CellText("none planned")
+        return CellText("none scored" if metric.is_share else "unknown")
     main, count = value_text(cell)
     url = sheet.trials_url(group, metric=metric)
     difference = sheet.comparison.difference(group, metric)
@@ -81,6 +92,16 @@ def _cell(sheet: Sheet, group: Group, metric: Metric) -> CellText:
         says(sheet.comparison, group, metric),
         url,
         drawn(difference) if metric.is_share else SafeString(""),
+    )
+
+
+def _run_cell(sheet: Sheet, group: Group, metric: RunMetric) -> CellText:
+    """A number of whole runs is no mean over tasks: nothing pairs it with the baseline's, so it is shown as it is."""
+    found = sheet.comparison.run_value(group, metric)
+    if found.value is None:
+        return CellText("unknown", says=found.note)
+    return CellText(
+        written(found.value, metric.unit), f"of {found.over} {found.of}" if found.of else "", says=found.note
     )
 
 

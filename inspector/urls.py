@@ -16,6 +16,7 @@ from inspector.views import (
     library,
     overview,
     published,
+    replay,
     runs,
     trials,
 )
@@ -32,6 +33,7 @@ urlpatterns: list[URLPattern] = [
     # /compare/
     *twin("compare/", compare.compare, "compare"),
     *twin("compare/trials/", compared_trials.compared_trials, "compare-trials"),
+    *twin("compare/replay/", replay.replay, "compare-replay"),
     *twin("compare/dictionary/", exports.dictionary, "compare-dictionary"),
     path("compare/report/", comparisons.compare_report, name="compare-report"),
     path("compare/export/<str:what>.<str:form>", exports.export, name="compare-export"),

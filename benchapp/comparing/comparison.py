@@ -19,9 +19,12 @@ from benchapp.comparing.selection import MAX_RUNS, added, selected
 from benchapp.inference.difference import Difference, compare
 from benchapp.inference.sides import TaskMeans
 from benchapp.metrics.comparability import Comparability, compare_setups
-from benchapp.metrics.metric import Metric
+from benchapp.metrics.facts import RunFacts, facts_of, mean_of
+from benchapp.metrics.metric import Metric, RunMetric, RunValue
+from benchapp.metrics.noise import Noise, noise_of
 from benchapp.metrics.outcomes import Outcomes
 from benchapp.metrics.rates import Rate
+from benchapp.metrics.replay import Replay, replay_of
 from benchapp.models import Run
 from runner.types import Phase
 
@@ -65,6 +68,7 @@ class Comparison:
         self.truncated = truncated  # runs that match and are not shown: too many
         self.groups = Groups.of(self.runs, choices.baseline)
         self._cells: dict[tuple[tuple[object, ...], str], Cell] = {}
+        self._replays: dict[tuple[object, ...], Replay | None] = {}
         self._means: dict[tuple[object, ...], list[TaskMeans]] = {}
         self._differences: dict[tuple[tuple[object, ...], str], Difference | None] = {}
 
@@ -165,6 +169,28 @@ class Comparison:
     def has(self, metric: Metric) -> bool:
         """Is there a trial this metric covers?"""
         return any(self.cell(group, metric).rate.planned for group in self.groups.all)
+
+    # --- numbers of whole runs -----------------------------------------------------------------------------------
+
+    @cached_property
+    def facts(self) -> dict[int, RunFacts]:
+        """run pk -> its libraries, decisions and bill. Six queries, made only where a number of whole runs is shown."""
+        return facts_of(self.runs, self.outcomes, self.choices.as_of)
+
+    def run_value(self, group: Group, metric: RunMetric) -> RunValue:
+        return mean_of([metric.compute(self.facts[run.pk]) for run in group.runs])
+
+    def replay(self, group: Group) -> Replay | None:
+        """Its replay against its acquisition, minus the baseline's replay of the same tasks where there is one."""
+        if group.identity not in self._replays:
+            baseline = self.groups.baseline_of(group)
+            others = self.of_group(baseline) if baseline else []
+            self._replays[group.identity] = replay_of(self.of_group(group), others)
+        return self._replays[group.identity]
+
+    @cached_property
+    def noise(self) -> Noise:
+        return noise_of(self.runs, self.outcomes)
 
     # --- what stands in the way ----------------------------------------------------------------------------------
 

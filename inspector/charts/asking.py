@@ -32,9 +32,11 @@ def sheet_of(request: HttpRequest, chart: Chart | None = None, **fixed: Any) -> 
 def asked(choices: Choices, chart: Chart | None = None) -> Sheet:
     comparison = comparison_of(choices)
     problems: list[str] = []
-    metrics = _metrics(comparison, problems)
+    table = _table(comparison, problems)
+    metrics = tuple(metric for metric in TABLES[table] if comparison.has(metric))
     return Sheet(
         comparison=comparison,
+        table=table,
         metrics=metrics,
         metric=_metric(comparison, metrics, problems),
         published=_published(choices.published, problems),
@@ -43,14 +45,13 @@ def asked(choices: Choices, chart: Chart | None = None) -> Sheet:
     )
 
 
-def _metrics(comparison: Comparison, problems: list[str]) -> tuple[Metric, ...]:
-    """Those of the chosen table, else of the one that fits, that the runs have a trial for."""
+def _table(comparison: Comparison, problems: list[str]) -> str:
+    """The chosen one, else the one that fits the runs."""
     table = comparison.choices.table
     if table and table not in TABLES:
         problems.append(f"table: {table[:80]!r} ignored, expected one of {', '.join(TABLES)}")
         table = ""
-    table = table or table_for(comparison.outcomes.values())
-    return tuple(metric for metric in TABLES[table] if comparison.has(metric))
+    return table or table_for(comparison.outcomes.values())
 
 
 def _metric(comparison: Comparison, metrics: tuple[Metric, ...], problems: list[str]) -> Metric | None:

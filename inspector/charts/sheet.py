@@ -16,13 +16,14 @@ from benchapp.published.rows import Printed
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """`metrics`: those of the chosen table that the runs have; `metric`: the one that charts with one metric show.
+    """`table`: the set of metrics shown, by its key; `metrics`: those of it that the runs have; `metric`: the one that charts with one metric show.
 
     `options`: the chart's own further choices, by name, always one of the values the chart lists. `problems`: one sentence
     per part of the address that was not understood.
     """
 
     comparison: Comparison
+    table: str
     metrics: tuple[Metric, ...]
     metric: Metric | None
     published: tuple[Printed, ...] = ()

@@ -18,7 +18,7 @@ from inspector.charts import CHARTS
 from inspector.charts.asking import sheet_of
 from inspector.charts.cards import card_of
 from inspector.charts.sheet import Sheet
-from inspector.comparison_table import table_rows
+from inspector.comparison_table import run_metrics, table_rows
 from inspector.pages import next_url, paginate, render_page
 from inspector.pinning import pin_of
 from inspector.views.published import PAPERS
@@ -58,7 +58,8 @@ def compared(request: HttpRequest, sheet: Sheet, groups: Sequence[Group]) -> dic
         "baseline": comparison.choices.baseline.removeprefix(MODEL),
         "baselines": _baselines(comparison),
         "tables": TABLES,
-        "table": next((key for key, metrics in TABLES.items() if set(sheet.metrics) <= set(metrics)), ""),
+        "table": sheet.table,
+        "run_metrics": run_metrics(sheet),
         "rows": table_rows(sheet, groups),
         "verdict": verdict(comparison, comparison.groups.all, sheet.metric) if sheet.metric else "",
         "sentences": _sentences(sheet, groups),
