@@ -30,7 +30,7 @@ PUBLISHED_FIRST = ("ESR", "completion", "accuracy")  # shown where no own run sa
 KINDS: dict[str, tuple[str, Style]] = {
     "told": ("95 % interval excludes 0", Style(OWN.colour, "circle", "solid")),
     "untold": ("95 % interval includes 0", Style(OWN.colour, "circle-open", "solid")),
-    "bare": ("too few episodes for an interval", Style(MUTED, "diamond-open", "solid")),
+    "bare": ("no interval: too few episodes, or no spread", Style(MUTED, "diamond-open", "solid")),
     "printed": ("published, no interval printed", Style(PRINTED.colour, "square", "solid")),
 }
 BAND = "would usually be missed (below 80 % power)"
@@ -57,7 +57,7 @@ def draw(sheet: Sheet) -> Drawing:
 
 def _metrics(sheet: Sheet) -> tuple[Metric, ...]:
     """The chosen one, or all shares: differences in other units have no common axis."""
-    if sheet.options.get("of") == "all":
+    if sheet.options.get("metrics") == "all":
         return tuple(metric for metric in sheet.metrics if metric.is_share)
     return (sheet.metric,) if sheet.metric else ()
 
@@ -99,9 +99,9 @@ def _figure(rows: dict[str, list[ForestRow]], unit: str, baseline: str) -> go.Fi
 
 
 def _name_rows(figure: go.Figure, rows: Sequence[ForestRow]) -> None:
-    """The rows from the top, own ones first; a published one says where it is printed."""
+    """The rows from the top, own ones first; the mark tells which are published, the hover and the table where."""
     own, _ = told_apart(row for row in rows if row.is_own)
-    names = [*own, *(_name(row) for row in rows if not row.is_own)]
+    names = [*own, *(row.label for row in rows if not row.is_own)]
     figure.update_yaxes(
         range=[len(rows) - 0.4, -0.6],
         tickvals=list(range(len(rows))),
@@ -185,7 +185,7 @@ def _marks(kind: str, rows: Sequence[ForestRow], places: dict[str, int], unit: s
 
 
 def _name(row: ForestRow) -> str:
-    """What stands beside a row; a printed one says where it is printed."""
+    """Tells a row from every other: one model may be printed in two papers, and run here too."""
     return row.label if row.is_own else f"{row.label} ({row.source})"
 
 
@@ -223,7 +223,7 @@ def _ends(row: ForestRow) -> str:
 
 
 def _hover(row: ForestRow, unit: str) -> str:
-    tested = f"{row.method}, {row.clusters} episodes" if row.is_own and row.method != "" else row.method
+    tested = f"{row.method} ({row.clusters} episodes)" if row.is_own else row.method
     said = "<br>".join(plain(line) for line in wrap(row.says, 88))
     return lines(f"<b>{plain(row.label)}</b> against {plain(row.against)}, {row.metric}", plain(tested), said)
 
@@ -308,5 +308,5 @@ CHART = Chart(
     draw=draw,
     uses_metric=True,
     published=("skillevolbench", "skillflow", "skilllearnbench"),
-    options={"of": ("metric", "all")},
+    options={"metrics": ("chosen", "all")},
 )

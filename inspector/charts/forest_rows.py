@@ -16,7 +16,7 @@ METHODS = {
     "welch": "Welch's t over replicate means",
     "sign-flip": "sign-flip over episode means",
     "bootstrap-t": "bootstrap-t over episode means",
-    "none": "too few episodes for an interval",
+    "none": "no test",
 }
 
 
@@ -95,7 +95,7 @@ def _own(sheet: Sheet, group: Group, baseline: Group, metric: Metric, difference
         other_count=_count(difference.other, difference.tasks * other, metric),
         low=_clean(interval.low * scale) if interval else None,
         high=_clean(interval.high * scale) if interval else None,
-        method=METHODS.get(difference.method, difference.method),
+        method=_method(difference),
         p=difference.p,
         smallest_p=difference.smallest_p,
         detectable=None if difference.detectable is None else _clean(difference.detectable * scale),
@@ -105,6 +105,11 @@ def _own(sheet: Sheet, group: Group, baseline: Group, metric: Metric, difference
         says=says(sheet.comparison, group, metric),
         url=sheet.trials_url(group, metric=metric),
     )
+
+
+def _method(difference: Difference) -> str:
+    """The test by name, and why something of it is missing."""
+    return "; ".join(filter(None, (METHODS.get(difference.method, difference.method), difference.note)))
 
 
 def _clean(value: float) -> float:
