@@ -36,8 +36,8 @@ NUMBERS = {  # lookup -> column; a duration in seconds is one of the columns of 
     "skills_mounted": "skills_mounted",
     "skills_read": "skills_read",
 }
-TRIAL = ("episode_id", "pk", "task_id", "phase", "sample", "snapshot_id", "success", *NUMBERS)
-TRIAL_COLUMNS = ("episode", "trial", "task", "phase", "sample", "library", "success", *NUMBERS.values())
+TRIAL = ("episode_id", "pk", "task_id", "phase", "sample", "snapshot_id", "is_done", "success", *NUMBERS)
+TRIAL_COLUMNS = ("episode", "trial", "task", "phase", "sample", "library", "done", "success", *NUMBERS.values())
 
 
 class _Kept:

@@ -51,6 +51,7 @@ class Outcomes:
     position: Ints
     library: Ints
     tainted: Mask
+    done: Mask
     ordered: Mask
     success: Floats
     reward: Floats
@@ -107,7 +108,8 @@ class Outcomes:
         gone = np.isin(self.trial, list(trials))
         if not gone.any():
             return self
-        return replace(self, **{name: np.where(gone, np.nan, self.column(name)) for name in MEASURED})
+        blank = {name: np.where(gone, np.nan, self.column(name)) for name in MEASURED}
+        return replace(self, done=self.done & ~gone, **blank)
 
 
 def _used(outcomes: Outcomes) -> Floats:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from django.db.models import Count, Q, QuerySet
 
+from benchapp.metrics.outcomes import Outcomes
 from benchapp.metrics.rates import Rate
 from benchapp.models import Trial
 
@@ -25,6 +27,12 @@ class Tally:
             self.scored + other.scored,
             self.passed + other.passed,
         )
+
+    @classmethod
+    def of(cls, outcomes: Outcomes) -> Tally:
+        """Of a run's trials as columns."""
+        scored = ~np.isnan(outcomes.success)
+        return cls(len(outcomes), int(outcomes.done.sum()), int(scored.sum()), int((outcomes.success == 1).sum()))
 
     @property
     def unscored(self) -> int:

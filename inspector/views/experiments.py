@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Avg, Count
+import numpy as np
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
+from benchapp.comparing.columns import outcomes_of
+from benchapp.metrics.outcomes import Outcomes
 from benchapp.metrics.spending import Spending, spent_by
-from benchapp.metrics.tally import Tally, tally_by
-from benchapp.models import Attempt, Experiment, Run, Trial
+from benchapp.metrics.tally import Tally
+from benchapp.models import Attempt, Experiment, Run
 from inspector.charts.asking import sheet_of
 from inspector.pages import absolute, next_url, paginate, render_page
 from inspector.views.compare import compared, facts_as_json, groups_as_json
@@ -41,9 +43,9 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     runs = list(found.runs.all())
     page = paginate(request, runs, per_page=PER_PAGE)
     groups = paginate(request, list(sheet.comparison.groups.all), per_page=GROUPS_PER_PAGE, name="groups")
-    tallies = tally_by(Trial.objects.filter(episode__run__experiment=found), "episode__run")
-    members = _members(list(page), tallies)
-    total = sum(tallies.values(), Tally())
+    outcomes = outcomes_of(runs)
+    members = _members(list(page), outcomes)
+    total = sum((Tally.of(each) for each in outcomes.values()), Tally())
     data = {
         **facts_as_json(request, sheet),
         **_facts(found, runs, total),
@@ -66,19 +68,15 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     return render_page(request, "inspector/experiment.html", data=data, context=context, as_json=False)
 
 
-def _members(runs: list[Run], tallies: Mapping[int, Tally]) -> list[Member]:
+def _members(runs: list[Run], outcomes: Mapping[int, Outcomes]) -> list[Member]:
     spent = spent_by(Attempt.objects.billed().filter(trial__episode__run__in=runs), "trial__episode__run")
-    rewards = (
-        Trial.objects.filter(episode__run__in=runs)
-        .order_by()
-        .values_list("episode__run")
-        .annotate(Avg("reward"), Count("reward"))
-    )
-    known = {run: (mean, count) for run, mean, count in rewards}
-    return [
-        Member(run, tallies.get(run.pk, Tally()), spent.get(run.pk, Spending()), *known.get(run.pk, (None, 0)))
-        for run in runs
-    ]
+    return [_member(run, outcomes[run.pk], spent.get(run.pk, Spending())) for run in runs]
+
+
+def _member(run: Run, outcomes: Outcomes, spent: Spending) -> Member:
+    rewards = outcomes.reward[~np.isnan(outcomes.reward)]
+    mean = float(rewards.mean()) if len(rewards) else None
+    return Member(run, Tally.of(outcomes), spent, mean, len(rewards))
 
 
 def _facts(found: Experiment, runs: list[Run], total: Tally) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from benchapp.comparing.facets import facets_of
 from benchapp.comparing.groups import Groups
 from benchapp.metrics.catalogue import METRICS
 from benchapp.metrics.outcomes import PHASES, ROLES
+from benchapp.metrics.tally import Tally, tally_by
 from benchapp.models import Episode, Experiment, Run, Trial
 from tests.factories import (
     make_attempt,
@@ -61,6 +62,8 @@ def test_columns_say_what_the_rows_say(experiment: Experiment) -> None:
             assert columns.family[place] == trial.task.family_id
             assert columns.environment[place] == trial.task.family.environment_id
             assert columns.ordinal[place] == trial.task.ordinal
+            assert columns.done[place] == trial.is_done
+        assert Tally.of(columns) == tally_by(Trial.objects.filter(episode__run=run), "episode__run")[run]
 
 
 def test_what_is_not_known_is_not_a_number() -> None:

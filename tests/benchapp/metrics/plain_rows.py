@@ -37,6 +37,7 @@ def plain_row(trial: int, **given: Any) -> Row:
         "episode": 1,
         "ordered": True,
         "tainted": False,
+        "done": True,
         "phase": "acquisition",
         "role": "",
         "sample": 0,
