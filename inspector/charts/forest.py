@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
+from typing import Any
 
 from plotly import graph_objects as go
 
@@ -198,22 +199,28 @@ def _range(rows: Iterable[ForestRow]) -> list[float]:
 
 
 def _say_beside(figure: go.Figure, rows: Iterable[ForestRow], places: dict[str, int]) -> None:
-    """The numbers of each row at its right, as forest plots have them: a reader without a pointer needs no hover."""
-    for row in rows:
-        counts = f"{row.own_count} to {row.other_count}" if row.own_count and row.other_count else ""
-        figure.add_annotation(
-            x=1,
-            xref="paper",
-            xanchor="left",
-            xshift=10,
-            y=places[_name(row)],
-            yref="y",
-            showarrow=False,
-            align="left",
-            text=f"<b>{signed(row.estimate)}</b>{_ends(row)}  {counts}",
-            font={"size": 11, "color": INK},
-        )
-    figure.update_layout(margin={"r": 210, "t": 12})
+    """The numbers of each row at its right, as forest plots have them: a reader without a pointer needs no hover.
+
+    All at once: plotly copies every annotation there is whenever it is given one more.
+    """
+    beside = [_beside(row, places[_name(row)]) for row in rows]
+    figure.update_layout(annotations=[*figure.layout.annotations, *beside], margin={"r": 210, "t": 12})
+
+
+def _beside(row: ForestRow, place: int) -> dict[str, Any]:
+    counts = f"{row.own_count} to {row.other_count}" if row.own_count and row.other_count else ""
+    return {
+        "x": 1,
+        "xref": "paper",
+        "xanchor": "left",
+        "xshift": 10,
+        "y": place,
+        "yref": "y",
+        "showarrow": False,
+        "align": "left",
+        "text": f"<b>{signed(row.estimate)}</b>{_ends(row)}  {counts}",
+        "font": {"size": 11, "color": INK},
+    }
 
 
 def _ends(row: ForestRow) -> str:
@@ -224,7 +231,7 @@ def _ends(row: ForestRow) -> str:
 
 def _hover(row: ForestRow, unit: str) -> str:
     tested = f"{row.method} ({row.clusters} episodes)" if row.is_own else row.method
-    said = "<br>".join(plain(line) for line in wrap(row.says, 88))
+    said = " <br>".join(plain(line) for line in wrap(row.says, 88))
     return lines(f"<b>{plain(row.label)}</b> against {plain(row.against)}, {row.metric}", plain(tested), said)
 
 
