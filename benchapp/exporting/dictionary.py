@@ -163,7 +163,7 @@ DIFFERENCES = (
         "what the interval is about: the mean of cluster means for cluster methods, else delta",
         IN_UNIT,
     ),
-    Field("method", Kind.TEXT, "primary test: welch, sign-flip, bootstrap-t or none"),
+    Field("method", Kind.TEXT, "primary test: welch, sign-flip or none"),
     Field("low", Kind.NUMBER, "low end of the primary 95 % interval", IN_UNIT, WHAT_IS_TESTED),
     Field("high", Kind.NUMBER, "its high end", IN_UNIT, WHAT_IS_TESTED),
     Field("p", Kind.NUMBER, "two-sided p of the primary test, uncorrected", missing=WHAT_IS_TESTED),

@@ -15,7 +15,6 @@ from inspector.charts.sheet import Sheet
 METHODS = {
     "welch": "Welch's t over replicate means",
     "sign-flip": "sign-flip over episode means",
-    "bootstrap-t": "bootstrap-t over episode means",
     "none": "no test",
 }
 
