@@ -10,6 +10,7 @@ from benchapp.inference.difference import Difference
 from benchapp.inference.sentences import SHARES, Wording, amounts, sentence
 from benchapp.metrics.metric import Metric, Unit
 
+LEVEL = 0.05
 DIGITS = {Unit.USD: 4, Unit.TOKENS: 0, Unit.SCORE: 2}
 
 
@@ -33,7 +34,7 @@ def wording_of(metric: Metric) -> Wording:
 def verdict(comparison: Comparison, groups: Iterable[Group], metric: Metric) -> str:
     """How many groups differ from their baseline in this metric by more than chance would usually give."""
     found = [found for group in groups if (found := comparison.difference(group, metric)) is not None]
-    tested = [difference for difference in found if difference.interval is not None]
+    tested = [difference for difference in found if difference.method != "none"]
     if not found:
         return ""
     if not tested:
@@ -41,13 +42,20 @@ def verdict(comparison: Comparison, groups: Iterable[Group], metric: Metric) -> 
             f"{metric.key}: none of {_differences(len(found))} can be tested: too few episodes, and no replicates on both"
             " sides."
         )
-    told = [difference for difference in tested if difference.excludes_zero]
+    told = [difference for difference in tested if _told(difference)]
     up = sum(difference.estimate > 0 for difference in told)
     which = f" ({up} up, {len(told) - up} down)" if told else ""
     chance = 0.05 * len(tested)
     return (
         f"{metric.key}: {len(told) or 'none'} of {_differences(len(tested))} can be told from chance{which}. Uncorrected: of"
         f" {len(tested)} without any effect about {chance:.1f} would look so."
+    )
+
+
+def _told(difference: Difference) -> bool:
+    """By the primary interval; by p where the same difference everywhere leaves a test and no interval."""
+    return difference.excludes_zero or (
+        difference.interval is None and difference.p is not None and difference.p <= LEVEL
     )
 
 

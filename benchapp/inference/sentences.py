@@ -141,7 +141,7 @@ def _too_few(difference: Difference, clusters: str) -> str:
 def _covers(difference: Difference, unit: str) -> str:
     runs = difference.replicates
     dropped = f"{difference.dropped} {unit} not scored in every run are left out" if difference.dropped else ""
-    if difference.interval is None or min(runs) > 1:
+    if difference.method == "none" or min(runs) > 1:
         return dropped
     which = "one learning run per condition" if max(runs) == 1 else "one learning run on one side"
     return "; ".join(filter(None, (f"{which}: this covers {unit}, not reruns", dropped)))

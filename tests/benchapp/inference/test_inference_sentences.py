@@ -78,7 +78,8 @@ def test_it_gives_the_mean_over_episodes_where_it_is_another() -> None:
 
 def test_it_gives_the_reason_where_there_is_no_spread() -> None:
     text = said(interval=None, p=0.03125, detectable=None, note="every cluster shows the same difference")
-    assert "; every cluster shows the same difference (exact sign-flip over 6 episodes, p = 0.031)." in text
+    assert "; every cluster shows the same difference (exact sign-flip over 6 episodes, p = 0.031); " in text
+    assert "this covers tasks, not reruns" in text
 
 
 def test_it_says_amounts_in_their_unit() -> None:
