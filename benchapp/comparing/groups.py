@@ -71,7 +71,7 @@ class Groups:
 
     all: tuple[Group, ...]
     baseline: str
-    _by_place: dict[tuple[object, ...], Group] = field(default_factory=dict)
+    _by_place: dict[tuple[object, ...], list[Group]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, runs: Iterable[Run], baseline: str) -> Groups:
@@ -80,14 +80,18 @@ class Groups:
             members.setdefault(Group((run,)).identity, []).append(run)
         groups = [Group(tuple(found)) for found in members.values()]
         labelled = [Group(group.runs, label) for group, label in zip(groups, _labels(groups), strict=True)]
-        places = {(place, group.condition, group.agent_model): group for group in labelled for place in _places(group)}
+        places: dict[tuple[object, ...], list[Group]] = {}
+        for group in labelled:
+            for place in _places(group):
+                places.setdefault((place, group.condition, group.agent_model), []).append(group)
         return cls(tuple(labelled), baseline, places)
 
     def baseline_of(self, group: Group) -> Group | None:
         """The group that is equal in all but what the baseline names. None for the baseline itself and where there is none.
 
-        The author model is not compared with no-skill's, which has none; the same experiment is looked into first,
-        then, when the suite is known, the others of that suite.
+        The same experiment is looked into first, then, when the suite is known, the others of that suite. Of several the one
+        with the same author model is meant, and none where that leaves a choice; a single one may have another author, as
+        no-skill has none.
         """
         condition, model = group.condition, group.agent_model
         if self.baseline.startswith(MODEL):
@@ -96,8 +100,11 @@ class Groups:
             condition = self.baseline
         if (condition, model) == (group.condition, group.agent_model):
             return None
-        found = (self._by_place.get((place, condition, model)) for place in _places(group))
-        return next((other for other in found if other is not None), None)
+        for place in _places(group):
+            if found := self._by_place.get((place, condition, model)):
+                same = [other for other in found if other.author_model == group.author_model] or found
+                return same[0] if len(same) == 1 else None
+        return None
 
     def is_baseline(self, group: Group) -> bool:
         if self.baseline.startswith(MODEL):
