@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from urllib.parse import urlencode
 from uuid import UUID
 
+from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
 NO_SKILL = "no-skill"
@@ -125,7 +126,12 @@ def _moment(text: str) -> datetime | None:
         moment = parse_datetime(text.replace(" ", "+"))  # "+00:00" arrives with its plus sign read as a space
     except ValueError:
         return None
-    return moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC) if moment else None
+    if moment is None:
+        return None
+    moment = moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+    return (
+        moment if moment <= timezone.now() else None
+    )  # a pin in the future would let everything in that is still to come
 
 
 READERS: dict[str, tuple[Callable[[str], Any], str]] = {
@@ -133,7 +139,7 @@ READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "replicate": (_replicate, "a whole number"),
     "since": (_date, "a day such as 2026-03-31"),
     "until": (_date, "a day such as 2026-03-31"),
-    "as_of": (_moment, "a time such as 2026-03-31T12:00:00Z"),
+    "as_of": (_moment, "a time in the past, such as 2026-03-31T12:00:00Z"),
 }
 
 

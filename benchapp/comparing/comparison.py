@@ -8,6 +8,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,14 @@ from benchapp.metrics.comparability import Comparability, compare_setups
 from benchapp.metrics.facts import RunFacts, facts_of, mean_of
 from benchapp.metrics.metric import Metric, RunMetric, RunValue
 from benchapp.metrics.noise import Noise, noise_of
-from benchapp.metrics.outcomes import Outcomes
+from benchapp.metrics.outcomes import MEASURED, Outcomes
 from benchapp.metrics.rates import Rate
 from benchapp.metrics.replay import Replay, replay_of
 from benchapp.models import Run
 from runner.types import Phase
+
+# Columns of a trial that are the same in every database: no keys.
+FINGERPRINTED = ("phase", "role", "sample", "ordinal", "tainted", *MEASURED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +109,15 @@ class Comparison:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Twelve hex characters over every trial and every number shown; equal for the same picture."""
+        """Twelve hex characters over which runs there are, what they are called, and all that their trials tell; equal for
+        the same picture. Author calls and libraries, which only numbers of whole runs read, are not in it."""
         whole = hashlib.sha256()
         for run in sorted(self.runs, key=lambda run: run.public_id):
-            whole.update(run.public_id.bytes)
+            named = (run.condition, run.agent_model, run.author_model, run.harness, run.replicate)
+            whole.update(run.public_id.bytes + repr(named).encode())
             outcomes = self.outcomes[run.pk]
-            for name in ("success", "outcome", "turns", "output_tokens", "cost_usd"):
-                whole.update(np.nan_to_num(outcomes.column(name), nan=-1.0).tobytes())
+            for name in FINGERPRINTED:
+                whole.update(getattr(outcomes, name).tobytes())
         return whole.hexdigest()[:12]
 
     # --- numbers -------------------------------------------------------------------------------------------------
@@ -222,6 +228,7 @@ def added_since(choices: Choices) -> int:
 # The last few comparisons of this process: a page, its charts and its exports ask for the same one after another.
 _KEPT: dict[tuple[Any, ...], Comparison] = {}
 MAX_KEPT = 8
+_LOCK = Lock()  # threads of one process share them
 
 
 def forget() -> None:
@@ -233,8 +240,9 @@ def forget() -> None:
 def _remembered(choices: Choices, runs: Iterable[Run], truncated: int) -> Comparison:
     shown = list(runs)
     key = (choices.key(), tuple((run.public_id, run.revision) for run in shown))
-    found = _KEPT.pop(key, None) or Comparison(choices, shown, truncated)
-    _KEPT[key] = found  # the most recent last
-    while len(_KEPT) > MAX_KEPT:
-        _KEPT.pop(next(iter(_KEPT)))
+    with _LOCK:
+        found = _KEPT.pop(key, None) or Comparison(choices, shown, truncated)
+        _KEPT[key] = found  # the most recent last
+        while len(_KEPT) > MAX_KEPT:
+            _KEPT.pop(next(iter(_KEPT)))
     return found

@@ -99,6 +99,7 @@ def _edit_run(run: Run, edit: RunEdit, author: Author, reason: str) -> bool:
     for name, value in edit.changes().items():
         setattr(run, name, value)
     run.save(update_fields=list(edit.changes()))
+    Run.objects.filter(pk=run.pk).touch()
     _note(run, before, edit.changes(), author, reason)
     return True
 
