@@ -15,6 +15,7 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import F, QuerySet
 
+from benchapp.comparing import shelf
 from benchapp.metrics.outcomes import PHASE_CODES, ROLE_CODES, Outcomes, empty_outcomes, outcomes_from
 from benchapp.models import Episode, Run, Task, Trial
 
@@ -74,15 +75,20 @@ KEPT = _Kept(MAX_KEPT)
 
 
 def outcomes_of(runs: Iterable[Run]) -> dict[int, Outcomes]:
-    """run pk -> its trials. Three queries for all runs whose columns are not at hand in this process."""
+    """run pk -> its trials. Three queries for all runs whose columns are at hand neither in this process nor on its disk."""
     wanted = list(runs)
     found = {run.pk: kept for run in wanted if (kept := KEPT.get(run)) is not None}
+    for run in wanted:
+        if run.pk not in found and (kept := shelf.take(run)) is not None:
+            found[run.pk] = kept
+            KEPT.put(run, kept)
     missing = [run for run in wanted if run.pk not in found]
-    if missing:
-        read = _read(missing)
-        for run in missing:
-            found[run.pk] = read.get(run.pk) or empty_outcomes()
-            KEPT.put(run, found[run.pk])
+    read = _read(missing) if missing else {}
+    for run in missing:
+        found[run.pk] = read.get(run.pk) or empty_outcomes()
+        KEPT.put(run, found[run.pk])
+        if not run.is_open:  # one at work has another revision after every trial
+            shelf.keep(run, found[run.pk])
     return found
 
 

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable
 
 from django.db import models, transaction
-from django.db.models import F
 from django.urls import reverse
 from django.utils import timezone
 
@@ -115,6 +115,10 @@ class Experiment(PublicModel):
         return reverse("experiment", args=[self.public_id])
 
 
+def new_revision() -> int:
+    return secrets.randbits(62)
+
+
 class RunQuerySet(models.QuerySet["Run"]):
     def standing(self) -> RunQuerySet:
         return self.filter(experiment__deleted_at=None)
@@ -123,8 +127,12 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.standing().select_related("experiment", "experiment__suite")
 
     def touch(self) -> None:
-        """Says that numbers of these runs have changed: whatever was computed from them is out of date."""
-        self.update(revision=F("revision") + 1)
+        """Says that numbers of these runs have changed: whatever was computed from them is out of date.
+
+        Drawn by lot, not counted: a record that was restored from a backup and went on another way must not come to the
+        number under which something was kept before.
+        """
+        self.update(revision=new_revision())
 
 
 class Run(PublicModel):
@@ -148,7 +156,9 @@ class Run(PublicModel):
     setup_digest = models.CharField(max_length=64, blank=True)  # empty: unknown, never equal to anything
     forked_from = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="forks")
     source_key = models.CharField(max_length=1000, blank=True)  # what tells runs of one import apart
-    revision = models.PositiveBigIntegerField(default=0)  # grows whenever a number a comparison reads has changed
+    revision = models.PositiveBigIntegerField(
+        default=new_revision
+    )  # another one whenever a number a comparison reads has changed
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = RunQuerySet.as_manager()
