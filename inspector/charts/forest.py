@@ -16,12 +16,12 @@ from benchapp.metrics.metric import Better, Metric
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
 from inspector.charts.forest_rows import ForestRow, own_rows, published_rows_of, told_apart
 from inspector.charts.palette import INK, MUTED, ZERO, Style, series, veil
-from inspector.charts.panels import lines, panels, plain, short, signed
+from inspector.charts.panels import LETTER, lines, panels, plain, short, signed
 from inspector.charts.sheet import Sheet
 
 ROW = 25  # px
 MAX_ROWS = 60  # drawn in one panel
-MAX_ROWS_OF_MANY = 30  # in each of several
+MAX_ROWS_OF_MANY = 30  # in several panels, the same in each
 LABEL = 56  # characters
 ACROSS = 3
 OWN, PRINTED = series(0), series(1)
@@ -50,9 +50,10 @@ def draw(sheet: Sheet) -> Drawing:
         return Drawing(None, table, absent=_absent(sheet))
     rows = {key: of_metric for key, of_metric in rows.items() if of_metric}
     limit = MAX_ROWS if len(rows) == 1 else MAX_ROWS_OF_MANY
-    shown = {key: of_metric[:limit] for key, of_metric in rows.items()}
+    kept = list(dict.fromkeys(_name(row) for of_metric in rows.values() for row in of_metric))[:limit]
+    shown = {key: [row for row in of_metric if _name(row) in kept] for key, of_metric in rows.items()}
     return Drawing(
-        _figure(shown, unit, sheet.comparison.groups.baseline), table, tuple(_notes(sheet, metrics, rows, limit))
+        _figure(shown, unit, sheet.comparison.groups.baseline), table, tuple(_notes(sheet, metrics, rows, shown))
     )
 
 
@@ -84,7 +85,13 @@ def _figure(rows: dict[str, list[ForestRow]], unit: str, baseline: str) -> go.Fi
     )
     places = {name: place for place, (name, _) in enumerate(lines_of)}
     alone = len(rows) == 1
-    figure, place_of = panels([""] if alone else list(rows), across=ACROSS, height=max(3, len(places)) * ROW)
+    kinds = {_kind(row) for of_metric in rows.values() for row in of_metric}
+    figure, place_of = panels(
+        [""] if alone else list(rows),
+        across=ACROSS,
+        height=max(3, len(places)) * ROW,
+        legend=[BAND, *(KINDS[kind][0] for kind in kinds)],
+    )
     legend: set[str] = set()
     for panel, of_metric in enumerate(rows.values()):
         for trace in _traces(of_metric, places, unit, legend):
@@ -204,7 +211,9 @@ def _say_beside(figure: go.Figure, rows: Iterable[ForestRow], places: dict[str, 
     All at once: plotly copies every annotation there is whenever it is given one more.
     """
     beside = [_beside(row, places[_name(row)]) for row in rows]
-    figure.update_layout(annotations=[*figure.layout.annotations, *beside], margin={"r": 210, "t": 12})
+    longest = max(len(each["text"]) for each in beside) - len("<b></b>")
+    room = 24 + LETTER * longest
+    figure.update_layout(annotations=[*figure.layout.annotations, *beside], margin={"r": room})
 
 
 def _beside(row: ForestRow, place: int) -> dict[str, Any]:
@@ -284,7 +293,9 @@ def _absent(sheet: Sheet) -> str:
     return f"No group shares a scored task with its baseline under {baseline} in {sheet.metric.key}."
 
 
-def _notes(sheet: Sheet, metrics: Sequence[Metric], rows: dict[str, list[ForestRow]], limit: int) -> Iterable[str]:
+def _notes(
+    sheet: Sheet, metrics: Sequence[Metric], rows: dict[str, list[ForestRow]], shown: dict[str, list[ForestRow]]
+) -> Iterable[str]:
     every = [row for of_metric in rows.values() for row in of_metric]
     _, shared = told_apart(row for row in every if row.is_own)
     if shared:
@@ -303,7 +314,7 @@ def _notes(sheet: Sheet, metrics: Sequence[Metric], rows: dict[str, list[ForestR
     left = [metric.key for metric in sheet.metrics if not metric.is_share] if len(metrics) > 1 else []
     if left:
         yield f"In other units, each by its own choice: {', '.join(left)}."
-    hidden = sum(max(0, len(of_metric) - limit) for of_metric in rows.values())
+    hidden = sum(len(of_metric) - len(shown[key]) for key, of_metric in rows.items())
     if hidden:
         yield f"{hidden} rows are in the table and not drawn; choose fewer groups to see them."
 

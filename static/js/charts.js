@@ -67,7 +67,7 @@ async function draw(chart) {
   plot.style.minWidth = `${narrowest(figure)}px`;
   await Plotly.newPlot(plot, figure.data, figure.layout, CONFIG);
   plot.on("plotly_click", ({ points }) => follow(points[0]));
-  plot.on("plotly_hover", ({ points }) => tell(chart, points[0]));
+  plot.on("plotly_hover", ({ points }) => tell(chart, hovered(points[0])));
   chart.points = walkable(plot);
   plot.classList.toggle("leads", chart.points.some((point) => address(point.customdata)));
   chart.element.querySelectorAll("[data-chart-act][hidden]").forEach((button) => (button.hidden = false));
@@ -126,45 +126,68 @@ function follow(point) {
   if (target) location.assign(target);
 }
 
-/** Plotly's texts carry a little HTML; a reader hears words. */
+/** Plotly's texts carry a little HTML; a reader hears words. A break after a space only wraps a long line. */
 function words(text) {
-  const marked = String(text).replace(/<br\s*\/?>/g, "; ").replace(/<extra>.*?<\/extra>/g, "").replace(/<[^>]*>/g, "");
+  const marked = String(text).replace(/ <br>/g, " ").replace(/<br>/g, "; ").replace(/<extra>.*?<\/extra>/g, "").replace(/<[^>]*>/g, "");
   const signs = { "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#x27;": "'", "&amp;": "&" };
   return marked.replace(/&(?:lt|gt|quot|#x27|amp);/g, (sign) => signs[sign]);
 }
 
-function tell(chart, point) {
-  const own = point.hovertext ?? point.text;
-  const where = [point.data.name, point.y, point.x, point.z].filter((part) => part !== undefined && part !== null);
-  const text = words(own || where.join("; "));
-  const line = chart.element.querySelector(".chart-say");
-  line.textContent = address(point.customdata) ? `${text} (opens its trials)` : text;
+/** What a point says: its own words, else its series and its place. */
+function sentence({ name, words: own, x, y, z }) {
+  const where = [name, y, x, z].filter((part) => part !== undefined && part !== null && part !== "");
+  return words(own || where.join("; "));
 }
+
+function tell(chart, point) {
+  const line = chart.element.querySelector(".chart-say");
+  line.textContent = address(point.customdata) ? `${sentence(point)} (opens its trials)` : sentence(point);
+}
+
+/** A hovered point as plotly hands it over. */
+const hovered = (point) => ({ ...point, name: point.data.name, words: point.hovertext ?? point.text });
 
 /** Every point that is drawn, in the order of its traces; cells by row and column. */
 function walkable(plot) {
-  const points = [];
-  plot._fullData.forEach((trace, curve) => {
-    if (trace.visible !== true || trace.hoverinfo === "skip" || trace.hoverinfo === "none") return;
-    const subplot = `${trace.xaxis ?? "x"}${trace.yaxis ?? "y"}`;
-    const pick = (list, place) => (list === undefined || list === null ? undefined : list[place]);
-    if (trace.type === "heatmap") {
-      trace.z.forEach((row, down) =>
-        row.forEach((value, right) => {
-          if (value === null || Number.isNaN(value)) return;
-          points.push({ curve, subplot, number: [down, right], customdata: trace.customdata?.[down]?.[right] });
-        }),
-      );
-      return;
-    }
-    const count = Math.max(trace.x?.length ?? 0, trace.y?.length ?? 0);
-    for (let number = 0; number < count; number += 1) {
-      if (pick(trace.x, number) === null || pick(trace.y, number) === null) continue;
-      const customdata = typeof trace.customdata === "string" ? trace.customdata : pick(trace.customdata, number);
-      points.push({ curve, subplot, number, customdata });
-    }
-  });
-  return points;
+  const traces = plot._fullData.map((trace, curve) => ({ trace, curve }));
+  const seen = traces.filter(({ trace }) => trace.visible === true && !["skip", "none"].includes(trace.hoverinfo));
+  return seen.flatMap(({ trace, curve }) => (trace.type === "heatmap" ? cells(trace, curve) : marks(trace, curve)));
+}
+
+/** One value for all points of a trace, or the one at a place; undefined where there is none. */
+const at = (value, place) => (value === undefined || value === null || typeof value === "string" ? value : value[place]);
+
+function marks(trace, curve) {
+  const subplot = `${trace.xaxis ?? "x"}${trace.yaxis ?? "y"}`;
+  const places = [...Array(Math.max(trace.x?.length ?? 0, trace.y?.length ?? 0)).keys()];
+  return places
+    .map((number) => ({
+      curve,
+      subplot,
+      number,
+      name: trace.name,
+      x: at(trace.x, number),
+      y: at(trace.y, number),
+      words: at(trace.hovertext, number) || at(trace.text, number),
+      customdata: at(trace.customdata, number),
+    }))
+    .filter(({ x, y }) => x !== null && y !== null && !Number.isNaN(x) && !Number.isNaN(y));
+}
+
+function cells(trace, curve) {
+  const subplot = `${trace.xaxis ?? "x"}${trace.yaxis ?? "y"}`;
+  const all = [...trace.z].flatMap((row, down) =>
+    [...row].map((z, right) => ({
+      curve,
+      subplot,
+      number: [down, right],
+      name: trace.name,
+      z,
+      words: at(at(trace.hovertext, down), right) || at(at(trace.text, down), right),
+      customdata: at(at(trace.customdata, down), right),
+    })),
+  );
+  return all.filter(({ z }) => z !== null && z !== undefined && !Number.isNaN(z));
 }
 
 /** The next point in a direction: along its trace or row; up and down to the next row of cells or the next trace. */
@@ -187,6 +210,7 @@ function show(chart) {
   const point = chart.points[chart.at];
   Plotly.Fx.unhover(chart.plot, {}, point.subplot);
   Plotly.Fx.hover(chart.plot, [{ curveNumber: point.curve, pointNumber: point.number }], point.subplot);
+  tell(chart, point); // plotly tells of its own hovers only
 }
 
 function walk(event) {

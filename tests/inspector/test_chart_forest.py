@@ -110,3 +110,15 @@ def test_it_says_why_there_is_nothing_to_draw() -> None:
     assert drawn(CHART).absent == "No run matches these choices."
     make_learning_run(make_experiment(suite=make_suite(environments=1, families=1)), condition="alone")
     assert "no run under no-skill" in drawn(CHART).absent
+
+
+def test_it_draws_the_same_rows_in_every_panel_where_not_all_fit() -> None:
+    make_world(environments=2)
+    drawing = drawn(CHART, "option=metrics:all&published=skillevolbench")
+    assert drawing.figure is not None
+    ((named,),) = {(tuple(axis.ticktext),) for axis in drawing.figure.select_yaxes()}
+    assert len(named) == 30
+    assert any("are in the table and not drawn" in note for note in drawing.notes)
+    published = [trace for trace in drawing.figure.data if trace.marker.symbol == "square"]
+    # a static library is not replayed: the paper prints a dash for its RSR
+    assert [len(trace.x) for trace in published] == [28, 18, 28, 28, 28, 28]
