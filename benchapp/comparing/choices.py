@@ -116,19 +116,20 @@ def _replicate(text: str) -> int | None:
 
 def _date(text: str) -> date | None:
     try:
-        return parse_date(text)
+        day = parse_date(text)
     except ValueError:
         return None
+    return day if day != date.max else None  # the day after it, which ends "until", is none
 
 
 def _moment(text: str) -> datetime | None:
     try:
         moment = parse_datetime(text.replace(" ", "+"))  # "+00:00" arrives with its plus sign read as a space
-    except ValueError:
+        moment = moment and moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+    except (ValueError, OverflowError):  # at the ends of the calendar another zone may have no such moment
         return None
     if moment is None:
         return None
-    moment = moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
     return (
         moment if moment <= timezone.now() else None
     )  # a pin in the future would let everything in that is still to come

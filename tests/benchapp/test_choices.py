@@ -1,9 +1,11 @@
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from uuid import uuid4
 
+import pytest
 from django.http import QueryDict
+from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,8 +21,8 @@ choices = st.builds(
     agent_model=st.lists(words, max_size=3, unique=True).map(tuple),
     author_model=st.lists(words | st.just(""), max_size=3, unique=True).map(tuple),
     replicate=st.lists(st.integers(0, 999), max_size=3, unique=True).map(tuple),
-    since=st.none() | st.dates(),
-    until=st.none() | st.dates(),
+    since=st.none() | st.dates(max_value=date(2999, 12, 31)),
+    until=st.none() | st.dates(max_value=date(2999, 12, 31)),
     baseline=words,
     metric=words,
     option=st.lists(words, max_size=2, unique=True).map(tuple),
@@ -76,3 +78,21 @@ def test_choices_among_numbers_need_no_other_numbers() -> None:
         == made.but(metric="ESR", table="success", published=("skillflow",), seen="abc", option=("x:y",)).key()
     )
     assert made.key() != made.but(baseline="raw-trajectory").key()
+
+
+def test_a_pin_in_the_future_is_none() -> None:
+    later = timezone.now() + timedelta(hours=1)
+    choices, problems = parse_choices(QueryDict(Choices(as_of=later).query()))
+    assert choices.as_of is None
+    assert len(problems) == 1
+    assert "expected a time in the past" in problems[0]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["until=9999-12-31", "as_of=0001-01-01T00:00:00%2B14:00", "as_of=9999-12-31T23:59:59-23:00"],
+)
+def test_the_ends_of_the_calendar_are_said_and_ignored(asked: str) -> None:
+    made, problems = parse_choices(QueryDict(asked))
+    assert made == Choices()
+    assert len(problems) == 1

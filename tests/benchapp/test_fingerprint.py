@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
-from django.http import QueryDict
-from django.utils import timezone
 
-from benchapp.comparing.choices import Choices, parse_choices
+from benchapp.comparing.choices import Choices
 from benchapp.comparing.comparison import comparison_of
 from benchapp.importers.editing import Author, RunEdit, edit_runs
 from benchapp.models import Experiment, Run, Trial
@@ -73,11 +69,3 @@ def test_an_edited_condition_is_another_picture_at_once(experiment: Experiment) 
     after = comparison_of(choices)
     assert [group.condition for group in after.groups.all] == ["no-skill", "selfgen-always"]
     assert after.fingerprint != before.fingerprint
-
-
-def test_a_pin_in_the_future_is_none() -> None:
-    later = timezone.now() + timedelta(hours=1)
-    choices, problems = parse_choices(QueryDict(Choices(as_of=later).query()))
-    assert choices.as_of is None
-    assert len(problems) == 1
-    assert "expected a time in the past" in problems[0]
