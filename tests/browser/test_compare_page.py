@@ -1,0 +1,104 @@
+"""The compare page walked as a reader does: choose, look, link, save, and open the link elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.factories import make_experiment, make_learning_run, make_suite
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+T, F = True, False
+
+
+@pytest.fixture(autouse=True)
+def _settled(page: Page) -> Iterator[None]:
+    """Charts that are still being fetched would hold the tables that are emptied after a test."""
+    yield
+    page.wait_for_load_state("networkidle")
+    page.goto("about:blank")
+
+
+@pytest.fixture
+def base(live_server: object) -> str:
+    experiment = make_experiment(name="six episodes", suite=make_suite(environments=6, families=2))
+    for condition, outcomes in (
+        ("no-skill", (T, F, F, F, F, F, F, F, F)),
+        ("selfgen-always", (T, T, F, T, T, F, T, T, T)),
+    ):
+        make_learning_run(experiment, condition=condition, outcomes=outcomes, scripted=True)
+    make_learning_run(experiment, condition="curated-always", outcomes=(T, F, F, F, T, F, T, F, T), scripted=True)
+    return live_server.url  # type: ignore[attr-defined]
+
+
+def table(page: Page) -> str:
+    return page.locator("table.compared").inner_text()
+
+
+def test_a_choice_applies_itself_and_stands_in_the_address(base: str, page: Page) -> None:
+    page.goto(f"{base}/compare/")
+    assert "curated-always" in table(page)
+    page.get_by_role("checkbox", name=re.compile("^no-skill")).check()
+    page.wait_for_url(re.compile("condition=no-skill"))
+    page.get_by_role("checkbox", name=re.compile("^selfgen-always")).check()
+    page.wait_for_url(re.compile("condition=selfgen-always"))
+    assert "curated-always" not in table(page)
+    page.locator("select[name=baseline]").select_option("selfgen-always")
+    page.wait_for_url(re.compile("baseline=selfgen-always"))
+    expect(page.get_by_role("heading", name="Conditions against selfgen-always")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("heading", name="Conditions against no-skill")).to_be_visible()
+
+
+def test_the_verdict_and_its_sentence_come_from_the_test(base: str, page: Page) -> None:
+    page.goto(f"{base}/compare/")
+    # six episodes that all differ alike: the exact test reaches its smallest p, 2/64
+    expect(page.locator(".verdict")).to_contain_text("2 of 2 differences to the baseline can be told from chance")
+    first = page.locator(".sentences li").first
+    expect(first).to_contain_text("selfgen-always solved 24 of 36 tasks, no-skill 0 of 36 of the same: +66.7 points")
+    expect(first).to_contain_text("exact sign-flip over 6 episodes, p = 0.031")
+
+
+def test_a_cell_leads_to_its_trials(base: str, page: Page) -> None:
+    page.goto(f"{base}/compare/?metric=ESR&condition=selfgen-always")
+    page.locator("table.compared td a.value").nth(2).click()
+    page.wait_for_url(re.compile("/compare/trials/"))
+    expect(page.locator("main")).to_contain_text("36")
+
+
+def test_a_permalink_pins_the_table_and_announces_what_came(base: str, page: Page, browser: Browser) -> None:
+    page.goto(f"{base}/compare/?metric=LSR")
+    before = table(page)
+    address = page.get_by_role("link", name="Permalink").get_attribute("href")
+    assert address is not None
+    experiment = make_experiment(name="later", suite=make_suite(environments=1, families=1))
+    make_learning_run(experiment, condition="later", scripted=True)
+    second = browser.new_context()
+    other = second.new_page()
+    other.goto(address)
+    assert table(other) == before
+    expect(other.locator(".pin")).to_contain_text("1 run was added since and is left out")
+    other.get_by_role("link", name="Show the present").click()
+    expect(other.locator("table.compared")).to_contain_text("later")
+    other.wait_for_load_state("networkidle")
+    second.close()
+
+
+def test_a_comparison_is_saved_and_corrected_over_what_was_declared(base: str, page: Page) -> None:
+    page.goto(f"{base}/compare/")
+    page.get_by_role("link", name="Save").click()
+    page.get_by_label("Name").fill("does it help?")
+    page.get_by_role("button", name=re.compile("Save")).click()
+    page.wait_for_url(re.compile(r"/comparisons/[0-9a-f-]{36}/"))
+    expect(page.locator("h1")).to_contain_text("does it help?")
+    expect(page.locator("main")).to_contain_text("0.062")  # Holm doubles the smaller of two equal p of 2/64
+
+
+def test_the_experiment_page_has_no_violation_either(base: str, page: Page) -> None:
+    page.goto(f"{base}/")
+    page.get_by_role("link", name="six episodes").first.click()
+    expect(page.locator("figure.chart[data-drawn]").first).to_be_visible(timeout=20_000)
+    assert page.evaluate("window.violations") == []
