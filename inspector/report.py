@@ -17,6 +17,7 @@ from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
 from benchapp.comparing.choices import Choices
+from benchapp.comparing.comparison import Comparison, added_since
 from benchapp.comparing.groups import SEPARATOR, Group
 from benchapp.comparing.saving import Corrected, Reopened
 from benchapp.comparing.saying import says, verdict
@@ -69,7 +70,7 @@ def report_of(choices: Choices, *, saved: Reopened | None = None, problems: Sequ
     context = {
         "title": saved.saved.name if saved else "Comparison",
         "saved": saved.saved if saved else None,
-        "moved_on": saved.moved_on() if saved else [],
+        "moved_on": saved.moved_on() if saved else _came_since(sheet.comparison),
         "corrected": saved.corrected if saved else None,
         "problems": [*problems, *sheet.problems],
         "choices": _choices_in_words(choices, sheet),
@@ -89,6 +90,14 @@ def report_of(choices: Choices, *, saved: Reopened | None = None, problems: Sequ
         "sources": _sources(sheet.published),
     }
     return render_to_string("inspector/report.html", {**context, **_embedded(bool(plates))})
+
+
+def _came_since(comparison: Comparison) -> list[str]:
+    """What a pinned report leaves out; empty where nothing is pinned or nothing came."""
+    runs, trials = added_since(comparison.choices), comparison.revised
+    came = [f"{runs} matching run{'' if runs == 1 else 's'}"] if runs else []
+    came += [f"results of {trials} trial{'' if trials == 1 else 's'}"] if trials else []
+    return [f"Came after the moment this report is of, and left out: {' and '.join(came)}."] if came else []
 
 
 def least_bytes() -> int:

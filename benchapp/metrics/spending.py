@@ -85,18 +85,22 @@ def spent_by(rows: QuerySet[Attempt] | QuerySet[ModelCall], field: str) -> dict[
 
 
 def spending_of(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, RunSpending]:
-    """run pk -> what it used, every run given; two grouped queries.
+    """run pk -> what it used, every run given; two grouped queries. With `as_of`, without what was settled or begun after it."""
+    wanted = list(runs)
+    calls = ModelCall.objects.filter(episode__run__in=[run.pk for run in wanted])
+    if as_of is not None:
+        calls = calls.filter(started_at__lte=as_of)
+    agent, author = agents_spending(wanted, as_of), spent_by(calls, "episode__run")
+    return {run.pk: RunSpending(agent.get(run.pk, Spending()), author.get(run.pk, Spending())) for run in wanted}
 
-    Attempts: every execution that was billed, interrupted and unscored ones too. With `as_of`, without what was settled
-    or begun after it: an attempt whose trial was settled anew later goes with its trial.
+
+def agents_spending(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, Spending]:
+    """run pk -> what its attempts used: every execution that was billed, interrupted and unscored ones too. One query.
+
+    With `as_of`, an attempt whose trial was settled anew later goes with its trial.
     """
-    wanted = [run.pk for run in runs]
-    attempts = Attempt.objects.billed().filter(trial__episode__run__in=wanted)
-    calls = ModelCall.objects.filter(episode__run__in=wanted)
+    attempts = Attempt.objects.billed().filter(trial__episode__run__in=[run.pk for run in runs])
     if as_of is not None:
         settled = Q(trial__settled_at__isnull=True) | Q(trial__settled_at__lte=as_of)
         attempts = attempts.filter(settled & (Q(started_at__isnull=True) | Q(started_at__lte=as_of)))
-        calls = calls.filter(started_at__lte=as_of)
-    agent = spent_by(attempts, "trial__episode__run")
-    author = spent_by(calls, "episode__run")
-    return {run: RunSpending(agent.get(run, Spending()), author.get(run, Spending())) for run in wanted}
+    return spent_by(attempts, "trial__episode__run")

@@ -15,7 +15,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from benchapp.comparing.choices import Choices
-from benchapp.comparing.narrowing import Narrowing, in_words, success_is, trials_behind
+from benchapp.comparing.comparison import added_since
+from benchapp.comparing.narrowing import Narrowing, in_words, later, success_is, trials_behind
 from benchapp.exporting.asking import trials_asked
 from benchapp.metrics.tally import Tally
 from benchapp.models import Experiment, Trial
@@ -93,8 +94,12 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
     page = paginate(request, _Counted(_sorted(trials, sort), tally.total), per_page=PER_PAGE)  # type: ignore[arg-type]
     shown = list(_shown(list(page), choices))
     here = _address(choices, narrowing)
+    added, revised = added_since(choices), _later(trials, choices)
     data = {
         "problems": [],
+        "as_of": choices.as_of,
+        "runs_added_since": added,
+        "trials_revised_since": revised,
         "filter": dict(narrowing.pairs()),
         "choices": choices.pairs(),
         "says": _sentence(tally, narrowing),
@@ -117,6 +122,11 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         "export_query": here,
     }
     return render_page(request, "inspector/compare_trials.html", data=data, context=context, as_json=as_json)
+
+
+def _later(trials: QuerySet[Trial], choices: Choices) -> int:
+    """How many of them were settled after the pin and are shown without a result."""
+    return trials.filter(later(choices)).count() if choices.as_of else 0
 
 
 def _sorted(trials: QuerySet[Trial], sort: str) -> QuerySet[Trial]:

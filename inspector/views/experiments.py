@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -12,11 +13,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
-from benchapp.comparing.columns import outcomes_of
+from benchapp.comparing.columns import outcomes_of, settled_after
 from benchapp.metrics.outcomes import Outcomes
-from benchapp.metrics.spending import Spending, spent_by
+from benchapp.metrics.spending import Spending, agents_spending
 from benchapp.metrics.tally import Tally
-from benchapp.models import Attempt, Experiment, Run
+from benchapp.models import Experiment, Run
 from inspector.charts.asking import sheet_of
 from inspector.pages import absolute, next_url, paginate, render_page
 from inspector.views.compare import compared, facts_as_json, groups_as_json
@@ -40,11 +41,12 @@ class Member:
 def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     found = get_object_or_404(Experiment.objects.for_list(), public_id=public_id)
     sheet = sheet_of(request, experiment=(found.public_id,))
-    runs = list(found.runs.all())
+    as_of = sheet.comparison.choices.as_of
+    runs = list(found.runs.filter(created_at__lte=as_of) if as_of else found.runs.all())
     page = paginate(request, runs, per_page=PER_PAGE)
     groups = paginate(request, list(sheet.comparison.groups.all), per_page=GROUPS_PER_PAGE, name="groups")
-    outcomes = outcomes_of(runs)
-    members = _members(list(page), outcomes)
+    outcomes = _outcomes(runs, as_of)
+    members = _members(list(page), outcomes, as_of)
     total = sum((Tally.of(each) for each in outcomes.values()), Tally())
     data = {
         **facts_as_json(request, sheet),
@@ -68,8 +70,15 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     return render_page(request, "inspector/experiment.html", data=data, context=context, as_json=False)
 
 
-def _members(runs: list[Run], outcomes: Mapping[int, Outcomes]) -> list[Member]:
-    spent = spent_by(Attempt.objects.billed().filter(trial__episode__run__in=runs), "trial__episode__run")
+def _outcomes(runs: list[Run], as_of: datetime | None) -> Mapping[int, Outcomes]:
+    """run pk -> its trials; what was settled after the pin is planned, as everywhere on a pinned page."""
+    found = outcomes_of(runs)
+    later = settled_after(runs, as_of) if as_of else set()
+    return {pk: each.without(later) for pk, each in found.items()} if later else found
+
+
+def _members(runs: list[Run], outcomes: Mapping[int, Outcomes], as_of: datetime | None) -> list[Member]:
+    spent = agents_spending(runs, as_of)
     return [_member(run, outcomes[run.pk], spent.get(run.pk, Spending())) for run in runs]
 
 
