@@ -12,16 +12,15 @@ from benchapp.comparing.groups import Group
 from benchapp.metrics.metric import Metric
 from benchapp.metrics.outcomes import Outcomes
 from benchapp.metrics.rates import Rate
-from benchapp.models import Environment, Family
 from benchapp.published.rows import Printed
 from inspector.charts.bars import LOOKS, MAX_BARS, Bar, Block, Look, Part, crowded, rows_of, stacked
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
 from inspector.charts.palette import BACKGROUND, MUTED
 from inspector.charts.panels import MAX_PANELS, left_out, lines, plain
+from inspector.charts.places import Place, environments_of, families_of
 from inspector.charts.quantities import shown, unit_of
 from inspector.charts.sheet import Sheet
 
-MODELS: Mapping[str, type[Environment] | type[Family]] = {"environment": Environment, "family": Family}
 PAPER = "skilllearnbench"
 TABLE = "Table 3"  # accuracy by category
 OWN, BASELINE, PUBLISHED = "own runs", "baseline", "published"
@@ -83,7 +82,7 @@ def draw(sheet: Sheet) -> Drawing:
     if not names and not published:
         return Drawing(None, Table(COLUMNS), absent=f"The tasks of these runs belong to no {by} that the record knows.")
     groups = [group for group in sheet.comparison.groups.all if found.get(group.identity)]
-    own = [_block(sheet, place, name, groups, found, by) for place, name in names.items()]
+    own = [_block(sheet, place, told, groups, found, by) for place, told in names.items()]
     laid_over = [_printed_block(category, rows) for category, rows in published.items()]
     drawn = own[: MAX_PANELS - len(laid_over)] if laid_over else own
     figure = stacked(rows_of(2, drawn, laid_over), KINDS, share_x=not laid_over or not own)
@@ -100,11 +99,9 @@ def _found(sheet: Sheet, group: Group, by: str) -> dict[int, Found]:
     return by_place(sheet.comparison.of_group(group), sheet.metric, by)
 
 
-def _names(by: str, places: set[int]) -> dict[int, str]:
+def _names(by: str, places: set[int]) -> dict[int, Place]:
     """In the order of the suite."""
-    rows = MODELS[by].objects.filter(pk__in=places)
-    order = ("suite_id", "ordinal", "key") if by == "environment" else ("suite_id", "environment__ordinal", "key")
-    return dict(rows.order_by(*order).values_list("pk", "name"))
+    return environments_of(places) if by == "environment" else families_of(places)
 
 
 def _by_category(rows: Iterable[Printed]) -> dict[str, list[Printed]]:
@@ -117,7 +114,7 @@ def _by_category(rows: Iterable[Printed]) -> dict[str, list[Printed]]:
 def _block(
     sheet: Sheet,
     place: int,
-    name: str,
+    told: Place,
     groups: Sequence[Group],
     found: Mapping[tuple[object, ...], Mapping[int, Found]],
     by: str,
@@ -132,10 +129,10 @@ def _block(
             continue
         text = shown(one.value, metric.unit)
         count = f"{one.rate.passed}/{one.rate.scored}" if metric.is_share else f"n {one.rate.scored}"
-        hover = lines(plain(name), plain(group.label), f"{metric.key} {text}", f"{count} trials, {one.runs} runs")
-        url = sheet.trials_url(group, metric=metric, **{by: str(place)})
+        hover = lines(plain(told.name), plain(group.label), f"{metric.key} {text}", f"{count} trials, {one.runs} runs")
+        url = sheet.trials_url(group, metric=metric, **{by: told.key})
         bars.append(Bar(group.label, (Part(kind, _scaled(one.value, metric), "", hover, url),), f"{text} · {count}"))
-    return Block(name, f"{metric.name}, {unit_of(metric.unit)}", tuple(bars), 100 if metric.is_share else None)
+    return Block(told.name, f"{metric.name}, {unit_of(metric.unit)}", tuple(bars), 100 if metric.is_share else None)
 
 
 def _scaled(value: float, metric: Metric) -> float:
@@ -159,13 +156,13 @@ def _printed_part(category: str, row: Printed) -> Part:
 
 def _rows(
     sheet: Sheet,
-    names: Mapping[int, str],
+    names: Mapping[int, Place],
     groups: Sequence[Group],
     found: Mapping[tuple[object, ...], Mapping[int, Found]],
     by: str,
 ) -> Iterable[Row]:
     assert sheet.metric is not None or not names
-    for place, name in names.items():
+    for place, told in names.items():
         for group in groups:
             one = found[group.identity].get(place)
             if one is None or sheet.metric is None:
@@ -174,8 +171,8 @@ def _rows(
             value = None if one.value is None else _scaled(one.value, metric)
             passed = rate.passed if metric.is_share else None
             numbers = (value, unit_of(metric.unit), passed, rate.scored, rate.planned, one.runs)
-            url = sheet.trials_url(group, metric=metric, **{by: str(place)})
-            yield Row((name, group.label, "own", *numbers), url)
+            url = sheet.trials_url(group, metric=metric, **{by: told.key})
+            yield Row((told.name, group.label, "own", *numbers), url)
 
 
 def _printed_rows(published: Mapping[str, Sequence[Printed]]) -> Iterable[Row]:
