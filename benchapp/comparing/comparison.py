@@ -183,8 +183,12 @@ class Comparison:
         """run pk -> its libraries, decisions and bill. Six queries, made only where a number of whole runs is shown."""
         return facts_of(self.runs, self.outcomes, self.choices.as_of)
 
+    def run_values(self, group: Group, metric: RunMetric) -> list[RunValue]:
+        """One per replicate."""
+        return [metric.compute(self.facts[run.pk]) for run in group.runs]
+
     def run_value(self, group: Group, metric: RunMetric) -> RunValue:
-        return mean_of([metric.compute(self.facts[run.pk]) for run in group.runs])
+        return mean_of(self.run_values(group, metric))
 
     def replay(self, group: Group) -> Replay | None:
         """Its replay against its acquisition, minus the baseline's replay of the same tasks where there is one."""

@@ -109,6 +109,8 @@ MEASURE = (
     Field("unit", Kind.TEXT, "of value, own, other, delta and the intervals: share (0..1), tokens, USD, ..."),
 )
 
+NUMBER_OF_RUNS = "a number of whole runs, which is no mean over trials"
+
 AGGREGATES = (
     *CELL,
     Field("replicates", Kind.INTEGER, "runs of the group", "runs"),
@@ -122,8 +124,8 @@ AGGREGATES = (
         "trials",
         "the metric counts no passes",
     ),
-    Field("scored", Kind.INTEGER, "trials with a value, replicates added up", "trials"),
-    Field("planned", Kind.INTEGER, "trials the metric covers, scored or not", "trials"),
+    Field("scored", Kind.INTEGER, "trials with a value, replicates added up", "trials", NUMBER_OF_RUNS),
+    Field("planned", Kind.INTEGER, "trials the metric covers, scored or not", "trials", NUMBER_OF_RUNS),
     Field(
         "low",
         Kind.NUMBER,
@@ -139,6 +141,11 @@ AGGREGATES = (
         IN_UNIT,
         "an empty place: nothing was scored in that replicate",
     ),
+    Field("rests_on", Kind.INTEGER, "things a number of whole runs rests on", missing="a mean over trials: see scored"),
+    Field(
+        "rests_on_what", Kind.TEXT, "what these are: episodes, decisions, first failures, ...", missing="as rests_on"
+    ),
+    Field("note", Kind.TEXT, "why a number of whole runs is missing, or what it includes", missing="nothing to say"),
 )
 
 WHAT_IS_TESTED = "too few clusters or replicates to test"

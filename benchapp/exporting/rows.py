@@ -13,7 +13,8 @@ from benchapp.comparing.groups import Group
 from benchapp.comparing.narrowing import Narrowing, trials_behind
 from benchapp.comparing.saving import Corrected
 from benchapp.comparing.saying import difference_in_words
-from benchapp.metrics.metric import Metric
+from benchapp.metrics.catalogue import RUN_METRICS
+from benchapp.metrics.metric import Metric, RunMetric
 from benchapp.models import Run
 
 Row = tuple[Any, ...]
@@ -109,7 +110,29 @@ def aggregate_rows(comparison: Comparison, metrics: tuple[Metric, ...]) -> Itera
                 low,
                 high,
                 cell.replicates,
+                None,
+                None,
+                None,
             )
+        yield from (_run_aggregate(comparison, group, metric) for metric in RUN_METRICS.values())
+
+
+def _run_aggregate(comparison: Comparison, group: Group, metric: RunMetric) -> Row:
+    """A number of whole runs: no trials are counted, and no test pairs it with the baseline's."""
+    whole, each = comparison.run_value(group, metric), comparison.run_values(group, metric)
+    return _plain(
+        *_cell(group),
+        group.replicates,
+        comparison.groups.is_baseline(group),
+        metric.key,
+        metric.unit.value,
+        whole.value,
+        *(None,) * 5,
+        tuple(value.value for value in each),
+        whole.over or None,
+        whole.of,
+        whole.note,
+    )
 
 
 def difference_rows(

@@ -12,7 +12,7 @@ from benchapp.exporting.asking import export_asked
 from benchapp.exporting.dictionary import EXPORTS, ROWS_ARE
 from benchapp.exporting.export import FORMATS, Export, metrics_of
 from benchapp.exporting.latex import condition_table
-from benchapp.metrics.catalogue import METRICS
+from benchapp.metrics.catalogue import METRICS, RUN_METRICS
 from inspector.pages import render_page
 
 TEX = "application/x-tex; charset=utf-8"
@@ -69,6 +69,17 @@ def dictionary(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
             "source": metric.source or None,
         }
         for metric in METRICS.values()
+    ]
+    metrics += [
+        {
+            "key": metric.key,
+            "unit": metric.unit,
+            "meaning": metric.meaning,
+            "phases": None,
+            "role": None,
+            "source": metric.source or None,
+        }
+        for metric in RUN_METRICS.values()
     ]
     data = {
         "exports": {

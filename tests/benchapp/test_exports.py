@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from io import BytesIO, StringIO
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import orjson
@@ -25,7 +26,7 @@ from benchapp.exporting.dictionary import EXPORTS, Field, Kind
 from benchapp.exporting.export import FORMATS, Export
 from benchapp.exporting.formats import csv_pieces, json_pieces, write_parquet
 from benchapp.exporting.rows import FIRST_SETTLED_COLUMN, TRIAL_LOOKUPS
-from benchapp.metrics.catalogue import METRICS
+from benchapp.metrics.catalogue import METRICS, RUN_METRICS
 from benchapp.models import Attempt, Episode, Trial
 from tests.factories import (
     make_experiment,
@@ -155,6 +156,8 @@ def test_it_counts_in_aggregates_what_the_trials_say() -> None:
     make_pair()
     trials = read_back(Export("trials", Choices()), "json")
     for row in read_back(Export("aggregates", Choices()), "json"):
+        if row["metric"] in RUN_METRICS:
+            continue
         metric = METRICS[row["metric"]]
         of_group = [trial for trial in trials if trial["condition"] == row["condition"]]
         covered = [trial for trial in of_group if metric.covers(trial["phase"], trial["role"])]
@@ -163,6 +166,23 @@ def test_it_counts_in_aggregates_what_the_trials_say() -> None:
         assert (row["passed"], row["scored"], row["planned"]) == (passed, len(scored), len(covered))
         assert row["value"] == pytest.approx(passed / len(scored))
         assert row["replicate_values"] == [row["value"]]
+
+
+def test_it_exports_numbers_of_whole_runs_with_what_they_rest_on() -> None:
+    make_pair()
+    rows = {
+        (row["condition"], row["metric"]): row
+        for row in read_back(Export("aggregates", Choices()), "json")
+        if row["metric"] in RUN_METRICS
+    }
+    assert {metric for _, metric in rows} == set(RUN_METRICS)
+    libraries = {episode.library.skills_total for episode in Episode.objects.filter(run__condition="selfgen-always")}
+    retained = rows["selfgen-always", "skills-retained"]
+    assert (retained["value"], retained["rests_on_what"]) == (fmean(libraries), "episodes")
+    assert retained["scored"] is None
+    unknown = rows["no-skill", "pass@2"]
+    assert (unknown["value"], unknown["rests_on"]) == (None, None)
+    assert "2 scored samples" in unknown["note"]
 
 
 def test_it_exports_differences_with_their_sentence_and_no_baseline_row() -> None:

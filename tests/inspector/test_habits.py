@@ -26,14 +26,14 @@ MAX_HTML_BYTES = 100_000
 
 # Parts and acts: asked for by a page, never opened by themselves. Their own tests are named beside them.
 PARTS = {
-    "imports-assign": "test_imports_page",
-    "chart-csv": "test_chart_pages",
-    "compare-export": "test_compare_exports",
-    "compare-report": "test_report",
-    "comparison-save": "test_comparisons",
-    "comparison-report": "test_report",
-    "comparison-export": "test_comparisons",
-    "trial-field": "test_trial",
+    "imports-assign": "inspector/test_imports_page",
+    "chart-csv": "inspector/test_chart_pages",
+    "compare-export": "benchapp/test_exports",
+    "compare-report": "inspector/test_report",
+    "comparison-save": "inspector/test_comparisons",
+    "comparison-report": "inspector/test_report",
+    "comparison-export": "inspector/test_comparisons",
+    "trial-field": "inspector/test_trial",
 }
 
 
@@ -58,7 +58,7 @@ def test_every_address_is_a_page_with_a_twin_or_a_part() -> None:
 
 @pytest.mark.parametrize("part", PARTS.values())
 def test_every_part_has_its_own_test(part: str) -> None:
-    assert (ROOT / "tests" / "inspector" / f"{part}.py").exists()
+    assert (ROOT / "tests" / f"{part}.py").exists()
 
 
 @pytest.mark.django_db
