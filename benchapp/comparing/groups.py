@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -127,15 +128,31 @@ def _places(group: Group) -> list[tuple[object, ...]]:
 
 def _labels(groups: Sequence[Group]) -> list[str]:
     """Of each group's facts those in which the groups differ; the condition always."""
+    experiments = experiment_names(groups)
     facts = [
         (
             group.condition if group.condition != Run.UNKNOWN else "condition unknown",
             group.agent_model if group.agent_model != Run.UNKNOWN else "model unknown",
             f"author {group.author_model}" if group.author_model and group.author_model != group.agent_model else "",
             group.harness,
-            group.first.experiment.name,
+            experiments[group.first.experiment_id],
         )
         for group in groups
     ]
     told = [place for place in range(5) if place == 0 or len({fact[place] for fact in facts} - {""}) > 1]
-    return [SEPARATOR.join(text for place in told if (text := fact[place])) for fact in facts]
+    labels = [SEPARATOR.join(text for place in told if (text := fact[place])) for fact in facts]
+    times = Counter(labels)
+    return [
+        label if times[label] == 1 else f"{label}{SEPARATOR}author {group.author_model or 'none'}"
+        for group, label in zip(groups, labels, strict=True)
+    ]
+
+
+def experiment_names(groups: Sequence[Group]) -> dict[int, str]:
+    """Primary key -> name, with the beginning of the id where two experiments have the same."""
+    found = {group.first.experiment_id: group.first.experiment for group in groups}
+    times = Counter(experiment.name for experiment in found.values())
+    return {
+        pk: each.name if times[each.name] == 1 else f"{each.name} ({str(each.public_id)[:8]})"
+        for pk, each in found.items()
+    }

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchapp.comparing.groups import Group
+from benchapp.comparing.groups import Group, experiment_names
 from benchapp.models import Run
 
 
@@ -38,7 +38,8 @@ def arms_of(groups: Sequence[Group]) -> list[Arm]:
     for group in groups:
         members.setdefault((group.first.experiment_id, group.agent_model, group.harness), []).append(group)
     found = list(members.values())
-    facts = [(model_name(of[0]), of[0].harness, of[0].first.experiment.name) for of in found]
+    experiments = experiment_names(groups)
+    facts = [(model_name(of[0]), of[0].harness, experiments[of[0].first.experiment_id]) for of in found]
     told = [place for place in range(3) if place == 0 or len({fact[place] for fact in facts}) > 1]
     titles = [" · ".join(fact[place] for place in told) for fact in facts]
     return [Arm(title, tuple(of), _rows(of)) for title, of in zip(titles, found, strict=True)]

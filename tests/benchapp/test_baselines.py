@@ -1,4 +1,4 @@
-"""Which group another is held against where several could be meant."""
+"""Which group another is held against where several could be meant, and what groups are called apart."""
 
 from __future__ import annotations
 
@@ -48,3 +48,20 @@ def test_it_picks_none_where_several_experiments_could_lend_theirs() -> None:
     make_run(make_experiment(suite=suite), condition="selfgen-always")
     groups = grouped("no-skill")
     assert groups.baseline_of(only(groups, condition="selfgen-always")) is None
+
+
+def test_experiments_of_one_name_are_told_apart() -> None:
+    suite = make_suite(environments=1)
+    experiments = [make_experiment(suite=suite, name="same") for _ in range(2)]
+    for experiment in experiments:
+        make_run(experiment, condition="selfgen-always")
+    labels = [group.label for group in grouped("no-skill").all]
+    assert labels == [f"selfgen-always · same ({str(each.public_id)[:8]})" for each in experiments]
+
+
+def test_no_author_and_the_agent_as_its_own_author_are_told_apart() -> None:
+    experiment = make_experiment()
+    for author in ("", "m"):
+        make_run(experiment, condition="curated-always", agent_model="m", author_model=author)
+    labels = [group.label for group in grouped("no-skill").all]
+    assert labels == ["curated-always · author none", "curated-always · author m"]
