@@ -16,7 +16,7 @@ MAX_BARS = 30  # one below the other; a page shows about as many at once
 HATCHING = {"fillmode": "overlay", "fgcolor": BACKGROUND, "fgopacity": 0.3, "size": 8, "solidity": 0.1}
 WIDTH = 1150  # px of a wide page's panels together
 ROOM = 1.3  # the axis goes on behind the bars, for the words at their ends
-LETTER = 8  # px of a figure in a bar, with some room
+LETTER = 8  # px of a digit in a bar, with some room
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,9 @@ def stacked(
     across = min(across, len(shown))
     rows = max(2, *(len(block.bars) for block in shown if block))
     titles = [block.title if block else "" for block in shown]
-    figure, place_of = panels(titles, across=across, height=rows * BAR, share_x=False, share_y=False)
+    used = [name for name in kinds if any(part.name == name for block in shown if block for part in _parts(block))]
+    names = used if len(used) > 1 else []
+    figure, place_of = panels(titles, across=across, height=rows * BAR, share_x=False, share_y=False, legend=names)
     longest = max(block.reach for block in shown if block)
     legend: set[str] = set()
     for place, block in enumerate(shown):
@@ -114,6 +116,10 @@ def stacked(
     return figure
 
 
+def _parts(block: Block) -> list[Part]:
+    return [part for bar in block.bars for part in bar.parts]
+
+
 def rows_of(across: int, *sets: Sequence[Block]) -> list[Block | None]:
     """The blocks of all sets, each set beginning a new row of panels."""
     filled: list[Block | None] = []
@@ -131,7 +137,7 @@ def kinds_of_part(*names: str) -> dict[str, Look]:
 def _lay_axes(figure: go.Figure, block: Block, rows: int, reach: float, place: dict[str, int]) -> None:
     figure.update_yaxes(
         tickvals=list(range(len(block.bars))),
-        ticktext=[short(bar.label, 34) for bar in block.bars],
+        ticktext=[short(bar.label, 44) for bar in block.bars],
         range=[rows - 0.5, -0.5],
         showticklabels=place["col"] == 1,
         showgrid=False,
@@ -161,9 +167,9 @@ def _trace(block: Block, name: str, look: Look, room: float) -> go.Bar | None:
         text=[plain(part.text) if fit else "" for (_, part), fit in zip(rows, fits, strict=True)],
         textposition="inside",
         insidetextanchor="middle",
-        insidetextfont={"size": 12, "color": look.text},
+        insidetextfont={"size": 11, "color": look.text},
         textangle=0,
-        constraintext="inside",
+        constraintext="none",
         hovertext=[part.hover for _, part in rows],
         hoverinfo="text",
         customdata=[part.url for _, part in rows],
@@ -190,8 +196,8 @@ def _add_ends(figure: go.Figure, block: Block, place: dict[str, int]) -> None:
         )
 
 
-def crowded(total: int, what: str) -> tuple[str, ...]:
+def crowded(total: int, what: str, drawn: int = MAX_BARS) -> tuple[str, ...]:
     """The note of a chart that has more bars than it draws; none where all are drawn."""
-    if total <= MAX_BARS:
+    if total <= drawn:
         return ()
-    return (f"{MAX_BARS} of {total} {what} are drawn; the table has all. Narrow the choice to see others.",)
+    return (f"{drawn} of {total} {what} are drawn; the table has all. Narrow the choice to see others.",)

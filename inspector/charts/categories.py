@@ -21,6 +21,7 @@ from inspector.charts.places import Place, environments_of, families_of
 from inspector.charts.quantities import shown, unit_of
 from inspector.charts.sheet import Sheet
 
+MAX_BARS_OF_MANY = 18  # in each of several panels
 PAPER = "skilllearnbench"
 TABLE = "Table 3"  # accuracy by category
 OWN, BASELINE, PUBLISHED = "own runs", "baseline", "published"
@@ -82,12 +83,14 @@ def draw(sheet: Sheet) -> Drawing:
     if not names and not published:
         return Drawing(None, Table(COLUMNS), absent=f"The tasks of these runs belong to no {by} that the record knows.")
     groups = [group for group in sheet.comparison.groups.all if found.get(group.identity)]
-    own = [_block(sheet, place, told, groups, found, by) for place, told in names.items()]
+    limit = MAX_BARS if len(names) <= 2 else MAX_BARS_OF_MANY
+    own = [_block(sheet, place, told, groups, found, by, limit) for place, told in names.items()]
     laid_over = [_printed_block(category, rows) for category, rows in published.items()]
     drawn = own[: MAX_PANELS - len(laid_over)] if laid_over else own
     figure = stacked(rows_of(2, drawn, laid_over), KINDS, share_x=not laid_over or not own)
     table = Table(COLUMNS, (*_rows(sheet, names, groups, found, by), *_printed_rows(published)))
-    return Drawing(figure, table, _notes(sheet, by, len(names), len(groups), bool(published)))
+    notes = (*_notes(sheet, by, len(names), bool(published)), *crowded(len(groups), "groups", limit))
+    return Drawing(figure, table, notes)
 
 
 def printed(sheet: Sheet) -> list[Printed]:
@@ -118,10 +121,11 @@ def _block(
     groups: Sequence[Group],
     found: Mapping[tuple[object, ...], Mapping[int, Found]],
     by: str,
+    limit: int,
 ) -> Block:
     assert sheet.metric is not None
     metric, bars = sheet.metric, []
-    for group in groups[:MAX_BARS]:
+    for group in groups[:limit]:
         one = found[group.identity].get(place)
         kind = BASELINE if sheet.comparison.groups.is_baseline(group) else OWN
         if one is None or one.value is None:
@@ -132,7 +136,7 @@ def _block(
         hover = lines(plain(told.name), plain(group.label), f"{metric.key} {text}", f"{count} trials, {one.runs} runs")
         url = sheet.trials_url(group, metric=metric, **{by: told.key})
         bars.append(Bar(group.label, (Part(kind, _scaled(one.value, metric), "", hover, url),), f"{text} · {count}"))
-    return Block(told.name, f"{metric.name}, {unit_of(metric.unit)}", tuple(bars), 100 if metric.is_share else None)
+    return Block(told.name, f"{metric.key}, {unit_of(metric.unit)}", tuple(bars), 100 if metric.is_share else None)
 
 
 def _scaled(value: float, metric: Metric) -> float:
@@ -183,7 +187,7 @@ def _printed_rows(published: Mapping[str, Sequence[Printed]]) -> Iterable[Row]:
             yield Row((category, label, source, row.value, row.unit, None, None, None, None))
 
 
-def _notes(sheet: Sheet, by: str, panels_total: int, groups_total: int, published: bool) -> tuple[str, ...]:
+def _notes(sheet: Sheet, by: str, panels_total: int, published: bool) -> tuple[str, ...]:
     notes: list[str] = []
     if sheet.metric and panels_total:
         notes.append(f"{sheet.metric.key}: {sheet.metric.meaning}.")
@@ -193,7 +197,7 @@ def _notes(sheet: Sheet, by: str, panels_total: int, groups_total: int, publishe
             "Published: task accuracy by category, averaged over the paper's six models; other tasks, agents and "
             "verifiers than in runs of one's own, so the levels are not directly comparable."
         )
-    return (*notes, *left_out(panels_total, f"{by}s by suite or experiment"), *crowded(groups_total, "groups"))
+    return (*notes, *left_out(panels_total, f"{by}s by suite or experiment"))
 
 
 CHART = Chart(

@@ -15,7 +15,7 @@ from plotly import graph_objects as go
 from benchapp.metrics.metric import Better, Metric
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
 from inspector.charts.forest_rows import ForestRow, own_rows, published_rows_of, told_apart
-from inspector.charts.palette import INK, MUTED, ZERO, Style, series, veil
+from inspector.charts.palette import INK, MUTED, Style, series, veil
 from inspector.charts.panels import LETTER, lines, panels, plain, short, signed
 from inspector.charts.sheet import Sheet
 
@@ -97,9 +97,8 @@ def _figure(rows: dict[str, list[ForestRow]], unit: str, baseline: str) -> go.Fi
         for trace in _traces(of_metric, places, unit, legend):
             figure.add_trace(trace, **place_of(panel))
         figure.update_xaxes(title_text=f"difference to {short(baseline)}, {unit}", **place_of(panel))
-    figure.update_xaxes(range=_range(row for of_metric in rows.values() for row in of_metric), zeroline=False)
+    figure.update_xaxes(range=_range(row for of_metric in rows.values() for row in of_metric), zeroline=True)
     _name_rows(figure, [row for _, row in lines_of])
-    figure.add_vline(x=0, line={"color": ZERO, "width": 1}, layer="below")
     figure.update_layout(barmode="overlay", showlegend=True, meta={"min_width": 700})
     if alone:
         _say_beside(figure, next(iter(rows.values())), places)

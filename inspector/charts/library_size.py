@@ -88,7 +88,7 @@ def _points(sheet: Sheet, metric: Metric, arm: Arm, libraries: Mapping[int, Sequ
 def _figure(sheet: Sheet, metric: Metric, arms: Sequence[tuple[Arm, Sequence[Point]]]) -> go.Figure:
     shown_arms = arms[:MAX_PANELS]
     styles = by_name(mechanism(point.group.condition) for _, points in arms for point in points)
-    figure, place_of = panels([arm.title for arm, _ in shown_arms], across=3, height=HEIGHT, legend=True)
+    figure, place_of = panels([arm.title for arm, _ in shown_arms], across=3, height=HEIGHT, legend=styles)
     named: set[str] = set()
     for place, (arm, points) in enumerate(shown_arms):
         base = arm.find(NO_SKILL)

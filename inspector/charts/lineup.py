@@ -58,7 +58,9 @@ def curves(
     shown = facets[:MAX_PANELS]
     styles = by_name(list(dict.fromkeys(name for facet in shown for name, _ in facet.lines)))
     legend = any(len(facet.lines) > 1 for facet in shown)
-    figure, place_of = panels([facet.title for facet in shown], across=across, height=HEIGHT)
+    figure, place_of = panels(
+        [facet.title for facet in shown], across=across, height=HEIGHT, legend=styles if legend else ()
+    )
     named: set[str] = set()
     for place, facet in enumerate(shown):
         for name, group in facet.lines:
@@ -85,6 +87,7 @@ def curves(
                     hovertext=[point.hover for point in points],
                     hoverinfo="text",
                     customdata=[point.url for point in points],
+                    cliponaxis=False,
                 ),
                 **place_of(place),
             )

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import log10
 
 from plotly import graph_objects as go
 
+from inspector.charts.labels import Label, labels_of, spread
 from inspector.charts.palette import INK, MUTED, Style, by_name
 from inspector.charts.panels import MAX_PANELS, panels, plain, short
 
 HEIGHT = 270  # px of a panel's inside; half as much more where there is one panel
+WIDTH = 1150  # px of all panels of a row together, on a wide page
+ACROSS = 3
+LOG_FROM = 5  # times the least that the most must be; below it a logarithmic axis has hardly a tick
 NAMED = 6  # pairs in a small panel that still carry their model's name
 
 
@@ -78,18 +83,22 @@ def frontier(ends: Iterable[End]) -> list[End]:
 def draw_pairs(groups: Sequence[PairPanel], axis: Axis, y_title: str, *, share_x: bool) -> go.Figure:
     shown = groups[:MAX_PANELS]
     alone = len(shown) == 1
+    height = HEIGHT * (1.5 if alone else 1)
+    used = [end.x for panel in shown for end in panel.ends if end.x]
+    axis = replace(axis, is_log=axis.is_log and max(used) >= LOG_FROM * min(used))
     figure, place_of = panels(
         [panel.title for panel in shown],
-        across=3,
-        height=HEIGHT * (1.5 if alone else 1),
+        across=ACROSS,
+        height=height,
         share_x=share_x,
-        legend=True,
-        foot=64,
+        legend=[name for panel in shown for harness in _harnesses(panel) for name in _names(panel, harness)],
     )
     styles = by_name(pair.harness for panel in shown for pair in panel.pairs)
+    width = WIDTH / min(ACROSS, len(shown))
     named: set[str] = set()
     for place, panel in enumerate(shown):
-        for trace in (_segments(panel), _frontier(panel, named), *_marks(panel, styles, named, alone)):
+        labels = _labels(panel, axis, width, height) if alone or len(panel.pairs) <= NAMED else {}
+        for trace in (_segments(panel), _frontier(panel, named), *_marks(panel, styles, named, labels)):
             figure.add_trace(trace, **place_of(place))
     figure.update_xaxes(title_text=f"{axis.title}, {axis.unit}", **_ticks(axis))
     figure.update_yaxes(title_text=plain(y_title), col=1)
@@ -99,7 +108,7 @@ def draw_pairs(groups: Sequence[PairPanel], axis: Axis, y_title: str, *, share_x
 def _ticks(axis: Axis) -> dict[str, object]:
     """A logarithmic axis names 1, 2 and 5 of every power of ten."""
     if not axis.is_log:
-        return {"rangemode": "normal", "nticks": 6}
+        return {"rangemode": "normal", "nticks": 6, "tickformat": "~g"}
     return {
         "type": "log",
         "dtick": "D2",
@@ -137,32 +146,55 @@ def _frontier(panel: PairPanel, named: set[str]) -> go.Scatter:
     )
 
 
-def _marks(panel: PairPanel, styles: dict[str, Style], named: set[str], alone: bool) -> list[go.Scatter]:
-    """Two traces per harness: hollow baselines, filled conditions."""
+def _marks(panel: PairPanel, styles: dict[str, Style], named: set[str], labels: dict[int, Label]) -> list[go.Scatter]:
+    """Two traces per harness: hollow baselines, filled conditions with their models' names."""
     traces = []
-    text = len(panel.pairs) <= NAMED * (4 if alone else 1)
-    for harness in dict.fromkeys(pair.harness for pair in panel.pairs):
+    for harness in _harnesses(panel):
+        names = _names(panel, harness)
         pairs = [pair for pair in panel.pairs if pair.harness == harness]
         bases = [(pair.model, pair.base) for pair in pairs if pair.base is not None and pair.base.stands]
         owns = [(pair.model, pair.own) for pair in pairs if pair.own.stands]
         for ends, is_base in ((bases, True), (owns, False)):
             if ends:
-                name = f"{harness}: {panel.base if is_base else 'condition'}"
-                traces.append(_trace(ends, name, styles[harness], is_base, text and not is_base, named))
+                name = names[0] if is_base else names[1]
+                traces.append(_trace(ends, name, styles[harness], is_base, {} if is_base else labels, named))
     return traces
 
 
+def _harnesses(panel: PairPanel) -> list[str]:
+    return list(dict.fromkeys(pair.harness for pair in panel.pairs))
+
+
+def _names(panel: PairPanel, harness: str) -> tuple[str, str]:
+    """What the legend calls the hollow and the filled ends."""
+    return f"{harness}: {panel.base}", f"{harness}: condition"
+
+
+def _labels(panel: PairPanel, axis: Axis, width: float, height: float) -> dict[int, Label]:
+    """By the identity of the filled ends, the names of their models where they cover nothing else."""
+    ends = panel.ends
+    if not ends:
+        return {}
+    xs = [log10(end.x or 1) if axis.is_log else end.x or 0 for end in ends]
+    ys = [end.y or 0 for end in ends]
+    spots = list(zip(spread(xs, width), spread(ys, height), strict=True))
+    owns = {id(pair.own): pair.model for pair in panel.pairs if pair.own.stands}
+    texts = [short(owns.get(id(end), ""), 24) for end in ends]
+    return {id(end): label for end, label in zip(ends, labels_of(spots, texts, width), strict=True)}
+
+
 def _trace(
-    ends: Sequence[tuple[str, End]], name: str, style: Style, is_base: bool, text: bool, named: set[str]
+    ends: Sequence[tuple[str, End]], name: str, style: Style, is_base: bool, labels: dict[int, Label], named: set[str]
 ) -> go.Scatter:
     first = name not in named
     named.add(name)
+    beside = [labels.get(id(end), Label()) for _, end in ends]
     return go.Scatter(
         x=[end.x for _, end in ends],
         y=[end.y for _, end in ends],
-        mode="markers+text" if text else "markers",
-        text=[short(model, 24) for model, _ in ends] if text else None,
-        textposition="top center",
+        mode="markers+text" if labels else "markers",
+        text=[label.text for label in beside] if labels else None,
+        textposition=[label.place for label in beside],
         textfont={"color": MUTED, "size": 10},
         marker={
             "color": style.colour,

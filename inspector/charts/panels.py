@@ -18,10 +18,13 @@ ROW = 27  # px of a heatmap's row
 HEAD = 34  # px above a panel, for its title
 FOOT = 46  # px below it, for its ticks
 TICKS = 28  # px below it, where the axis has no title
-LEGEND = 44  # px below all panels, for two lines of names
+BARE_HEAD = 10  # px above panels that have no title
+LEGEND = 26  # px below all panels, for a line of names
+LEGEND_WIDTH = 1000  # px of such a line, about
 LONGEST = 52  # characters of a label on an axis
 TILTED = 30  # characters of one that is tilted
 LETTER = 6.5  # px of a character, about
+TALL_BAR = 120  # px of a colour bar that has room for five values
 BESIDE = 260  # px beside the cells, for names and the colour bar
 NARROWEST = 46  # px of a cell that still holds its number
 WIDTH = 760  # px beside the names of the rows, about
@@ -64,8 +67,29 @@ class Scale:
     @property
     def axis(self) -> dict[str, Any]:
         colours = DIVERGING if self.diverging else SEQUENTIAL
-        bar = {"thickness": 10, "outlinewidth": 0, "title": {"text": self.unit}, "len": 1, "ticks": ""}
-        return {"cmin": self.low, "cmax": self.high, "colorscale": colours, "colorbar": bar}
+        return {"cmin": self.low, "cmax": self.high, "colorscale": colours}
+
+    def bar(self, height: float) -> dict[str, Any]:
+        """The bar beside panels that are `height` px tall: at their top, each of its values with the unit."""
+        steps = 4 if height >= TALL_BAR else 2
+        values = [self.low + (self.high - self.low) * step / steps for step in range(steps + 1)]
+        return {
+            "thickness": 10,
+            "outlinewidth": 0,
+            "ticks": "",
+            "lenmode": "pixels",
+            "len": min(height, 2 * TALL_BAR),
+            "y": 1,
+            "yanchor": "top",
+            "ypad": 0,
+            "tickvals": values,
+            "ticktext": [self._named(value) for value in values],
+        }
+
+    def _named(self, value: float) -> str:
+        digits = 0 if max(abs(self.low), abs(self.high)) >= 20 else 1
+        number = signed(value, digits) if self.diverging else f"{value:,.{digits}f}"
+        return f"{number} {self.unit}"
 
 
 def plain(text: object) -> str:
@@ -93,14 +117,18 @@ def panels(
     height: float,
     share_x: bool = True,
     share_y: bool = True,
-    legend: bool = False,
+    legend: Iterable[str] = (),
     head: float = HEAD,
     foot: float = FOOT,
 ) -> tuple[go.Figure, Callable[[int], dict[str, int]]]:
-    """An empty figure of panels, each `height` px tall, and a function from a panel's number to its `row` and `col`."""
+    """An empty figure of panels, each `height` px tall, and a function from a panel's number to its `row` and `col`.
+
+    `legend`: the names it will have. Without room for them plotly takes it from the panels.
+    """
     across = max(1, min(across, len(titles)))
     down = ceil(len(titles) / across)
-    gap, bottom = head + foot, foot + (LEGEND if legend else 0)
+    head = head if any(titles) else min(head, BARE_HEAD)
+    gap, bottom = head + foot, foot + LEGEND * _legend_lines(legend)
     inner = down * height + (down - 1) * gap
     beside, between = min(0.06, 0.12 / across), gap / inner if down > 1 else 0
     # The layout comes first and in one piece: plotly takes a tenth of a second to check it again when it is changed.
@@ -122,6 +150,11 @@ def panels(
     if share_x and down > 1:
         figure.update_xaxes(showticklabels=True)
     return figure, lambda place: {"row": place // across + 1, "col": place % across + 1}
+
+
+def _legend_lines(names: Iterable[str]) -> int:
+    """Each name has its mark before it and some air."""
+    return ceil(sum(56 + LETTER * len(name) for name in names) / LEGEND_WIDTH)
 
 
 def _title(title: str, x: float, y: float) -> dict[str, Any]:
@@ -160,7 +193,9 @@ def heatmaps(
     figure.update_xaxes(tickvals=list(range(len(columns))), ticktext=names, **BARE, **below)
     labels = [short(row) for row in rows]
     figure.update_yaxes(tickvals=list(range(len(rows))), ticktext=labels, range=[len(rows) - 0.5, -0.5], **BARE)
-    figure.layout.coloraxis = scale.axis
+    down = ceil(len(shown) / across)
+    inner = down * max(2, len(rows)) * ROW + (down - 1) * (room.get("head", HEAD) + room["foot"])
+    figure.layout.coloraxis = {**scale.axis, "colorbar": scale.bar(inner)}
     figure.layout.meta = {"min_width": BESIDE + min(across, len(shown)) * len(columns) * NARROWEST}
     return figure
 

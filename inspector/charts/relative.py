@@ -69,10 +69,13 @@ def draw(sheet: Sheet) -> Drawing:
     titles = _ordered(place.panel for place in places)
     kept = [*titles[: -len(printed)][: MAX_PANELS - 1], *printed] if printed else titles[:MAX_PANELS]
     heats = [Heat(title, {(p.row, p.column): p.cell for p in places if p.panel == title}) for title in kept]
-    rows, columns = _ordered(place.row for place in places), _ordered(place.column for place in places)
+    rows = _ordered(place.row for place in places)
+    columns = _ordered(place.column for place in places if place.cell.value is not None)
+    bare = [name for name in _ordered(place.column for place in places) if name not in columns]
     scale = Scale.around_zero((place.cell.value for place in places), "pp")
     figure = heatmaps(heats, rows, columns, scale)
     left = left_out(len(titles), "an agent model")
+    left += (f"Not drawn, because nothing can be compared there: {', '.join(bare)}.",) if bare else ()
     return Drawing(figure, table, (*_notes(len(arms) - len(with_raw), bool(with_raw)), *left))
 
 

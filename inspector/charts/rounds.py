@@ -101,7 +101,9 @@ def draw(sheet: Sheet) -> Drawing:
 
 def _figure(sheet: Sheet, found: Mapping[Group, Sequence[AtRound]]) -> go.Figure:
     shown = list(found)[:MAX_PANELS]
-    figure, place_of = panels([group.label for group in shown], across=3, height=HEIGHT)
+    figure, place_of = panels(
+        [group.label for group in shown], across=3, height=HEIGHT, legend=("the same tasks", "tasks met in that round")
+    )
     for place, group in enumerate(shown):
         steps = found[group]
         theirs = [step for step in steps if step.baseline and step.baseline.scored]
@@ -111,7 +113,7 @@ def _figure(sheet: Sheet, found: Mapping[Group, Sequence[AtRound]]) -> go.Figure
         figure.add_trace(_own_trace(sheet, group, own, named=place > 0), **place_of(place))
     last = max(step.round for group in shown for step in found[group])
     figure.update_xaxes(title={"text": "round of the library given"}, range=[-0.4, last + 0.4], dtick=1 + last // 10)
-    figure.update_yaxes(range=[-4, 112], tickvals=[0, 25, 50, 75, 100])
+    figure.update_yaxes(range=[-22, 124], tickvals=[0, 25, 50, 75, 100])
     figure.update_yaxes(title={"text": "passed, %"}, col=1)
     return figure.update_layout(showlegend=True, meta={"min_width": 300 * min(3, len(shown))})
 
@@ -128,7 +130,7 @@ def _own_trace(sheet: Sheet, group: Group, steps: Sequence[AtRound], *, named: b
         line={"color": style.colour, "width": 2},
         marker={"color": style.colour, "symbol": style.symbol, "size": 8},
         text=[f"{step.rate.passed}/{step.rate.scored}" for step in steps],
-        textposition="top center",
+        textposition=_sides([step.rate.percent or 0.0 for step in steps]),
         textfont={"size": 11},
         hovertext=[
             lines(plain(group.label), f"round {step.round}", f"{step.rate.passed} of {step.rate.scored} trials passed")
@@ -138,6 +140,15 @@ def _own_trace(sheet: Sheet, group: Group, steps: Sequence[AtRound], *, named: b
         customdata=[sheet.trials_url(group, phase=Phase.ACQUISITION.value)] * len(steps),
         cliponaxis=False,
     )
+
+
+def _sides(values: Sequence[float]) -> list[str]:
+    """Where a number stands clear of its own line: under a value that is lower than one beside it and above none."""
+    near = [values[max(0, place - 1) : place + 2] for place in range(len(values))]
+    return [
+        "bottom center" if value == min(beside) < max(beside) else "top center"
+        for value, beside in zip(values, near, strict=True)
+    ]
 
 
 def _baseline_trace(sheet: Sheet, steps: Sequence[AtRound], *, named: bool) -> go.Scatter:

@@ -87,7 +87,8 @@ def _mean(sides: Sequence[Sides], name: str) -> float:
 
 def _figure(sheet: Sheet, found: Mapping[Group, Sequence[Sides]]) -> go.Figure:
     shown = dict(list(found.items())[:MAX_BARS])
-    figure, _ = panels([""], across=1, height=max(3, len(shown)) * ROW)
+    names = "seed instance", "held-out instances"
+    figure, _ = panels([""], across=1, height=max(3, len(shown)) * ROW, legend=names)
     pairs = [(_mean(sides, "seed"), _mean(sides, "held_out")) for sides in shown.values()]
     figure.add_trace(
         go.Scatter(
@@ -99,11 +100,11 @@ def _figure(sheet: Sheet, found: Mapping[Group, Sequence[Sides]]) -> go.Figure:
             showlegend=False,
         )
     )
-    figure.add_trace(_marks(sheet, shown, "seed", "seed instance", series(0), "top center"))
-    figure.add_trace(_marks(sheet, shown, "held_out", "held-out instances", series(1).open, "bottom center"))
+    figure.add_trace(_marks(sheet, shown, "seed", names[0], series(0), "top center"))
+    figure.add_trace(_marks(sheet, shown, "held_out", names[1], series(1).open, "bottom center"))
     figure.update_yaxes(
         tickvals=list(range(len(shown))),
-        ticktext=[short(group.label, 34) for group in shown],
+        ticktext=[short(group.label, 44) for group in shown],
         range=[max(3, len(shown)) - 0.5, -0.5],
         zeroline=False,
         showgrid=False,

@@ -87,14 +87,18 @@ def draw(sheet: Sheet) -> Drawing:
         own = [
             Block("Agent", "tokens per run", tuple(_token_bar(sheet, group, agent) for group, (agent, _) in shown)),
             Block("Author", "tokens per run", tuple(_token_bar(sheet, group, author) for group, (_, author) in shown)),
-            Block("Cost", "USD per run", tuple(_cost_bar(sheet, group, shares) for group, shares in shown)),
         ]
-    figure = stacked(rows_of(3 if own else 1, own, _printed_blocks(published)), KINDS, across=3)
+    priced = any(share.spent.cost_known for _, shares in shown for share in shares)
+    if priced:
+        costs = tuple(_cost_bar(sheet, group, shares) for group, shares in shown)
+        own.append(Block("Cost", "USD per run", costs))
+    figure = stacked(rows_of(len(own) or 1, own, _printed_blocks(published)), KINDS, across=len(own) or 1)
     rows = (
         *(_row(sheet, group, share) for group, shares in found.items() for share in shares if share.spent.things),
         *_printed_rows(published),
     )
-    return Drawing(figure, Table(COLUMNS, rows), _notes(len(found), bool(published)))
+    unpriced = ("No attempt and no call of these runs tells a cost.",) if own and not priced else ()
+    return Drawing(figure, Table(COLUMNS, rows), (*unpriced, *_notes(len(found), bool(published))))
 
 
 def _token_bar(sheet: Sheet, group: Group, share: Share) -> Bar:

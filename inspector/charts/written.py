@@ -56,7 +56,7 @@ def _all_numbers(values: list[Any]) -> bool:
 
 
 def value_text(value: Any, unit: str = "") -> str:
-    """Percentages and points with one digit, points with their sign; other numbers as short as four digits allow."""
+    """Percentages and points with one digit, points with their sign; others with two behind the point, below one with four."""
     if value is None or value == "":
         return ""
     if isinstance(value, bool):
@@ -76,7 +76,9 @@ def value_text(value: Any, unit: str = "") -> str:
 def _short(value: float) -> str:
     if isinstance(value, int) or abs(value) >= 1000:
         return f"{value:,.0f}"
-    return f"{value:.4g}" if abs(value) < 1e-4 and value else f"{value:.4f}".rstrip("0").rstrip(".") or "0"
+    if abs(value) < 1e-4 and value:
+        return f"{value:.4g}"
+    return f"{value:.{2 if abs(value) >= 1 else 4}f}".rstrip("0").rstrip(".") or "0"
 
 
 def csv_text(table: Table, absolute: Callable[[str], str]) -> str:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchapp.models import Experiment, Run, Trial
+from benchapp.models import Attempt, Experiment, Run, Trial
 from benchapp.published.loading import published_rows
 from inspector.charts.drawing import Drawing
 from inspector.charts.efficiency import CHART
@@ -117,9 +117,20 @@ def test_it_draws_the_printed_numbers_of_skillflow() -> None:
 def test_it_says_what_is_missing() -> None:
     assert drawn(CHART).absent == "No run is chosen, and no published number is laid over."
     make_learning_run(condition="selfgen-always")  # at no cost, as scripted models have it
-    absent = drawn(CHART).absent
+    absent = drawn(CHART, "option=x:cost").absent
     assert "any agent cost per task above zero" in absent
     assert "output tokens per task" in absent
+
+
+@pytest.mark.django_db
+def test_it_takes_the_first_axis_that_the_runs_tell() -> None:
+    run = make_learning_run(condition="selfgen-always")
+    Attempt.objects.filter(trial__episode__run=run).update(cost_usd=None, output_tokens=40)
+    assert [column.key for column in drawn(CHART, "published=skillflow").table.columns][5] == "output_tokens"
+    assert [column.key for column in drawn(CHART, "option=x:turns").table.columns][5] == "turns"
+    priced = make_learning_run(condition="curated-always")
+    Attempt.objects.filter(trial__episode__run=priced).update(cost_usd=0.5)
+    assert [column.key for column in drawn(CHART).table.columns][5] == "cost"
 
 
 @pytest.mark.django_db

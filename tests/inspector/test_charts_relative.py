@@ -80,9 +80,12 @@ def test_it_holds_published_averages_against_the_printed_averages_of_raw_traject
 def test_it_leaves_out_what_the_paper_does_not_print() -> None:
     drawing = drawn(CHART, "published=skillevolbench")
     cells = {(cell["row"], cell["column"]): cell for cell in heat_cells(drawing)}
-    assert cells["selfgen-always", "LSR"]["value"] is None
-    assert "raw-trajectory is not printed" in cells["selfgen-always", "LSR"]["hover"]
+    assert "LSR" not in {column for _, column in cells}
+    assert any("nothing can be compared there: LSR, CSSR" in note for note in drawing.notes)
+    whys = {record["note"] for record in drawing.table.records() if record["metric"] == "LSR"}
+    assert whys == {"raw-trajectory is not printed"}
     assert cells["selfgen-zero-shot", "RSR"]["value"] is None
+    assert "printed for 0 of 10 models" in cells["selfgen-zero-shot", "RSR"]["hover"]
     assert any("not published as numbers" in note for note in drawing.notes)
 
 

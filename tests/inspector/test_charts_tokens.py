@@ -58,7 +58,8 @@ def test_it_calls_unknown_cost_unknown_and_a_partial_sum_partial() -> None:
     episode = make_episode()
     make_trial(episode, attempt={"cost_usd": None})
     assert shares()[AGENT]["cost"] is None
-    assert " unknown" in texts(3)
+    assert texts(3) == []
+    assert "No attempt and no call of these runs tells a cost." in drawn(CHART).notes
     make_trial(episode, attempt={"cost_usd": 2.0})
     assert (shares()[AGENT]["cost"], shares()[AGENT]["cost_known"]) == (2.0, 1)
     assert " $2.00 of 1/2" in texts(3)
