@@ -62,7 +62,7 @@ async function load(element) {
 async function draw(chart) {
   const { plot, answer } = chart;
   plot.replaceChildren();
-  if (!answer.figure) return say(plot, answer.absent || "There is nothing to draw.");
+  if (!answer.figure) return sayNothing(chart, answer.absent || "There is nothing to draw.");
   const figure = themed(chart);
   plot.style.minWidth = `${narrowest(figure)}px`;
   await Plotly.newPlot(plot, figure.data, figure.layout, CONFIG);
@@ -78,6 +78,35 @@ function narrowest({ data, layout }) {
   const panels = Object.keys(layout).filter((key) => /^xaxis/.test(key)).length;
   const many = panels > 1 || data.some((trace) => trace.type === "heatmap");
   return layout.meta?.min_width ?? (many ? NARROWEST_MANY : NARROWEST);
+}
+
+/** In a gallery what cannot be drawn goes into one list after all that can; alone it is a sentence in its place. */
+function sayNothing({ element, plot }, sentence) {
+  const gallery = element.closest(".gallery");
+  if (!gallery || element.contains(document.activeElement)) return say(plot, sentence);
+  const line = document.createElement("li");
+  const link = document.createElement("a");
+  link.href = element.dataset.page;
+  link.textContent = element.dataset.title;
+  line.id = element.id;
+  line.className = "chart-absent";
+  line.append(link, `: ${sentence}`);
+  nothingIn(gallery).append(line);
+  charts.delete(element);
+  element.remove();
+}
+
+function nothingIn(gallery) {
+  const found = gallery.querySelector(".chart-nothing ul");
+  if (found) return found;
+  const box = document.createElement("section");
+  const head = document.createElement("h3");
+  const list = document.createElement("ul");
+  box.className = "chart-nothing";
+  head.textContent = "Nothing to draw here";
+  box.append(head, list);
+  gallery.append(box);
+  return list;
 }
 
 function say(plot, sentence) {
