@@ -23,9 +23,9 @@ class Label:
     place: str = "top center"
 
 
-def spread(values: Sequence[float], size: float) -> list[float]:
-    """Values as px from one side of a panel of that size, the way an axis without a range lays them out."""
-    low, high = min(values), max(values)
+def spread(values: Sequence[float], size: float, on_axis: Sequence[float]) -> list[float]:
+    """Values as px from one side of a panel of that size, where an axis without a range shows all those `on_axis`."""
+    low, high = min(on_axis), max(on_axis)
     span = (high - low) or 1.0
     return [size * (ROOM + (1 - 2 * ROOM) * (value - low) / span) for value in values]
 

@@ -97,7 +97,8 @@ def draw_pairs(groups: Sequence[PairPanel], axis: Axis, y_title: str, *, share_x
     width = WIDTH / min(ACROSS, len(shown))
     named: set[str] = set()
     for place, panel in enumerate(shown):
-        labels = _labels(panel, axis, width, height) if alone or len(panel.pairs) <= NAMED else {}
+        seen = [end for each in (shown if share_x else [panel]) for end in each.ends]
+        labels = _labels(panel, seen, axis, (width, height)) if alone or len(panel.pairs) <= NAMED else {}
         for trace in (_segments(panel), _frontier(panel, named), *_marks(panel, styles, named, labels)):
             figure.add_trace(trace, **place_of(place))
     figure.update_xaxes(title_text=f"{axis.title}, {axis.unit}", **_ticks(axis))
@@ -170,14 +171,18 @@ def _names(panel: PairPanel, harness: str) -> tuple[str, str]:
     return f"{harness}: {panel.base}", f"{harness}: condition"
 
 
-def _labels(panel: PairPanel, axis: Axis, width: float, height: float) -> dict[int, Label]:
-    """By the identity of the filled ends, the names of their models where they cover nothing else."""
+def _labels(panel: PairPanel, seen: Sequence[End], axis: Axis, size: tuple[float, float]) -> dict[int, Label]:
+    """By the identity of the filled ends, the names of their models where they cover nothing else.
+
+    `seen`: what the axes of the panel have to show; `size`: of its inside in px.
+    """
     ends = panel.ends
     if not ends:
         return {}
-    xs = [log10(end.x or 1) if axis.is_log else end.x or 0 for end in ends]
-    ys = [end.y or 0 for end in ends]
-    spots = list(zip(spread(xs, width), spread(ys, height), strict=True))
+    width, height = size
+    xs, all_x = ([log10(end.x or 1) if axis.is_log else end.x or 0 for end in each] for each in (ends, seen))
+    ys, all_y = ([end.y or 0 for end in each] for each in (ends, seen))
+    spots = list(zip(spread(xs, width, all_x), spread(ys, height, all_y), strict=True))
     owns = {id(pair.own): pair.model for pair in panel.pairs if pair.own.stands}
     texts = [short(owns.get(id(end), ""), 24) for end in ends]
     return {id(end): label for end, label in zip(ends, labels_of(spots, texts, width), strict=True)}

@@ -52,5 +52,5 @@ def test_it_keeps_names_inside_the_panel() -> None:
 
 
 def test_it_spreads_values_over_the_panel() -> None:
-    assert spread([1, 2, 3], 100) == pytest.approx([6, 50, 94])
-    assert spread([5], 100) == pytest.approx([6])
+    assert spread([1, 2], 100, [1, 2, 3]) == pytest.approx([6, 50])
+    assert spread([5], 100, [5]) == pytest.approx([6])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchapp.models import Attempt, Experiment, Run, Trial
+from benchapp.models import Experiment, Run, Trial
 from benchapp.published.loading import published_rows
 from inspector.charts.drawing import Drawing
 from inspector.charts.efficiency import CHART
@@ -125,11 +125,11 @@ def test_it_says_what_is_missing() -> None:
 @pytest.mark.django_db
 def test_it_takes_the_first_axis_that_the_runs_tell() -> None:
     run = make_learning_run(condition="selfgen-always")
-    Attempt.objects.filter(trial__episode__run=run).update(cost_usd=None, output_tokens=40)
+    Trial.objects.filter(episode__run=run).update(cost_usd=None, output_tokens=40)
     assert [column.key for column in drawn(CHART, "published=skillflow").table.columns][5] == "output_tokens"
     assert [column.key for column in drawn(CHART, "option=x:turns").table.columns][5] == "turns"
     priced = make_learning_run(condition="curated-always")
-    Attempt.objects.filter(trial__episode__run=priced).update(cost_usd=0.5)
+    spend(priced, 0.5)
     assert [column.key for column in drawn(CHART).table.columns][5] == "cost"
 
 
