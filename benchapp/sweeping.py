@@ -8,7 +8,8 @@ from django.db import transaction
 from django.db.models import Exists, ForeignObjectRel, Model, OuterRef, QuerySet
 from django.utils import timezone
 
-from benchapp.models import Blob, Episode, Experiment, ImportBatch, Refusal, Seal, Seeding, Skip, Snapshot
+from benchapp.comparing import shelf
+from benchapp.models import Blob, Episode, Experiment, ImportBatch, Refusal, Run, Seal, Seeding, Skip, Snapshot
 
 
 class StillWorking(Exception):
@@ -30,6 +31,7 @@ def sweep() -> Swept:
         raise StillWorking("an import is running, or was interrupted: repeat it to its end first")
     with transaction.atomic():
         entombed = Experiment.objects.exclude(deleted_at=None)
+        shelf.clear(Run.objects.filter(experiment__in=entombed))
         experiments = entombed.count()
         entombed.delete()
         for target in (Seeding, Seal, Refusal, Skip):  # entries point at these, so no cascade reaches them

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from django.utils.safestring import SafeString
@@ -56,8 +56,7 @@ def table_rows(sheet: Sheet, groups: Iterable[Group]) -> list[TableRow]:
 
 def _row(sheet: Sheet, group: Group) -> TableRow:
     title, *lines = group.label.split(SEPARATOR)
-    if group.replicates > 1:
-        lines.append(f"{group.replicates} replicates")
+    lines += _told_apart(sheet, group)
     return TableRow(
         title,
         group.first.get_absolute_url() if group.replicates == 1 else sheet.trials_url(group),
@@ -69,6 +68,17 @@ def _row(sheet: Sheet, group: Group) -> TableRow:
         sheet.comparison.groups.is_baseline(group),
         group.scripted and not all(other.scripted for other in sheet.comparison.groups.all),
     )
+
+
+def _told_apart(sheet: Sheet, group: Group) -> Iterator[str]:
+    """What a reader must know before trusting the row: how many runs it is, and where its baseline comes from."""
+    if group.replicates > 1:
+        yield f"{group.replicates} replicates"
+        if len({run.setup_digest for run in group.runs}) > 1:
+            yield "of different setups"
+    baseline = sheet.comparison.groups.baseline_of(group)
+    if baseline is not None and baseline.first.experiment_id != group.first.experiment_id:
+        yield f"baseline of {baseline.first.experiment.name}"
 
 
 def _cell(sheet: Sheet, group: Group, metric: Metric) -> CellText:
@@ -165,7 +175,9 @@ def signed(value: float, unit: Unit) -> str:
 
 
 def delta_text(difference: Difference, metric: Metric) -> tuple[str, str]:
-    delta = signed(difference.delta, metric.unit)
+    """The estimate and the ends of the interval about it. With episodes of one size it is the plain difference; else the
+    mean over episodes, and the sentence tells both."""
+    delta = signed(difference.estimate, metric.unit)
     if difference.interval is None:
         return delta, ""
     low, high = difference.interval.low, difference.interval.high

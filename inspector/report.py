@@ -21,6 +21,7 @@ from benchapp.comparing.comparison import Comparison, added_since
 from benchapp.comparing.groups import SEPARATOR, Group
 from benchapp.comparing.saving import Corrected, Reopened
 from benchapp.comparing.saying import says, verdict
+from benchapp.published.names import PAPERS
 from benchapp.published.rows import Printed
 from inspector.charts import CHARTS
 from inspector.charts.asking import asked
@@ -28,15 +29,9 @@ from inspector.charts.drawing import Chart, Drawing
 from inspector.charts.picture import picture_of
 from inspector.charts.sheet import Sheet
 from inspector.charts.written import MAX_ROWS, numeric_columns, text_rows
-from inspector.comparison_table import table_rows
+from inspector.comparison_table import run_metrics, table_rows
 
 BUNDLE = "vendor/plotly-cartesian-*.min.js"
-PAPERS = {
-    "skillevolbench": "SkillEvolBench",
-    "skillflow": "SkillFlow",
-    "skilllearnbench": "SkillLearnBench",
-    "skillgenbench": "SkillGenBench",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +75,7 @@ def report_of(choices: Choices, *, saved: Reopened | None = None, problems: Sequ
         "version": settings.VERSION,
         "comparison": sheet.comparison,
         "setups": sheet.comparison.setups,
-        "metrics": sheet.metrics,
+        "metrics": (*sheet.metrics, *run_metrics(sheet)),
         "rows": table_rows(sheet, shown),
         "left_out": len(sheet.comparison.groups.all) - len(shown),
         "verdict": verdict(sheet.comparison, sheet.comparison.groups.all, sheet.metric) if sheet.metric else "",

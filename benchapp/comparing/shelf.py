@@ -56,11 +56,10 @@ def keep(run: Run, outcomes: Outcomes) -> None:
         logger.warning("columns of run %s are not kept: %s", run.public_id, error)
 
 
-def clear(runs: Iterable[Run] | None = None) -> None:
-    """Of these runs, or everything."""
-    patterns = [f"{run.public_id}-*.npy" for run in runs] if runs is not None else ["*.npy", "*.part"]
-    for pattern in patterns:
-        for path in folder().glob(pattern):
+def clear(runs: Iterable[Run]) -> None:
+    """Of runs that are about to be removed."""
+    for run in runs:
+        for path in folder().glob(f"{run.public_id}-*.npy"):
             path.unlink(missing_ok=True)
 
 

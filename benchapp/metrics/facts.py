@@ -8,7 +8,7 @@ from datetime import datetime
 from statistics import fmean
 
 from benchapp.metrics.libraries import Churn, LibrarySize, churn, final_libraries
-from benchapp.metrics.metric import RunMetric, RunValue
+from benchapp.metrics.metric import RunValue
 from benchapp.metrics.outcomes import Outcomes
 from benchapp.metrics.spending import RunSpending, spending_of
 from benchapp.models import Run
@@ -38,11 +38,6 @@ def facts_of(
         )
         for run in runs
     }
-
-
-def run_values(metrics: Sequence[RunMetric], facts: Mapping[int, RunFacts]) -> dict[str, dict[int, RunValue]]:
-    """metric key -> run pk -> value."""
-    return {metric.key: {run: metric.compute(of_run) for run, of_run in facts.items()} for metric in metrics}
 
 
 def mean_of(values: Sequence[RunValue]) -> RunValue:

@@ -14,6 +14,7 @@ from benchapp.comparing.groups import MODEL, Group
 from benchapp.comparing.saying import says, verdict
 from benchapp.metrics.catalogue import TABLES
 from benchapp.models import Run
+from benchapp.published.names import PAPERS
 from inspector.charts import CHARTS
 from inspector.charts.asking import sheet_of
 from inspector.charts.cards import card_of
@@ -21,7 +22,6 @@ from inspector.charts.sheet import Sheet
 from inspector.comparison_table import run_metrics, table_rows
 from inspector.pages import next_url, paginate, render_page
 from inspector.pinning import pin_of
-from inspector.views.published import PAPERS
 
 GROUPS_PER_PAGE = 30
 

@@ -14,15 +14,10 @@ from django.views.decorators.http import require_safe
 from benchapp.published.checking import Finding
 from benchapp.published.findings import findings
 from benchapp.published.loading import published_rows
+from benchapp.published.names import PAPERS
 from benchapp.published.printing import flat
 from inspector.pages import render_page
 
-PAPERS: Mapping[str, str] = {
-    "skillevolbench": "SkillEvolBench",
-    "skillflow": "SkillFlow",
-    "skilllearnbench": "SkillLearnBench",
-    "skillgenbench": "SkillGenBench",
-}
 # Figures whose numbers stand nowhere in their paper's text or tables. Nothing of them is drawn here.
 NOT_PRINTED: Mapping[str, tuple[str, ...]] = {
     "skillevolbench": ("Figure 5 (library size)", "Figure 6 (by environment)", "Figure 7 (cost)"),

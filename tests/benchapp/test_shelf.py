@@ -14,6 +14,7 @@ from benchapp.comparing import shelf
 from benchapp.comparing.columns import KEPT, outcomes_of
 from benchapp.metrics.outcomes import Outcomes
 from benchapp.models import Run, Trial
+from benchapp.sweeping import sweep
 from tests.factories import make_attempt, make_learning_run, make_run
 
 pytestmark = pytest.mark.django_db
@@ -97,3 +98,12 @@ def test_a_folder_that_cannot_be_written_costs_only_time(tmp_path: Path, monkeyp
     run = make_learning_run()
     assert len(anew(run)[0]) == 18
     assert anew(run)[1] > 0
+
+
+def test_a_deleted_experiment_leaves_no_file(tmp_path: Path) -> None:
+    run, other = make_learning_run(), make_learning_run()
+    anew(run)
+    anew(other)
+    run.experiment.entomb(actor=None, reason="a test")
+    sweep()
+    assert [path.name.startswith(str(other.public_id)) for path in (tmp_path / "columns").iterdir()] == [True]

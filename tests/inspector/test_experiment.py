@@ -93,6 +93,17 @@ def test_it_names_setups_that_differ(client: Client) -> None:
     assert "setups differ in compactor" in page(client, run)
 
 
+def test_a_row_says_when_its_replicates_or_its_baseline_are_not_quite_its_own(client: Client) -> None:
+    suite = make_suite(environments=1, families=1)
+    make_learning_run(make_experiment(suite=suite, name="the lender"), condition="no-skill", author_model="")
+    experiment = make_experiment(suite=suite)
+    for number in (1, 2):
+        make_learning_run(experiment, replicate=number, setup_digest=str(number) * 64)
+    text = client.get(f"/compare/?suite={suite.key}").text
+    assert "of different setups" in text
+    assert "baseline of the lender" in text
+
+
 def test_it_lists_imported_runs_by_what_is_known(client: Client) -> None:
     run = make_run(make_experiment(origin="imported"), condition="unknown", agent_model="unknown", replicate=None)
     episode = make_unordered_episode(run)

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from benchapp.comparing.columns import outcomes_of
 from benchapp.metrics.catalogue import RUN_METRICS
-from benchapp.metrics.facts import RunFacts, facts_of, mean_of, run_values
+from benchapp.metrics.facts import RunFacts, facts_of, mean_of
 from benchapp.metrics.libraries import Churn
 from benchapp.metrics.metric import RunValue
 from benchapp.metrics.replay import RETEST
@@ -25,8 +25,8 @@ T, F = True, False
 
 
 def values(run: Run) -> dict[str, float | None]:
-    found = run_values(list(RUN_METRICS.values()), facts_of([run], outcomes_of([run])))
-    return {key: of_runs[run.pk].value for key, of_runs in found.items()}
+    facts = facts_of([run], outcomes_of([run]))[run.pk]
+    return {key: metric.compute(facts).value for key, metric in RUN_METRICS.items()}
 
 
 def test_it_computes_each_of_a_learning_run() -> None:
@@ -53,9 +53,10 @@ def test_it_computes_each_of_a_learning_run() -> None:
 
 def test_what_cannot_be_said_says_why() -> None:
     run = make_run()
-    found = run_values(list(RUN_METRICS.values()), facts_of([run], outcomes_of([run])))
-    assert all(of_runs[run.pk].value is None for of_runs in found.values())
-    assert all(of_runs[run.pk].note for of_runs in found.values())
+    facts = facts_of([run], outcomes_of([run]))[run.pk]
+    found = [metric.compute(facts) for metric in RUN_METRICS.values()]
+    assert all(each.value is None for each in found)
+    assert all(each.note for each in found)
 
 
 def test_an_imported_library_does_not_count_as_written_by_the_author() -> None:
