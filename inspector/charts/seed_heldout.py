@@ -19,7 +19,7 @@ from inspector.charts.panels import lines, panels, plain, short
 from inspector.charts.quantities import plural
 from inspector.charts.sheet import Sheet
 
-ROW = 30  # px
+ROW = 38  # px
 NOT_PUBLISHED = "SkillLearnBench's own figure is not published as numbers."
 COLUMNS = (
     Column("group", "group"),
