@@ -33,3 +33,7 @@ class Kept(Generic[T]):
             self._values[run.public_id, run.revision] = value
             while len(self._values) > self.limit:
                 self._values.popitem(last=False)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._values.clear()

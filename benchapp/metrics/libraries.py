@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from benchapp.metrics.library_history import EMPTY, FILE_KINDS, SEEDED, EpisodeHistory, histories_of
+from benchapp.metrics.library_history import EMPTY, FILE_KINDS, SEEDED, EpisodeHistory, endings_of, histories_of
 from benchapp.metrics.reuse import PhaseReuse, Reuse, SkillReuse, reuse
 from benchapp.models import Run
 from runner.types import DecisionStatus
@@ -108,7 +108,7 @@ def final_libraries(runs: Iterable[Run], as_of: datetime | None = None) -> dict[
             for episode in episodes
             if episode.present is not None
         ]
-        for run, episodes in histories_of(runs, as_of).items()
+        for run, episodes in endings_of(runs, as_of).items()
     }
 
 

@@ -95,15 +95,46 @@ def histories_of(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int
     return {pk: tuple(episode.standing_at(as_of) for episode in episodes) for pk, episodes in found.items()}
 
 
+def endings_of(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, tuple[EpisodeHistory, ...]]:
+    """The same with `present` alone, and without a history: two queries over a fraction of the manifests.
+
+    Where a library has changed since `as_of`, only its history tells how it stood.
+    """
+    wanted = list(runs)
+    if any(KEPT.get(run) is None for run in wanted) and not _changed_after(wanted, as_of):
+        return _endings([run.pk for run in wanted])
+    return histories_of(wanted, as_of)
+
+
+def _changed_after(runs: Sequence[Run], as_of: datetime | None) -> bool:
+    if as_of is None:
+        return False
+    decided = Decision.objects.filter(episode__run__in=runs, decided_at__gt=as_of)
+    seeded = Entry.objects.filter(episode__run__in=runs, kind=Entry.Kind.SEED, recorded_at__gt=as_of)
+    return decided.exists() or seeded.exists()
+
+
+def _endings(runs: Sequence[int]) -> dict[int, tuple[EpisodeHistory, ...]]:
+    present = Episode.objects.filter(run__in=runs, library__isnull=False)
+    manifests = _manifests_of(Q(snapshot__in=present.order_by().values("library")))
+    found: dict[int, list[EpisodeHistory]] = {run: [] for run in runs}
+    for run, pk, key, title, tainted, library in _episodes(runs):
+        ending = None if library is None else manifests.get(library, EMPTY)
+        found[run].append(EpisodeHistory(pk, key, title, tainted, (), (), ending))
+    return {run: tuple(of_run) for run, of_run in found.items()}
+
+
+def _episodes(runs: Sequence[int]) -> QuerySet[Episode, tuple[int, int, str, str, bool, int | None]]:
+    episodes = Episode.objects.filter(run__in=runs).order_by("run_id", "ordinal", "pk")
+    return episodes.values_list("run_id", "pk", "key", "title", "is_tainted", "library_id")
+
+
 def _read(runs: Sequence[int]) -> dict[int, tuple[EpisodeHistory, ...]]:
     manifests = _manifests(runs)
     spine, seeds = _spine(runs)
     changes = _changes(runs, spine, seeds, manifests)
     found: dict[int, list[EpisodeHistory]] = defaultdict(list)
-    episodes = Episode.objects.filter(run__in=runs).order_by("run_id", "ordinal", "pk")
-    for run, pk, key, title, tainted, library in episodes.values_list(
-        "run_id", "pk", "key", "title", "is_tainted", "library_id"
-    ):
+    for run, pk, key, title, tainted, library in _episodes(runs):
         present = None if library is None else manifests.get(library, EMPTY)
         tasks = tuple(at for _, at in spine.get(pk, ()))
         found[run].append(EpisodeHistory(pk, key, title, tainted, tasks, tuple(changes.get(pk, ())), present))
@@ -195,11 +226,14 @@ def _manifests(runs: Sequence[int]) -> dict[int, Manifest]:
     of_runs = Decision.objects.filter(episode__run__in=runs, status=DecisionStatus.APPLIED).exclude(after=F("before"))
     seeded = Entry.objects.filter(episode__run__in=runs, kind=Entry.Kind.SEED)
     present = Episode.objects.filter(run__in=runs, library__isnull=False)
-    wanted = (
+    return _manifests_of(
         Q(snapshot__in=of_runs.order_by().values("after"))
         | Q(snapshot__in=seeded.order_by().values("seeding__snapshot"))
         | Q(snapshot__in=present.order_by().values("library"))
     )
+
+
+def _manifests_of(wanted: Q) -> dict[int, Manifest]:
     skills: dict[int, set[str]] = defaultdict(set)
     files: dict[int, dict[str, int]] = defaultdict(lambda: dict.fromkeys(FILE_KINDS, 0))
     sizes: dict[int, int] = defaultdict(int)

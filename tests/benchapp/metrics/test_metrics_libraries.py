@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchapp.metrics.libraries import FILE_KINDS, churn, final_libraries, growth
-from benchapp.models import Entry, Episode, Run, Seeding, Snapshot
+from benchapp.metrics.library_history import KEPT
+from benchapp.models import Decision, Entry, Episode, Run, Seeding, Snapshot
 from tests.factories import (
     START,
     add_entry,
@@ -223,5 +224,20 @@ def test_the_number_of_queries_does_not_grow_with_the_runs() -> None:
             final_libraries(runs), growth(runs), churn(runs)
         return len(captured)
 
-    assert queries([make_learning_run(families=1)]) == 4
-    assert queries([make_learning_run(families=2, environments=2) for _ in range(3)]) == 4
+    assert queries([make_learning_run(families=1)]) == 6
+    assert queries([make_learning_run(families=2, environments=2) for _ in range(3)]) == 6
+
+
+def test_the_ending_of_a_library_is_that_of_its_history() -> None:
+    """Read alone, read after its history was, and read as of a moment before its last change."""
+    run = make_learning_run(families=3)
+    KEPT.clear()
+    alone = final_libraries([run])
+    assert KEPT.get(run) is None
+    growth([run])
+    assert KEPT.get(run) is not None
+    assert final_libraries([run]) == alone
+    first = Decision.objects.filter(episode__run=run, status="applied").order_by("decided_at").first()
+    KEPT.clear()
+    early = final_libraries([run], first.decided_at)
+    assert sum(size.skills for size in early[run.pk]) < sum(size.skills for size in alone[run.pk])
