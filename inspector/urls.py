@@ -8,6 +8,7 @@ from inspector.pages import twin
 from inspector.views import (
     charts,
     compare,
+    compared_libraries,
     compared_trials,
     comparisons,
     experiments,
@@ -33,6 +34,7 @@ urlpatterns: list[URLPattern] = [
     # /compare/
     *twin("compare/", compare.compare, "compare"),
     *twin("compare/trials/", compared_trials.compared_trials, "compare-trials"),
+    *twin("compare/libraries/", compared_libraries.compared_libraries, "compare-libraries"),
     *twin("compare/replay/", replay.replay, "compare-replay"),
     *twin("compare/dictionary/", exports.dictionary, "compare-dictionary"),
     path("compare/report/", comparisons.compare_report, name="compare-report"),

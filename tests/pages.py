@@ -37,6 +37,7 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "library": lambda: [_run().public_id],
     "compare": list,
     "compare-trials": list,
+    "compare-libraries": list,
     "compare-replay": list,
     "compare-dictionary": list,
     "chart": lambda: ["forest"],
