@@ -32,6 +32,11 @@ class GroupLibraries:
     reuse: tuple[Reuse, ...]
 
     @property
+    def is_library(self) -> bool:
+        """Whether there is anything to tell: an arm without skills holds empty libraries that nobody ever wrote to."""
+        return bool(self.skills or self.decisions)
+
+    @property
     def skills(self) -> int:
         return sum(library.skills for library in self.libraries)
 
@@ -92,8 +97,8 @@ def compared_libraries(request: HttpRequest, *, as_json: bool = False) -> HttpRe
     context = {
         "pin": pin,
         "page": page,
-        "shown": [each for each in shown if each.libraries],
-        "without": sum(not each.libraries for each in shown),
+        "shown": [each for each in shown if each.is_library],
+        "without": sum(not each.is_library for each in shown),
         "query": comparison.choices.query(),
     }
     return render_page(request, "inspector/compare_libraries.html", data=data, context=context, as_json=as_json)

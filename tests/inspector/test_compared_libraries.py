@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from tests.factories import make_experiment, make_learning_run, make_suite
+from tests.factories import make_episode, make_experiment, make_learning_run, make_run, make_suite, make_trial
 from tests.queries import assert_queries_flat
 
 pytestmark = pytest.mark.django_db
@@ -32,8 +32,7 @@ def test_it_adds_up_what_became_of_the_libraries_of_a_group(client: Client) -> N
 def test_a_group_without_a_library_has_no_row_and_is_counted(client: Client) -> None:
     experiment = make_experiment(suite=make_suite(environments=1))
     make_learning_run(experiment)
-    run = make_learning_run(experiment, condition="no-skill", author_model="")
-    run.episodes.update(library=None)
+    make_trial(make_episode(make_run(experiment, condition="no-skill", author_model="")), phase="deployment")
     text = client.get("/compare/libraries/").text
     assert "1 group owns no library and has no row" in text
     assert "2 librar" not in text
