@@ -28,7 +28,8 @@ def facts_of(
     runs: Sequence[Run], outcomes: Mapping[int, Outcomes], as_of: datetime | None = None
 ) -> dict[int, RunFacts]:
     """run pk -> facts; `outcomes`: run pk -> trials. Six queries at most, whatever the number of runs."""
-    libraries, changed, spent = final_libraries(runs, as_of), churn(runs, as_of), spending_of(runs, as_of)
+    changed = churn(runs, as_of)  # first: it reads the histories, which tell the final libraries too
+    libraries, spent = final_libraries(runs, as_of), spending_of(runs, as_of)
     return {
         run.pk: RunFacts(
             outcomes[run.pk],

@@ -107,7 +107,8 @@ def compared_libraries(request: HttpRequest, *, as_json: bool = False) -> HttpRe
 def _of_groups(groups: Sequence[Group], as_of: Any) -> list[GroupLibraries]:
     """Only of the groups on the page: a history of a whole campaign takes a second to read."""
     runs = [run for group in groups for run in group.runs]
-    sizes, changes, uses = final_libraries(runs, as_of), churn(runs, as_of), reuse(runs, as_of)
+    changes = churn(runs, as_of)  # first: it reads the histories, which tell the final libraries too
+    sizes, uses = final_libraries(runs, as_of), reuse(runs, as_of)
     return [
         GroupLibraries(
             group,

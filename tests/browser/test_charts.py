@@ -65,10 +65,9 @@ def test_it_walks_exports_and_explains_every_chart(base: str, page: Page, key: s
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto(f"{base}/compare/charts/{key}/{PAPERS}")
-    if not chart_is_shown(page, "light"):
-        pytest.skip("this small world and the papers leave nothing to draw; the page says so")
-    walk(page)
-    take_away(page)
+    if chart_is_shown(page, "light"):  # where nothing can be drawn, the page that says so is held to the rest
+        walk(page)
+        take_away(page)
     found = Axe().run(page, options=AXE_RULES).response["violations"]
     assert not found, [(rule["id"], rule["nodes"][0]["html"][:200]) for rule in found]
     assert page.evaluate("window.violations") == []
