@@ -44,7 +44,12 @@ def main() -> None:
     django.setup()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--times", type=int, default=20)
+    parser.add_argument("--no-files", action="store_true", help="read no columns kept on disk: as if never read before")
     options = parser.parse_args()
+    if options.no_files:
+        from benchapp.comparing import shelf
+
+        shelf.take = lambda run: None
     pages = addresses()
     get(pages["overview"])  # what a process does once, at its start, belongs to no page
     print(f"{'page':22} {'cold ms':>8} {'/1 s':>6} {'p95 ms':>7} {'/150':>6} {'queries':>9} {'kB':>6} {'packed':>7}")
@@ -69,6 +74,8 @@ def addresses() -> dict[str, str]:
         "compare": "/compare/",
         "compare, one model": f"/compare/?agent_model={experiment.runs.first().agent_model}",
         "compare.json": "/compare.json",
+        "replay": "/compare/replay/",
+        "libraries": "/compare/libraries/",
         "trials behind a mark": "/compare/trials/?metric=ESR&outcome=failed",
         "dictionary": "/compare/dictionary/",
         "published": "/published/",

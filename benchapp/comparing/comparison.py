@@ -72,6 +72,7 @@ class Comparison:
         self.truncated = truncated  # runs that match and are not shown: too many
         self.groups = Groups.of(self.runs, choices.baseline)
         self._cells: dict[tuple[tuple[object, ...], str], Cell] = {}
+        self._described: dict[tuple[tuple[object, ...], str], Difference | None] = {}
         self._replays: dict[tuple[object, ...], Replay | None] = {}
         self._means: dict[tuple[object, ...], list[TaskMeans]] = {}
         self._differences: dict[tuple[tuple[object, ...], str], Difference | None] = {}
@@ -141,9 +142,12 @@ class Comparison:
         return self._differences[key]
 
     def described(self, group: Group, metric: Metric) -> Difference | None:
-        """The same with the secondary intervals, which describe and decide nothing. Not remembered."""
-        baseline = self.groups.baseline_of(group)
-        return self.between(group, baseline, metric, describe=True) if baseline else None
+        """The same with the secondary intervals, which describe and decide nothing."""
+        key = group.identity, metric.key
+        if key not in self._described:
+            baseline = self.groups.baseline_of(group)
+            self._described[key] = self.between(group, baseline, metric, describe=True) if baseline else None
+        return self._described[key]
 
     def between(self, group: Group, baseline: Group, metric: Metric, *, describe: bool = False) -> Difference | None:
         found = compare(*self.sides(group, baseline, metric), describe=describe)

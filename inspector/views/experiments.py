@@ -22,8 +22,8 @@ from inspector.charts.asking import sheet_of
 from inspector.pages import absolute, next_url, paginate, render_page
 from inspector.views.compare import compared, facts_as_json, groups_as_json
 
-PER_PAGE = 40  # runs
-GROUPS_PER_PAGE = 25  # condition x models x harness
+PER_PAGE = 25  # runs
+GROUPS_PER_PAGE = 15  # condition x models x harness
 
 
 @dataclass(frozen=True, slots=True)
