@@ -1,4 +1,4 @@
-"""Kills workers and work-horses at random while an experiment runs, and holds the result against an undisturbed run.
+"""Kills workers and work-horses while an experiment runs, and holds the result against an undisturbed run.
 
     .venv/bin/python benchmarks/kill_workers.py [--kills 20] [--condition NAME ...] [--environment KEY ...]
 
@@ -10,6 +10,7 @@ slot may have two counting attempts. Exit status 1 and the first differences whe
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import json
 import os
@@ -96,39 +97,43 @@ def _launch(options: argparse.Namespace) -> Any:
 
 
 def _disturb(experiment: Any, supervisor: subprocess.Popen[bytes], kills: int, dice: random.Random) -> dict[str, int]:
-    """Waits for the end of the experiment; in between kills `kills` times, a worker or a work-horse."""
+    """Waits for the end of the experiment; in between kills `kills` times: work-horses at work and workers by turns."""
     killed = {"worker": 0, "work-horse": 0}
     until = time.monotonic() + DEADLINE_SECONDS
+    pause_until = 0.0
     while time.monotonic() < until:
         experiment.refresh_from_db(fields=["status"])
         if experiment.status not in ("waiting", "running"):
             return killed
-        time.sleep(dice.uniform(0.3, 2.5))
         if supervisor.poll() is not None:
             raise SystemExit(f"the supervisor ended with status {supervisor.returncode}")
-        workers, horses = _working(supervisor.pid)
-        wanted = "work-horse" if horses and dice.random() < 0.6 else "worker"
-        candidates = horses if wanted == "work-horse" else workers
-        if sum(killed.values()) < kills and candidates:
-            try:
+        time.sleep(0.05)
+        if sum(killed.values()) >= kills or time.monotonic() < pause_until:
+            continue
+        wanted = "worker" if killed["worker"] < killed["work-horse"] else "work-horse"
+        if candidates := _workers(supervisor.pid) if wanted == "worker" else _at_work(experiment):
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(dice.choice(candidates), signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-            killed[wanted] += 1
+                killed[wanted] += 1
+                pause_until = time.monotonic() + dice.uniform(0.3, 2.5)
     raise SystemExit(f"the experiment did not end within {DEADLINE_SECONDS} s")
 
 
-def _working(supervisor: int) -> tuple[list[int], list[int]]:
-    """(workers, work-horses) below the supervisor. A horse is a fork of its worker."""
+def _workers(supervisor: int) -> list[int]:
+    """The worker processes below the supervisor. A work-horse is a fork of its worker, one level further down."""
     told = subprocess.run(["ps", "-eo", "pid=,ppid=,command="], capture_output=True, text=True, check=True).stdout
     rows = [line.split(maxsplit=2) for line in told.splitlines()]
-    mine = {
-        int(pid): int(parent)
-        for pid, parent, command in (row for row in rows if len(row) == 3)
-        if "manage.py work" in command
-    }
-    workers = [pid for pid, parent in mine.items() if parent == supervisor]
-    return workers, [pid for pid, parent in mine.items() if parent in workers]
+    return [int(row[0]) for row in rows if len(row) == 3 and int(row[1]) == supervisor and "manage.py work" in row[2]]
+
+
+def _at_work(experiment: Any) -> list[int]:
+    """The work-horses that are in the middle of an attempt: killing one must leave an interrupted attempt."""
+    from benchapp.models import Attempt
+    from benchapp.processes import ProcessName
+
+    running = Attempt.objects.filter(trial__episode__run__experiment=experiment, status=Attempt.Status.RUNNING)
+    names = map(ProcessName.parse, running.values_list("worker", flat=True))
+    return [name.pid for name in names if name is not None and name.is_alive]
 
 
 def outcome(experiment: Any) -> dict[str, Any]:
