@@ -17,7 +17,7 @@ from benchapp.comparing.saving import Corrected
 from benchapp.exporting.dictionary import EXPORTS, ROWS_ARE, Field
 from benchapp.exporting.formats import csv_pieces, json_pieces, write_parquet
 from benchapp.exporting.rows import Row, aggregate_rows, difference_rows, trial_rows
-from benchapp.metrics.catalogue import METRICS, TABLES, table_for
+from benchapp.metrics.catalogue import TABLES, table_for
 from benchapp.metrics.metric import Metric
 
 FORMATS: Mapping[str, str] = {
@@ -90,11 +90,3 @@ def metrics_of(comparison: Comparison) -> tuple[Metric, ...]:
     chosen = comparison.choices.table
     table = chosen if chosen in TABLES else table_for(comparison.outcomes.values())
     return tuple(metric for metric in TABLES[table] if comparison.has(metric))
-
-
-def metrics_named(keys: list[str]) -> tuple[tuple[Metric, ...], list[str]]:
-    """The metrics of these keys, each once, and a sentence for each key there is no metric of."""
-    found = tuple(METRICS[key] for key in dict.fromkeys(keys) if key in METRICS)
-    return found, [
-        f"metric: {key[:80]!r} is not known, expected one of {', '.join(METRICS)}" for key in keys if key not in METRICS
-    ]

@@ -7,7 +7,6 @@ of these T4 alone for CSSR, T5 for ARSR, T6 for CompSR.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
 
 from django.db.models import Count, Q, QuerySet
 
@@ -84,12 +83,3 @@ def rates_by_run(trials: QuerySet[Trial]) -> dict[int, dict[str, Rate]]:
             if metric.covers(phase, role):
                 rates[run][metric.key] = rates[run].get(metric.key, Rate()) + Rate(*counts)
     return dict(rates)
-
-
-def total(rates: Iterable[Mapping[str, Rate]]) -> dict[str, Rate]:
-    """Sums per metric over several runs, such as the replicates of a condition."""
-    sums: dict[str, Rate] = {}
-    for of_run in rates:
-        for key, rate in of_run.items():
-            sums[key] = sums.get(key, Rate()) + rate
-    return sums

@@ -31,11 +31,6 @@ class Recomputed:
         """Whether some numbers that round to the columns have a difference that rounds to the printed delta."""
         return self.low - self.room <= self.printed <= self.high + self.room
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether both sides are known as k of n."""
-        return self.low == self.high
-
 
 class References:
     """Finds what a printed delta is against: by table, harness, model, group, condition and metric."""

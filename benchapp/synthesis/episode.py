@@ -28,6 +28,7 @@ from runner.digests import digest_json
 from runner.types import File, Phase, TrajectoryHead
 
 CHECKS = (("public", 3), ("hidden", 4), ("process", 2))
+CHECKS_TOTAL = sum(number for _, number in CHECKS)
 BAD_PATCH = {"rule": "tier3-uncited", "path": "x/references/notes.md", "message": "not cited", "severity": "error"}
 
 
@@ -95,8 +96,7 @@ class EpisodeWriter:
     def _trial(self, phase: Phase, task: Task, length: int, at: datetime) -> Trial:
         packed = pack_steps(steps(self.dice, length)) if length else None
         passed = self.dice.random() < 0.35 + 0.03 * self.rounds
-        total = sum(number for _, number in CHECKS)
-        good = total if passed else self.dice.randrange(total)
+        good = CHECKS_TOTAL if passed else self.dice.randrange(CHECKS_TOTAL)
         tokens = {"input_tokens": 1_000 * length, "cached_tokens": 800 * length, "output_tokens": 90 * length}
         finished = at + timedelta(seconds=self.dice.randint(5, 19))
         skills = sorted({path.split("/")[0] for path in self.library})
@@ -109,12 +109,9 @@ class EpisodeWriter:
             status=Trial.Status.PASSED if passed else Trial.Status.FAILED,
             is_done=True,
             success=passed,
-            reward=good / total,
-            outcome=good / total,
-            process=good / total,
-            overall=good / total,
+            **dict.fromkeys(("reward", "outcome", "process", "overall"), good / CHECKS_TOTAL),
             checks_passed=good,
-            checks_total=total,
+            checks_total=CHECKS_TOTAL,
             steps=length if packed else None,
             turns=length,
             **tokens,

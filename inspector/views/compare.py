@@ -17,7 +17,7 @@ from benchapp.models import Run
 from benchapp.published.names import PAPERS
 from inspector.charts import CHARTS
 from inspector.charts.asking import sheet_of
-from inspector.charts.cards import card_of
+from inspector.charts.cards import cards_of
 from inspector.charts.sheet import Sheet
 from inspector.comparison_table import run_metrics, table_rows
 from inspector.pages import next_url, paginate, render_page
@@ -63,7 +63,7 @@ def compared(request: HttpRequest, sheet: Sheet, groups: Sequence[Group]) -> dic
         "rows": table_rows(sheet, groups),
         "verdict": verdict(comparison, comparison.groups.all, sheet.metric) if sheet.metric else "",
         "sentences": _sentences(sheet, groups),
-        "cards": [card_of(chart, comparison.choices) for chart in CHARTS.values()],
+        "cards": cards_of(CHARTS.values(), comparison.choices),
         "query": comparison.choices.query(),
         "replicated": any(group.replicates > 1 for group in comparison.groups.all),
     }

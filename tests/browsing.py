@@ -1,0 +1,31 @@
+"""What tests in a real browser share: a tab that hears what goes wrong in it, and the accessibility rules it is held to."""
+
+from __future__ import annotations
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import BrowserContext, ConsoleMessage, Page
+
+AXE_RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
+# Going to the next page ends a poll or a figure of the last one, and says so; that is no fault of either.
+LEAVING = ("net::ERR_ABORTED",)
+
+
+def open_in(context: BrowserContext, base: str, theme: str) -> tuple[Page, list[str]]:
+    """A new tab in this theme, with what goes wrong in it."""
+    context.add_cookies([{"name": "theme", "value": theme, "url": base}])
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(f"error: {error}"))
+    page.on("console", lambda message: errors.append(message.text) if _is_wrong(message) else None)
+    page.on("requestfailed", lambda request: errors.append(request.url) if request.failure not in LEAVING else None)
+    return page, errors
+
+
+def inaccessible(page: Page) -> list[tuple[str, str]]:
+    """(rule of WCAG 2.1 A or AA, the first element that breaks it)."""
+    found = Axe().run(page, options=AXE_RULES).response["violations"]
+    return [(rule["id"], rule["nodes"][0]["html"][:200]) for rule in found]
+
+
+def _is_wrong(message: ConsoleMessage) -> bool:
+    return message.type in {"error", "warning"} and "htmx:sendAbort" not in message.text
