@@ -10,6 +10,7 @@ import tempfile
 if "SKILLGLASS_VAR" not in os.environ:
     os.environ["SKILLGLASS_VAR"] = tempfile.mkdtemp(prefix="skillglass-tests-")
     atexit.register(shutil.rmtree, os.environ["SKILLGLASS_VAR"], ignore_errors=True)
+os.environ["SINGLE_USER"] = "1"  # tests of accounts turn it off
 os.environ["REDIS_URL"] = "redis://127.0.0.1:1/0"  # a test that needs a broker starts one
 
 from benchapp.settings import *  # noqa: E402, F403

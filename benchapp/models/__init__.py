@@ -3,12 +3,25 @@
 from benchapp.models.activity import Activity
 from benchapp.models.blobs import Blob
 from benchapp.models.calls import ModelCall
+from benchapp.models.codebooks import Code, Codebook, CodebookVersion, CodeExample, CodeOrigin
+from benchapp.models.comments import Comment, Mention
 from benchapp.models.comparisons import Comparison
 from benchapp.models.episodes import Entry, Episode, Refusal, Seal, Seeding, Skip
 from benchapp.models.experiments import Experiment, Run
 from benchapp.models.imports import ImportBatch, ImportProblem
 from benchapp.models.libraries import Decision, DecisionEvidence, Snapshot, SnapshotFile
 from benchapp.models.people import User
+from benchapp.models.queues import Queue, QueueItem, Slot
+from benchapp.models.reviews import (
+    AgreementReport,
+    Attribution,
+    JudgeCall,
+    Label,
+    Mark,
+    Resolution,
+    Review,
+    Suggestion,
+)
 from benchapp.models.suites import Environment, Family, KeyPoint, Suite, Task, TaskRevision
 from benchapp.models.trajectories import Chunk, Compaction, SkillUse, Trajectory
 from benchapp.models.trials import Attempt, Trial
@@ -16,10 +29,18 @@ from benchapp.models.verdicts import Check, Dimension, Verdict
 
 __all__ = [
     "Activity",
+    "AgreementReport",
     "Attempt",
+    "Attribution",
     "Blob",
     "Check",
     "Chunk",
+    "Code",
+    "CodeExample",
+    "CodeOrigin",
+    "Codebook",
+    "CodebookVersion",
+    "Comment",
     "Compaction",
     "Comparison",
     "Decision",
@@ -32,16 +53,26 @@ __all__ = [
     "Family",
     "ImportBatch",
     "ImportProblem",
+    "JudgeCall",
     "KeyPoint",
+    "Label",
+    "Mark",
+    "Mention",
     "ModelCall",
+    "Queue",
+    "QueueItem",
     "Refusal",
+    "Resolution",
+    "Review",
     "Run",
     "Seal",
     "Seeding",
     "SkillUse",
     "Skip",
+    "Slot",
     "Snapshot",
     "SnapshotFile",
+    "Suggestion",
     "Suite",
     "Task",
     "TaskRevision",

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.urls import reverse
+
+from benchapp.models.base import PublicModel
+from benchapp.models.libraries import Decision
+from benchapp.models.people import User
+from benchapp.models.trials import Trial
+
+
+class Codebook(PublicModel):
+    """A failure taxonomy under work. What it says stands in its versions."""
+
+    name = models.CharField(max_length=200, unique=True)
+    about = models.TextField(blank=True)
+    cloned_from = models.CharField(max_length=200, blank=True)  # "starter NAME", or the public id of a version
+    created_at = models.DateTimeField(auto_now_add=True)
+    created_by = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def get_absolute_url(self) -> str:
+        return reverse("codebook", args=[self.public_id])
+
+
+class CodebookVersion(PublicModel):
+    """A draft until it is frozen; frozen it never changes, and only then can labels use it. One draft at a time."""
+
+    codebook = models.ForeignKey(Codebook, on_delete=models.PROTECT, related_name="versions")
+    number = models.PositiveIntegerField()
+    previous = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="followers")
+    note = models.TextField(blank=True)  # why this version
+    digest = models.CharField(max_length=64, blank=True)  # of its codes in canonical JSON, taken when frozen
+    created_at = models.DateTimeField(auto_now_add=True)
+    created_by = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
+    frozen_at = models.DateTimeField(null=True)
+    frozen_by = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
+
+    class Meta:
+        ordering = ["codebook", "-number"]
+        constraints = [
+            models.UniqueConstraint(fields=["codebook", "number"], name="codebook_version_number"),
+            models.UniqueConstraint(fields=["codebook"], condition=Q(frozen_at=None), name="one_draft_per_codebook"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.codebook.name} v{self.number}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("codebook-version", args=[self.public_id])
+
+    @property
+    def is_frozen(self) -> bool:
+        return self.frozen_at is not None
+
+
+class Code(PublicModel):
+    """One kind of failure in one version. Where it came from in the version before stands in its origins."""
+
+    version = models.ForeignKey(CodebookVersion, on_delete=models.PROTECT, related_name="codes")
+    parent = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="children")
+    name = models.CharField(max_length=120)
+    definition = models.TextField(blank=True)
+    include = models.TextField(blank=True)  # label it when ...
+    exclude = models.TextField(blank=True)  # do not when ..., and what to use instead
+    ordinal = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering = ["ordinal", "id"]
+        constraints = [models.UniqueConstraint(fields=["version", "name"], name="code_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class CodeOrigin(models.Model):
+    """How a code follows from one of the version before. A code of the old version that none follows was retired."""
+
+    class Kind(models.TextChoices):
+        KEPT = "kept"
+        RENAMED = "renamed"
+        REDEFINED = "redefined"  # definition, include or exclude says something else
+        MERGED = "merged"  # several became this one
+        SPLIT = "split"  # this is one of several that one became
+
+    code = models.ForeignKey(Code, on_delete=models.CASCADE, related_name="origins")
+    before = models.ForeignKey(Code, on_delete=models.PROTECT, related_name="became")
+    kind = models.CharField(max_length=16, choices=Kind)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["code", "before"], name="code_origin")]
+
+
+class CodeExample(PublicModel):
+    """An anchor in real evidence that shows what a code means, or (`is_counter`) what it does not."""
+
+    code = models.ForeignKey(Code, on_delete=models.CASCADE, related_name="examples")
+    trial = models.ForeignKey(Trial, null=True, on_delete=models.PROTECT, related_name="+")
+    decision = models.ForeignKey(Decision, null=True, on_delete=models.PROTECT, related_name="+")
+    step = models.PositiveIntegerField(null=True)
+    field = models.CharField(max_length=64, blank=True)
+    start = models.PositiveBigIntegerField(null=True)
+    end = models.PositiveBigIntegerField(null=True)
+    path = models.CharField(max_length=1000, blank=True)  # of a skill file, for a decision
+    quote = models.TextField(blank=True)
+    note = models.TextField(blank=True)
+    is_counter = models.BooleanField(default=False)
+    added_by = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
+
+    class Meta:
+        ordering = ["id"]
