@@ -1,0 +1,143 @@
+"""Who works on what: a person holds a slot of an item for a while, and a submitted review fills it for good.
+
+One conditional UPDATE decides every race: a slot is taken only `WHERE` it still is free, so that two people never hold
+it at once, on SQLite and PostgreSQL alike. Time-outs need no clock of their own: a slot whose time ran out counts as
+free the next time somebody asks, and stays its holder's until then.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db import IntegrityError, transaction
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from benchapp.models import Queue, QueueItem, Review, Slot, User
+
+BATCH = 16  # slots looked at together
+ROUNDS = 64  # batches lost to others before a claim gives up
+
+
+class Contended(Exception):
+    """Others were faster at more than a thousand slots in a row."""
+
+
+def claim(queue: Queue, user: User, *, besides: int = 0) -> QueueItem | None:
+    """The item this person should do next, with a slot of it held for them; None where nothing is left for them.
+
+    What they hold comes first, drafts before what they have not begun; an own hold whose time ran out is renewed
+    unless somebody took it. Else the next open slot in the queue's order, of an item they have not reviewed; last, open
+    slots of drafts they once gave back. `besides`: that many held items may stand, and the next one after them is given.
+    """
+    if not may_claim(queue, user):
+        return None
+    for _ in range(ROUNDS):
+        held = list(held_by(queue, user)[besides : besides + 1])
+        if held:
+            if _renew(held[0]):
+                return held[0].item
+            continue  # lost between the two: look again
+        slots = _candidates(queue, user)
+        if not slots:
+            return None
+        for slot in slots:
+            if _take(slot, user):
+                return slot.item
+    raise Contended(f"{queue}: {ROUNDS * BATCH} slots went to others while this one was looked for")
+
+
+def may_claim(queue: Queue, user: User) -> bool:
+    """Those assigned to an open queue, while they still are reviewers at all."""
+    return queue.is_open and user.may(User.Level.REVIEWER) and queue.reviewers.filter(pk=user.pk).exists()
+
+
+def held_by(queue: Queue, user: User) -> QuerySet[Slot]:
+    """What the person holds and has not filled, drafts first; with it holds whose time ran out and nobody took."""
+    return (
+        Slot.objects.filter(item__queue=queue, holder=user, review=None)
+        .select_related("item__queue")
+        .alias(begun=Exists(_own_reviews(user)))
+        .order_by(F("begun").desc(), "item__ordinal")
+    )
+
+
+def hold(item: QueueItem, user: User) -> bool:
+    """Holds this very item for them: their own hold renewed, else a slot of it taken. False where none is open."""
+    if renew(item, user):
+        return True
+    if not may_claim(item.queue, user):
+        return False
+    return any(_take(slot, user) for slot in Slot.objects.filter(_open(timezone.now()), item=item).order_by("place"))
+
+
+def renew(item: QueueItem, user: User) -> bool:
+    """Gives the person the full time again. False: their hold is gone, because its time ran out and somebody took it."""
+    mine = Slot.objects.filter(item=item, holder=user, review=None)
+    return mine.update(held_until=_until(item.queue, timezone.now())) == 1
+
+
+def give_back(item: QueueItem, user: User) -> bool:
+    """Lets others have it. What the person wrote stays their draft."""
+    return Slot.objects.filter(item=item, holder=user, review=None).update(holder=None, held_until=None) == 1
+
+
+def fill(item: QueueItem, user: User, review: Review) -> None:
+    """Their slot gets the review, for good. Call it in the transaction that makes the review final.
+
+    Whose time ran out takes another open slot of the item; where all are taken the review has none and counts beside
+    the others: nothing a person submitted is lost. Filling twice changes nothing.
+    """
+    mine = Slot.objects.filter(item=item, holder=user)
+    if mine.filter(review=None).update(review=review, held_until=None) == 1 or mine.exists():
+        return
+    now = timezone.now()
+    for slot in Slot.objects.filter(_open(now), item=item).order_by("place"):
+        if Slot.objects.filter(_open(now), pk=slot.pk).update(review=review, holder=user, held_until=None) == 1:
+            return
+
+
+def free_slots(queue: Queue, user: User) -> int:
+    """Gives back all that a person who leaves the queue still holds."""
+    return Slot.objects.filter(item__queue=queue, holder=user, review=None).update(holder=None, held_until=None)
+
+
+def _candidates(queue: Queue, user: User) -> list[Slot]:
+    """Open slots in order, one per item: items new to the person, else those of drafts they gave back."""
+    own = Slot.objects.filter(item=OuterRef("item"), holder=user)
+    first = Slot.objects.filter(_open(timezone.now()), item=OuterRef("item"), place__lt=OuterRef("place"))
+    slots = (
+        Slot.objects.filter(_open(timezone.now()), ~Exists(own), ~Exists(first), item__queue=queue)
+        .select_related("item__queue")
+        .order_by("item__ordinal")
+    )
+    new = list(slots.filter(~Exists(_own_reviews(user)))[:BATCH])
+    return new or list(slots.filter(Exists(_own_reviews(user).filter(state=Review.State.DRAFT)))[:BATCH])
+
+
+def _own_reviews(user: User) -> QuerySet[Review]:
+    return Review.objects.filter(item=OuterRef("item"), reviewer=user)
+
+
+def _open(now: datetime) -> Q:
+    return Q(review=None) & (Q(holder=None) | Q(held_until__lte=now))
+
+
+def _take(slot: Slot, user: User) -> bool:
+    """True for one person only. The same person in another tab may hold a slot of the item already: then False."""
+    now = timezone.now()
+    try:
+        with transaction.atomic():
+            free = Slot.objects.filter(_open(now), pk=slot.pk)
+            return free.update(holder=user, held_until=_until(slot.item.queue, now)) == 1
+    except IntegrityError:
+        return False
+
+
+def _renew(slot: Slot) -> bool:
+    mine = Slot.objects.filter(pk=slot.pk, holder=slot.holder_id, review=None)
+    return mine.update(held_until=_until(slot.item.queue, timezone.now())) == 1
+
+
+def _until(queue: Queue, now: datetime) -> datetime:
+    return now + timedelta(seconds=queue.reservation_seconds)
