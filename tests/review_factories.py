@@ -11,6 +11,7 @@ from benchapp.models import (
     Code,
     Codebook,
     CodebookVersion,
+    CodeExample,
     Label,
     Mark,
     Queue,
@@ -46,7 +47,17 @@ def make_version(
 
 
 def make_code(version: CodebookVersion, name: str, **fields: Any) -> Code:
-    return Code.objects.create(version=version, name=name, **{"definition": f"What {name} means.", **fields})
+    """Also in a version that is frozen already, which no rule of the project allows."""
+    code = Code(version=version, name=name, **{"definition": f"What {name} means.", **fields})
+    code.save_base(force_insert=True)
+    return code
+
+
+def make_example(code: Code, **fields: Any) -> CodeExample:
+    """As `make_code`."""
+    example = CodeExample(code=code, **fields)
+    example.save_base(force_insert=True)
+    return example
 
 
 def make_queue(

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any, Self
+
 from django.db import models
 from django.db.models import Q
 from django.urls import reverse
@@ -8,6 +11,75 @@ from benchapp.models.base import PublicModel
 from benchapp.models.libraries import Decision
 from benchapp.models.people import User
 from benchapp.models.trials import Trial
+
+
+class FrozenVersion(Exception):
+    """Somebody wanted to change a frozen version or something in it."""
+
+
+class VersionQuerySet(models.QuerySet["CodebookVersion"]):
+    def drafts(self) -> Self:
+        return self.filter(frozen_at=None)
+
+    def frozen(self) -> Self:
+        return self.exclude(frozen_at=None)
+
+    def update(self, **fields: Any) -> int:
+        """Freezing is an update of drafts: `drafts().filter(...).update(frozen_at=...)`."""
+        _refuse_frozen(self.exclude(frozen_at=None))
+        return super().update(**fields)
+
+    def delete(self) -> tuple[int, dict[str, int]]:
+        _refuse_frozen(self.exclude(frozen_at=None))
+        return super().delete()
+
+
+class PartQuerySet(models.QuerySet[Any]):
+    """Rows of which each belongs to one version, found along the model's `TO_VERSION`. Frozen ones never change."""
+
+    def update(self, **fields: Any) -> int:
+        self._refuse_frozen()
+        return super().update(**fields)
+
+    def delete(self) -> tuple[int, dict[str, int]]:
+        self._refuse_frozen()
+        return super().delete()
+
+    def bulk_create(self, objs: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
+        rows = list(objs)
+        _refuse_frozen(CodebookVersion.objects.frozen().filter(pk__in={row.version_id_of() for row in rows}))
+        return super().bulk_create(rows, *args, **kwargs)
+
+    def _refuse_frozen(self) -> None:
+        _refuse_frozen(self.exclude(**{f"{self.model.TO_VERSION}__frozen_at": None}))  # type: ignore[attr-defined]
+
+
+def _refuse_frozen(found: models.QuerySet[Any]) -> None:
+    if found.exists():
+        raise FrozenVersion("A frozen version of a codebook never changes; change the draft of its next version.")
+
+
+class VersionPart(models.Model):
+    """A row that belongs to a version of a codebook and is frozen with it."""
+
+    TO_VERSION = "version"
+
+    class Meta:
+        abstract = True
+
+    def version_id_of(self) -> int:
+        raise NotImplementedError
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        self._refuse_frozen()
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        self._refuse_frozen()
+        return super().delete(*args, **kwargs)
+
+    def _refuse_frozen(self) -> None:
+        _refuse_frozen(CodebookVersion.objects.frozen().filter(pk=self.version_id_of()))
 
 
 class Codebook(PublicModel):
@@ -42,6 +114,8 @@ class CodebookVersion(PublicModel):
     frozen_at = models.DateTimeField(null=True)
     frozen_by = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
 
+    objects = VersionQuerySet.as_manager()
+
     class Meta:
         ordering = ["codebook", "-number"]
         constraints = [
@@ -55,12 +129,25 @@ class CodebookVersion(PublicModel):
     def get_absolute_url(self) -> str:
         return reverse("codebook-version", args=[self.public_id])
 
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        self._refuse_frozen()
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        self._refuse_frozen()
+        return super().delete(*args, **kwargs)
+
+    def _refuse_frozen(self) -> None:
+        """Whatever this object in memory believes: what the row says counts."""
+        if self.pk is not None:
+            _refuse_frozen(CodebookVersion.objects.frozen().filter(pk=self.pk))
+
     @property
     def is_frozen(self) -> bool:
         return self.frozen_at is not None
 
 
-class Code(PublicModel):
+class Code(VersionPart, PublicModel):
     """One kind of failure in one version. Where it came from in the version before stands in its origins."""
 
     version = models.ForeignKey(CodebookVersion, on_delete=models.PROTECT, related_name="codes")
@@ -71,6 +158,8 @@ class Code(PublicModel):
     exclude = models.TextField(blank=True)  # do not when ..., and what to use instead
     ordinal = models.PositiveIntegerField(default=0)
 
+    objects = PartQuerySet.as_manager()
+
     class Meta:
         ordering = ["ordinal", "id"]
         constraints = [models.UniqueConstraint(fields=["version", "name"], name="code_name")]
@@ -78,8 +167,11 @@ class Code(PublicModel):
     def __str__(self) -> str:
         return self.name
 
+    def version_id_of(self) -> int:
+        return self.version_id
 
-class CodeOrigin(models.Model):
+
+class CodeOrigin(VersionPart):
     """How a code follows from one of the version before. A code of the old version that none follows was retired."""
 
     class Kind(models.TextChoices):
@@ -93,11 +185,17 @@ class CodeOrigin(models.Model):
     before = models.ForeignKey(Code, on_delete=models.PROTECT, related_name="became")
     kind = models.CharField(max_length=16, choices=Kind)
 
+    TO_VERSION = "code__version"
+    objects = PartQuerySet.as_manager()
+
     class Meta:
         constraints = [models.UniqueConstraint(fields=["code", "before"], name="code_origin")]
 
+    def version_id_of(self) -> int:
+        return self.code.version_id
 
-class CodeExample(PublicModel):
+
+class CodeExample(VersionPart, PublicModel):
     """An anchor in real evidence that shows what a code means, or (`is_counter`) what it does not."""
 
     code = models.ForeignKey(Code, on_delete=models.CASCADE, related_name="examples")
@@ -113,5 +211,11 @@ class CodeExample(PublicModel):
     is_counter = models.BooleanField(default=False)
     added_by = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
 
+    TO_VERSION = "code__version"
+    objects = PartQuerySet.as_manager()
+
     class Meta:
         ordering = ["id"]
+
+    def version_id_of(self) -> int:
+        return self.code.version_id
