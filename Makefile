@@ -14,7 +14,7 @@ demo: $(VENV)/.runtime
 	@exec $(BIN)/python manage.py demo
 
 test: $(VENV)/.development
-	@$(BIN)/pytest -n auto --dist loadfile
+	@$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
 
 check: check-code test
 

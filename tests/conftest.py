@@ -48,6 +48,14 @@ NEEDS: dict[str, tuple[Callable[[], bool], str]] = {
 }
 
 
+@pytest.hookimpl(trylast=True)  # after the shuffle
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Modules whose tests take long come first, so that no core waits at the end for one that began late."""
+    long = {item.path for item in items if item.get_closest_marker("slow") or item.get_closest_marker("browser")}
+    first = {item.path for item in items if item.get_closest_marker("postgresql")}
+    items.sort(key=lambda item: 0 if item.path in first else 1 if item.path in long else 2)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for mark, (is_there, reason) in NEEDS.items():
