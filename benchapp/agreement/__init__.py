@@ -1,0 +1,1 @@
+"""How far people who coded the same things agree. Numbers in, numbers out: no Django, no rows."""

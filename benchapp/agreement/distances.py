@@ -1,0 +1,29 @@
+"""How far apart two answers are, 0 to 1. An answer is hashable: a word, a number, a frozenset of codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+Distance = Callable[[Any, Any], float]
+
+
+def nominal_distance(one: Hashable, other: Hashable) -> float:
+    """0 where they are the same, else 1."""
+    return 0.0 if one == other else 1.0
+
+
+def masi_distance(one: frozenset[Hashable], other: frozenset[Hashable]) -> float:
+    """1 - J * M of two sets (Passonneau 2006, "Measuring Agreement on Set-Valued Items", LREC).
+
+    J is Jaccard's share (common / all). M is 1 for equal sets, 2/3 where one holds the other, 1/3 where they overlap
+    otherwise, 0 where nothing is common. Two empty sets are equal (0): both say that nothing is wrong. An empty set is
+    as far as can be (1) from any other.
+    """
+    if one == other:
+        return 0.0
+    common = len(one & other)
+    if not common:
+        return 1.0
+    monotone = 2 / 3 if common == min(len(one), len(other)) else 1 / 3
+    return 1.0 - common / len(one | other) * monotone
