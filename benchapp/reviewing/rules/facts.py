@@ -1,0 +1,108 @@
+"""What the rules of a trial look at, read from its rows. The steps are read once, chunk by chunk."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from benchapp.models import Attempt, Trial
+from benchapp.reviewing.rules.course import Course, course_of
+from benchapp.reviewing.rules.finding import Place
+from benchapp.trajectory_store import iterate_steps
+from runner.types import CheckStatus, UseKind
+
+_ANSWERS = re.compile(r"^E {2,}(.*)$|^\S*:\d+: (\w*(?:Error|Exception).*)$", re.MULTILINE)
+
+CHECKS = 200  # failed checks looked at
+MESSAGE_CHARS = 4_000  # of a check's message, from its end: that is where a test runner says what was wrong
+OUTPUT_CHARS = 20_000  # of the verifier's output, from its end
+
+
+@dataclass(frozen=True, slots=True)
+class CheckFact:
+    """A check that did not pass."""
+
+    group: str
+    name: str
+    status: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrialFacts:
+    """success None: no verdict tells. course None: no trajectory was recorded. mounted None: nobody knows."""
+
+    success: bool | None
+    exception_type: str = ""
+    exception_message: str = ""
+    checks: tuple[CheckFact, ...] = ()
+    checks_total: int | None = None
+    output: str = ""
+    mounted: frozenset[str] | None = None
+    read: tuple[tuple[str, int | None], ...] = ()  # skill, step
+    course: Course | None = None
+
+    @property
+    def failed(self) -> bool:
+        return self.success is False
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What the verifier told: messages of failed checks, else the end of its output; of pytest's only the answers."""
+        messages = [check.message for check in self.checks if check.message] or [self.output] * bool(self.output)
+        return tuple(map(answers, messages))
+
+    @property
+    def agent_words(self) -> Place | None:
+        return self.course.closing if self.course else None
+
+
+def answers(text: str) -> str:
+    """pytest prints the test's own code around its answers, which begin with E: what a test could say is no answer."""
+    if "\nE  " not in f"\n{text}":
+        return text
+    return "\n".join(match.group(1) or match.group(2) for match in _ANSWERS.finditer(text))
+
+
+def facts_of(trial: Trial) -> TrialFacts:
+    """The facts of the counting attempt. Five queries, and one for each chunk of steps."""
+    attempt = trial.counting_attempt()
+    if attempt is None:
+        return TrialFacts(success=trial.success)
+    verdict = attempt.verdicts.filter(is_primary=True).select_related("output").first()
+    checks = verdict.checks.exclude(status=CheckStatus.PASSED).exclude(status=CheckStatus.SKIPPED) if verdict else ()
+    mounted, read = _skills(attempt, knows_mounted=trial.skills_mounted is not None)
+    main = attempt.trajectories.filter(is_superseded=False, kind="main").first()
+    return TrialFacts(
+        success=trial.success,
+        exception_type=attempt.exception_type,
+        exception_message=attempt.exception_message[-MESSAGE_CHARS:],
+        checks=tuple(
+            CheckFact(check.group, check.name, check.status, check.message[-MESSAGE_CHARS:])
+            for check in checks[:CHECKS]
+        ),
+        checks_total=trial.checks_total,
+        output=verdict.output.content()[-OUTPUT_CHARS:].decode("utf-8", "replace")
+        if verdict and verdict.output
+        else "",
+        mounted=mounted,
+        read=read,
+        course=course_of(iterate_steps(main)) if main else None,
+    )
+
+
+def _skills(
+    attempt: Attempt, *, knows_mounted: bool
+) -> tuple[frozenset[str] | None, tuple[tuple[str, int | None], ...]]:
+    uses = list(attempt.skill_uses.order_by("step", "id").values_list("skill", "kind", "step"))
+    mounted = frozenset(skill for skill, kind, _ in uses if kind == UseKind.MOUNTED)
+    return (mounted if knows_mounted else None), tuple(_first_uses(uses))
+
+
+def _first_uses(uses: Iterable[Sequence[object]]) -> list[tuple[str, int | None]]:
+    first: dict[str, int | None] = {}
+    for skill, kind, step in uses:
+        if kind != UseKind.MOUNTED:
+            first.setdefault(str(skill), step if isinstance(step, int) else None)
+    return list(first.items())
