@@ -11,7 +11,7 @@ rows inside the transaction of whoever records the attempt. Rows therefore never
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +31,7 @@ MAX_CHUNK_BYTES = 1024 * 1024
 LONG_TEXT_BYTES = 32 * 1024
 PIECE_CHARACTERS = 256 * 1024  # at most 1 MiB of UTF-8
 HEAD_CHARACTERS = 2_000
+WHOLE_PIECES = 4  # a text of more stays cut to its beginning where a page of whole texts is read
 MARKED_STEPS = 50  # steps with an error or a skill that a chunk's summary names
 
 REFERENCE = "$blob"
@@ -246,6 +247,19 @@ def read_steps(trajectory: Trajectory, first: int, count: int) -> list[StoredSte
     return [_stored(raw) for raw in _raw_steps(trajectory, first, count)]
 
 
+def read_page(trajectory: Trajectory, first: int, count: int) -> list[StoredStep]:
+    """The same with long texts in full, up to a million characters each; only longer ones are cut.
+
+    Three queries for any texts: whether one of them was long must not show in how often the database was asked.
+    """
+    raws = list(_raw_steps(trajectory, first, count))
+    wanted = [
+        digest for raw in raws for digests in references_to(raw) if len(digests) <= WHOLE_PIECES for digest in digests
+    ]
+    contents = Blob.objects.read_many([*wanted, ""])  # no content has that digest, so the question is never empty
+    return [_stored(raw, contents) for raw in raws]
+
+
 def read_whole_steps(trajectory: Trajectory, first: int, count: int) -> list[Step]:
     """The same with every long text in full: for a few steps at a time."""
     return [step_from_json(_restored(raw), raw["step_id"]) for raw in _raw_steps(trajectory, first, count)]
@@ -298,34 +312,39 @@ def _window(lines: list[bytes], chunk_first: int, first: int, count: int) -> lis
     return lines[max(0, first - chunk_first) : max(0, first + count - chunk_first)]
 
 
-def _stored(raw: dict[str, Any]) -> StoredStep:
+def _stored(raw: dict[str, Any], contents: Mapping[str, bytes] | None = None) -> StoredStep:
     cut: dict[str, int] = {}
-    step = step_from_json(_beginning(raw, cut), raw["step_id"])
+    step = step_from_json(_beginning(raw, cut, contents or {}), raw["step_id"])
     lengths = {name: len(text) for name, text in fields(step)}
     return StoredStep(step, {name: lengths[name] + missing for name, missing in cut.items() if name in lengths})
 
 
-def _beginning(raw: dict[str, Any], cut: dict[str, int]) -> dict[str, Any]:
-    """The step with the heads of its long texts; fills `cut` with how many characters each field lacks."""
+def _beginning(raw: dict[str, Any], cut: dict[str, int], contents: Mapping[str, bytes]) -> dict[str, Any]:
+    """The step with the heads of the long texts that `contents` lacks; fills `cut` with how many characters each field
+    then misses."""
     result: dict[str, Any] = {}
     for key, value in raw.items():
         if key == "tool_calls":
-            result[key] = [_heads(item, cut, f"tool_calls/{place}") for place, item in enumerate(value)]
+            result[key] = [_heads(item, cut, f"tool_calls/{place}", contents) for place, item in enumerate(value)]
         elif key == "observation":
-            results = [_heads(item, cut, f"observations/{place}") for place, item in enumerate(value["results"])]
+            results = [
+                _heads(item, cut, f"observations/{place}", contents) for place, item in enumerate(value["results"])
+            ]
             result[key] = {**value, "results": results}
         else:
-            result[key] = _heads(value, cut, "reasoning" if key == "reasoning_content" else key)
+            result[key] = _heads(value, cut, "reasoning" if key == "reasoning_content" else key, contents)
     return result
 
 
-def _heads(value: Any, cut: dict[str, int], name: str) -> Any:
+def _heads(value: Any, cut: dict[str, int], name: str, contents: Mapping[str, bytes]) -> Any:
     if isinstance(value, dict):
         if REFERENCE in value:
+            if all(digest in contents for digest in value[REFERENCE]):
+                return _text_of(value, contents)
             cut[name] = cut.get(name, 0) + value["length"] - len(value["head"])
             return value["head"]
-        return {_unescaped(key): _heads(item, cut, name) for key, item in value.items()}
-    return [_heads(item, cut, name) for item in value] if isinstance(value, list) else value
+        return {_unescaped(key): _heads(item, cut, name, contents) for key, item in value.items()}
+    return [_heads(item, cut, name, contents) for item in value] if isinstance(value, list) else value
 
 
 def _restored(value: Any) -> Any:
@@ -336,19 +355,29 @@ def _restored(value: Any) -> Any:
 
 def references(value: Any) -> Iterator[str]:
     """Digests of the pieces that a stored step refers to."""
+    for digests in references_to(value):
+        yield from digests
+
+
+def references_to(value: Any) -> Iterator[list[str]]:
+    """The digests of each long text that a stored step refers to, in order."""
     if isinstance(value, dict):
         if REFERENCE in value:
-            yield from value[REFERENCE]
+            yield value[REFERENCE]
             return
         value = list(value.values())
     if isinstance(value, list):
         for item in value:
-            yield from references(item)
+            yield from references_to(item)
+
+
+def _text_of(value: Mapping[str, Any], contents: Mapping[str, bytes]) -> str:
+    return "".join(contents[digest].decode() for digest in value[REFERENCE])
 
 
 def _filled(value: Any, contents: dict[str, bytes]) -> Any:
     if isinstance(value, dict):
         if REFERENCE in value:
-            return "".join(contents[digest].decode() for digest in value[REFERENCE])
+            return _text_of(value, contents)
         return {_unescaped(key): _filled(item, contents) for key, item in value.items()}
     return [_filled(item, contents) for item in value] if isinstance(value, list) else value

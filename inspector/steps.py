@@ -5,7 +5,7 @@ Pure: steps in, values out. Nothing is dropped silently; whatever is folded says
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -32,7 +32,7 @@ MAX_LABEL = 80
 class FieldView:
     """One text of a step. Shown are `head` and `tail`; between them `left_out` characters from `start` to `end`.
 
-    Offsets count characters of the field's canonical text (runner.trajectories.fields).
+    `offset` is where `head` begins. Offsets count characters of the field's canonical text (runner.trajectories.fields).
     """
 
     name: str
@@ -44,6 +44,7 @@ class FieldView:
     start: int = 0
     end: int = 0
     is_error: bool = False
+    offset: int = 0
 
     @property
     def left_out(self) -> int:
@@ -74,7 +75,7 @@ class StepView:
 
 
 @dataclass(frozen=True, slots=True)
-class _Text:
+class Text:
     """A field before folding. `at_hand` may be shorter than `length`: only the beginning of a long text is loaded."""
 
     name: str
@@ -92,9 +93,11 @@ def draw_steps(
     skills: Mapping[int, Sequence[tuple[str, str]]],
     kept: Mapping[int, Kept],
     alone: bool = False,
+    texts_of: Callable[[StoredStep], list[Text]] | None = None,
 ) -> list[StepView]:
-    """The steps of one page. `skills` and `kept` by step number; `alone` gives one step all the room."""
-    texts = [_texts(found) for found in stored]
+    """The steps of one page. `skills` and `kept` by step number; `alone` gives one step all the room; `texts_of`
+    says what there is to read in a step, where that is not simply its fields."""
+    texts = [(texts_of or _texts)(found) for found in stored]
     most = _fields_per_step([len(found) for found in texts], ALONE_FIELDS if alone else PAGE_FIELDS)
     shown = [found[:most] for found in texts]
     room = _room([text for found in shown for text in found], ALONE_BYTES if alone else PAGE_BYTES)
@@ -135,19 +138,22 @@ def _view(
     )
 
 
-def _texts(stored: StoredStep) -> list[_Text]:
+def _texts(stored: StoredStep) -> list[Text]:
     """The fields in reading order: each result right after the call it answers."""
     step, found = stored.step, dict(fields(stored.step))
-    lengths = {name: stored.long.get(name, len(text)) for name, text in found.items()}
-    order = [name for name in ("message", "reasoning") if name in found]
-    answers = _answers(step)
+    return [_text(step, name, found[name], stored.long.get(name, len(found[name]))) for name in reading_order(step)]
+
+
+def reading_order(step: Step) -> list[str]:
+    """The names of a step's fields as one reads them."""
+    order = [name for name, text in (("message", step.message), ("reasoning", step.reasoning)) if text]
+    answers = answers_of(step)
     for index in range(len(step.tool_calls)):
         order += [f"tool_calls/{index}", *(f"observations/{place}" for place in answers.pop(index, ()))]
-    order += [f"observations/{place}" for places in answers.values() for place in places]
-    return [_text(step, name, found[name], lengths[name]) for name in order]
+    return order + [f"observations/{place}" for places in answers.values() for place in places]
 
 
-def _answers(step: Step) -> dict[int | None, list[int]]:
+def answers_of(step: Step) -> dict[int | None, list[int]]:
     """call index -> its results; None collects results that name no call of this step."""
     calls = {call.id: index for index, call in reversed(list(enumerate(step.tool_calls)))}
     answers: dict[int | None, list[int]] = {}
@@ -159,15 +165,15 @@ def _answers(step: Step) -> dict[int | None, list[int]]:
     return answers
 
 
-def _text(step: Step, name: str, text: str, length: int) -> _Text:
+def _text(step: Step, name: str, text: str, length: int) -> Text:
     group, _, index = name.partition("/")
     if group == "tool_calls":
         label = step.tool_calls[int(index)].name
         skip = min(len(label) + 1, len(text))  # the name stands in the label
-        return _Text(name, "call", visible(label[:MAX_LABEL]), text[skip:], length, skip)
+        return Text(name, "call", visible(label[:MAX_LABEL]), text[skip:], length, skip)
     if group == "observations":
-        return _Text(name, "result", "result", text, length, 0, step.observations[int(index)].is_error)
-    return _Text(name, group, group, text, length, 0)
+        return Text(name, "result", "result", text, length, 0, step.observations[int(index)].is_error)
+    return Text(name, group, group, text, length, 0)
 
 
 def _fields_per_step(counts: Sequence[int], limit: int) -> int:
@@ -178,7 +184,7 @@ def _fields_per_step(counts: Sequence[int], limit: int) -> int:
     return most
 
 
-def _room(texts: Sequence[_Text], page_bytes: int) -> int:
+def _room(texts: Sequence[Text], page_bytes: int) -> int:
     """The one length to which longer fields are folded, so that the escaped texts fit the page together."""
     left, waiting = page_bytes, sorted(_cost(text.at_hand[:MOST_CHARS]) for text in texts)
     for place, cost in enumerate(waiting):
@@ -194,11 +200,19 @@ def _cost(text: str) -> int:
     return len(escape(text).encode("utf-8", "replace"))
 
 
-def _fold(text: _Text, room: int) -> FieldView:
+def _fold(text: Text, room: int) -> FieldView:
     """The text within `room` bytes: its beginning and, where it is at hand, its end."""
     whole_at_hand = text.offset + len(text.at_hand) >= text.length
     if whole_at_hand and _cost(text.at_hand) <= room:
-        return FieldView(text.name, text.kind, text.label, visible(text.at_hand), "", text.length, 0, 0, text.is_error)
+        return FieldView(
+            name=text.name,
+            kind=text.kind,
+            label=text.label,
+            head=visible(text.at_hand),
+            length=text.length,
+            is_error=text.is_error,
+            offset=text.offset,
+        )
     head = _beginning(text.at_hand, int(room * HEAD_SHARE) if whole_at_hand else room)
     tail = _ending(text.at_hand[len(head) :], room - int(room * HEAD_SHARE)) if whole_at_hand else ""
     return FieldView(
@@ -211,6 +225,7 @@ def _fold(text: _Text, room: int) -> FieldView:
         start=text.offset + len(head),
         end=text.length - len(tail),
         is_error=text.is_error,
+        offset=text.offset,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 # Terminal escapes: a page is no terminal, and what is left of them reads as noise.
 _ANSI = re.compile(
@@ -17,6 +18,8 @@ _UNSEEN = re.compile(
     "\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff]"
 )
 
+_CHANGED = re.compile(f"\r\n|{_ANSI.pattern}|{_UNSEEN.pattern}")
+
 ELLIPSIS = "…"
 
 
@@ -30,6 +33,14 @@ def visible(text: str) -> str:
     if "\x1b" in text or "\x9b" in text:
         text = _ANSI.sub("", text)
     return _UNSEEN.sub(_spelled, text)
+
+
+def changes(text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
+    """(start, end, what stands there instead) of every place between two offsets that `visible` would change."""
+    for match in _CHANGED.finditer(text, start, end):
+        found = match.group()
+        instead = "\n" if found == "\r\n" else _spelled(match) if _UNSEEN.fullmatch(found) else ""
+        yield match.start(), match.end(), instead
 
 
 def one_line(text: str, limit: int) -> str:
