@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 from django.db import models
 from django.db.models import Q
@@ -25,8 +26,57 @@ class Attribution(models.TextChoices):
     TASK = "task", "task"
 
 
+class FinalReview(Exception):
+    """Somebody tried to change what a reviewer submitted."""
+
+
+class ReviewQuerySet(models.QuerySet["Review"]):
+    """Changes drafts only: a submitted or skipped review stays as it is, except for the guess that comes after it."""
+
+    AFTERWARDS = frozenset({"guess", "guessed_at"})
+
+    def update(self, **fields: Any) -> int:
+        if not set(fields) <= self.AFTERWARDS:
+            self._refuse_final()
+        return super().update(**fields)
+
+    update.alters_data = True  # type: ignore[attr-defined]
+
+    def delete(self) -> tuple[int, dict[str, int]]:
+        self._refuse_final()
+        return super().delete()
+
+    delete.alters_data = True  # type: ignore[attr-defined]
+    delete.queryset_only = True  # type: ignore[attr-defined]
+
+    def _refuse_final(self) -> None:
+        if self.exclude(state=Review.State.DRAFT).exists():
+            raise FinalReview("A submitted or skipped review never changes.")
+
+
+class OfReviewQuerySet(models.QuerySet[Any]):
+    """Marks and labels: those of a final review are as final as it is."""
+
+    def update(self, **fields: Any) -> int:
+        self._refuse_final()
+        return super().update(**fields)
+
+    update.alters_data = True  # type: ignore[attr-defined]
+
+    def delete(self) -> tuple[int, dict[str, int]]:
+        self._refuse_final()
+        return super().delete()
+
+    delete.alters_data = True  # type: ignore[attr-defined]
+    delete.queryset_only = True  # type: ignore[attr-defined]
+
+    def _refuse_final(self) -> None:
+        if self.exclude(**{self.model.STATE: Review.State.DRAFT}).exists():
+            raise FinalReview("The marks and labels of a submitted review never change.")
+
+
 class Review(PublicModel):
-    """One person's coding of one item. Drafts may change; a submitted one never does."""
+    """One person's coding of one item. Drafts may change; a submitted one never does (FinalReview)."""
 
     class State(models.TextChoices):
         DRAFT = "draft"
@@ -49,9 +99,12 @@ class Review(PublicModel):
     saved_at = models.DateTimeField(auto_now=True)
     submitted_at = models.DateTimeField(null=True)  # or skipped
     seconds = models.FloatField(default=0)  # the page was in front and somebody was at work
-    guess = models.CharField(max_length=100, blank=True)  # the condition the reviewer thinks it was, after submitting
+    # The condition the reviewer thinks it was, after submitting. With guessed_at and without a guess: does not know.
+    guess = models.CharField(max_length=100, blank=True)
     guessed_at = models.DateTimeField(null=True)
     carried_from = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="carried_to")
+
+    objects = ReviewQuerySet.as_manager()
 
     class Meta:
         ordering = ["item", "id"]
@@ -61,13 +114,45 @@ class Review(PublicModel):
     def is_final(self) -> bool:
         return self.state != self.State.DRAFT
 
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        fields = kwargs.get("update_fields")
+        if self.pk and not (fields and set(fields) <= ReviewQuerySet.AFTERWARDS):
+            Review.objects.filter(pk=self.pk)._refuse_final()
+        super().save(*args, **kwargs)
 
-class Mark(models.Model):
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        Review.objects.filter(pk=self.pk)._refuse_final()
+        return super().delete(*args, **kwargs)
+
+
+class OfReview(models.Model):
+    """Written with a review, and as final as it is. `STATE`: the way from a row to the review's state."""
+
+    STATE = ""
+
+    objects = OfReviewQuerySet.as_manager()
+
+    class Meta:
+        abstract = True
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if self.pk:
+            type(self).objects.filter(pk=self.pk)._refuse_final()
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        type(self).objects.filter(pk=self.pk)._refuse_final()
+        return super().delete(*args, **kwargs)
+
+
+class Mark(OfReview):
     """A place in the evidence and what a reviewer says of it. A mark without place speaks of the whole item.
 
     `public_id` is drawn by the page, so that saving twice makes one mark. Offsets count characters of the field's
     canonical text (runner.trajectories.fields); in a skill file (`path`) `start` and `end` are lines from 1.
     """
+
+    STATE = "review__state"
 
     public_id = models.UUIDField(default=uuid.uuid4, editable=False)
     review = models.ForeignKey(Review, on_delete=models.CASCADE, related_name="marks")
@@ -91,8 +176,10 @@ class Mark(models.Model):
         ]
 
 
-class Label(models.Model):
+class Label(OfReview):
     """A code on a mark. `needs_look`: carried over from another version whose code was split, redefined or retired."""
+
+    STATE = "mark__review__state"
 
     mark = models.ForeignKey(Mark, on_delete=models.CASCADE, related_name="labels")
     code = models.ForeignKey(Code, on_delete=models.PROTECT, related_name="labels")
