@@ -68,7 +68,7 @@ def hold(item: QueueItem, user: User) -> bool:
         return True
     if not may_claim(item.queue, user):
         return False
-    return any(_take(slot, user) for slot in Slot.objects.filter(_open(timezone.now()), item=item).order_by("place"))
+    return any(_take(slot, user) for slot in Slot.objects.filter(free(timezone.now()), item=item).order_by("place"))
 
 
 def renew(item: QueueItem, user: User) -> bool:
@@ -92,8 +92,8 @@ def fill(item: QueueItem, user: User, review: Review) -> None:
     if mine.filter(review=None).update(review=review, held_until=None) == 1 or mine.exists():
         return
     now = timezone.now()
-    for slot in Slot.objects.filter(_open(now), item=item).order_by("place"):
-        if Slot.objects.filter(_open(now), pk=slot.pk).update(review=review, holder=user, held_until=None) == 1:
+    for slot in Slot.objects.filter(free(now), item=item).order_by("place"):
+        if Slot.objects.filter(free(now), pk=slot.pk).update(review=review, holder=user, held_until=None) == 1:
             return
 
 
@@ -105,9 +105,9 @@ def free_slots(queue: Queue, user: User) -> int:
 def _candidates(queue: Queue, user: User) -> list[Slot]:
     """Open slots in order, one per item: items new to the person, else those of drafts they gave back."""
     own = Slot.objects.filter(item=OuterRef("item"), holder=user)
-    first = Slot.objects.filter(_open(timezone.now()), item=OuterRef("item"), place__lt=OuterRef("place"))
+    first = Slot.objects.filter(free(timezone.now()), item=OuterRef("item"), place__lt=OuterRef("place"))
     slots = (
-        Slot.objects.filter(_open(timezone.now()), ~Exists(own), ~Exists(first), item__queue=queue)
+        Slot.objects.filter(free(timezone.now()), ~Exists(own), ~Exists(first), item__queue=queue)
         .select_related("item__queue")
         .order_by("item__ordinal")
     )
@@ -119,7 +119,8 @@ def _own_reviews(user: User) -> QuerySet[Review]:
     return Review.objects.filter(item=OuterRef("item"), reviewer=user)
 
 
-def _open(now: datetime) -> Q:
+def free(now: datetime) -> Q:
+    """Slots that nobody holds in time and no review fills."""
     return Q(review=None) & (Q(holder=None) | Q(held_until__lte=now))
 
 
@@ -128,8 +129,8 @@ def _take(slot: Slot, user: User) -> bool:
     now = timezone.now()
     try:
         with transaction.atomic():
-            free = Slot.objects.filter(_open(now), pk=slot.pk)
-            return free.update(holder=user, held_until=_until(slot.item.queue, now)) == 1
+            still = Slot.objects.filter(free(now), pk=slot.pk)
+            return still.update(holder=user, held_until=_until(slot.item.queue, now)) == 1
     except IntegrityError:
         return False
 
