@@ -29,9 +29,14 @@ class VersionQuerySet(models.QuerySet["CodebookVersion"]):
         _refuse_frozen(self.exclude(frozen_at=None))
         return super().update(**fields)
 
+    update.alters_data = True  # type: ignore[attr-defined]
+
     def delete(self) -> tuple[int, dict[str, int]]:
         _refuse_frozen(self.exclude(frozen_at=None))
         return super().delete()
+
+    delete.alters_data = True  # type: ignore[attr-defined]
+    delete.queryset_only = True  # type: ignore[attr-defined]
 
 
 class PartQuerySet(models.QuerySet[Any]):
@@ -41,9 +46,14 @@ class PartQuerySet(models.QuerySet[Any]):
         self._refuse_frozen()
         return super().update(**fields)
 
+    update.alters_data = True  # type: ignore[attr-defined]
+
     def delete(self) -> tuple[int, dict[str, int]]:
         self._refuse_frozen()
         return super().delete()
+
+    delete.alters_data = True  # type: ignore[attr-defined]
+    delete.queryset_only = True  # type: ignore[attr-defined]
 
     def bulk_create(self, objs: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
         rows = list(objs)
@@ -74,9 +84,13 @@ class VersionPart(models.Model):
         self._refuse_frozen()
         super().save(*args, **kwargs)
 
+    save.alters_data = True  # type: ignore[attr-defined]
+
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
         self._refuse_frozen()
         return super().delete(*args, **kwargs)
+
+    delete.alters_data = True  # type: ignore[attr-defined]
 
     def _refuse_frozen(self) -> None:
         _refuse_frozen(CodebookVersion.objects.frozen().filter(pk=self.version_id_of()))
@@ -133,9 +147,13 @@ class CodebookVersion(PublicModel):
         self._refuse_frozen()
         super().save(*args, **kwargs)
 
+    save.alters_data = True  # type: ignore[attr-defined]
+
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
         self._refuse_frozen()
         return super().delete(*args, **kwargs)
+
+    delete.alters_data = True  # type: ignore[attr-defined]
 
     def _refuse_frozen(self) -> None:
         """Whatever this object in memory believes: what the row says counts."""

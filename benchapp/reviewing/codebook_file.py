@@ -1,0 +1,248 @@
+"""A codebook as a file that people read, keep in version control and bring into another installation.
+
+    format: skillglass-codebook 1
+    name: What the codebook is called
+    about: What it is for                     (optional, as everything below but the codes' names)
+    source: Where it comes from
+    codes:
+      - name: over-specific
+        definition: What it means.
+        include: Label it when ...
+        exclude: Not when ...
+        examples:
+          - {trial: <public id>, step: 12, field: message, quote: the words}
+        children:
+          - name: a kind of it
+
+YAML, or JSON with the same keys. Every fault names its line and what was expected. Aliases are refused: nobody needs
+them here, and a few lines of them unfold to gigabytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+FORMAT = "skillglass-codebook 1"
+MAX_BYTES = 512 * 1024
+MAX_CODES = 500
+MAX_DEPTH = 6  # of codes below codes
+MAX_NAME = 120
+MAX_TEXT = 8_000
+MAX_QUOTE = 4_000
+MAX_FAULTS = 50
+
+Place = tuple[str | int, ...]
+Text = Annotated[str, Field(max_length=MAX_TEXT)]
+Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
+
+
+class ExampleText(Strict):
+    """An anchor in evidence, as `CodeExample` holds it."""
+
+    trial: UUID | None = None
+    decision: UUID | None = None
+    step: Number | None = None
+    field: Annotated[str, Field(max_length=64)] = ""
+    start: Number | None = None
+    end: Number | None = None
+    path: Annotated[str, Field(max_length=1000)] = ""
+    quote: Annotated[str, Field(max_length=MAX_QUOTE)] = ""
+    note: Text = ""
+    counter: bool = False
+
+
+class CodeText(Strict):
+    name: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+    definition: Text = ""
+    include: Text = ""
+    exclude: Text = ""
+    examples: tuple[ExampleText, ...] = ()
+    children: tuple[CodeText, ...] = ()
+
+
+class CodebookText(Strict):
+    format: Literal["skillglass-codebook 1"]
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    about: Text = ""
+    source: Text = ""
+    codes: tuple[CodeText, ...]
+
+    def flat(self) -> Iterator[tuple[CodeText, CodeText | None, Place]]:
+        """(code, its parent, its place in the file), parents before their children."""
+        yield from _flat(self.codes, None, ("codes",))
+
+
+class CodebookFileError(ValueError):
+    """The file is no codebook; `faults` holds one sentence each."""
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        super().__init__(" ".join(faults))
+        self.faults = list(faults)
+
+
+def read_codebook(content: bytes, *, name: str) -> CodebookText:
+    """The codebook in a file called `name`. Raises CodebookFileError with every fault, its line and what was expected."""
+    if len(content) > MAX_BYTES:
+        raise CodebookFileError([f"{name}: expected at most {MAX_BYTES:,} bytes, found {len(content):,}."])
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise CodebookFileError([f"{name}, byte {error.start}: expected UTF-8."]) from error
+    raw, lines = _parse(text, name)
+    try:
+        found = CodebookText.model_validate(raw)
+    except RecursionError as error:
+        raise CodebookFileError([f"{name}: expected at most {MAX_DEPTH} levels of codes."]) from error
+    except ValidationError as error:
+        raise CodebookFileError(list(_faults(error, lines, name))) from error
+    if faults := list(_crossed(found, lines, name)):
+        raise CodebookFileError(faults)
+    return found
+
+
+def write_codebook(codebook: CodebookText, form: str) -> bytes:
+    """The file that `read_codebook` reads again; form: "yaml" or "json". What is empty is left out."""
+    raw = {"format": FORMAT, **_without_empty(codebook.model_dump(mode="json", exclude_defaults=True))}
+    if form == "json":
+        return (json.dumps(raw, ensure_ascii=False, indent=2) + "\n").encode()
+    text: str = yaml.dump(raw, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+    return text.encode()
+
+
+def _flat(
+    codes: Sequence[CodeText], parent: CodeText | None, place: Place
+) -> Iterator[tuple[CodeText, CodeText | None, Place]]:
+    for number, code in enumerate(codes):
+        yield code, parent, (*place, number)
+        yield from _flat(code.children, code, (*place, number, "children"))
+
+
+def _without_empty(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_empty(each) for key, each in value.items() if each not in (None, "", [], False)}
+    if isinstance(value, list):
+        return [_without_empty(each) for each in value]
+    return value
+
+
+class _Dumper(yaml.SafeDumper):
+    """Texts of several lines as blocks, as a person would write them."""
+
+
+def _as_block(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _as_block)
+
+
+# --- faults ------------------------------------------------------------------------------------------------------------
+
+
+def _faults(error: ValidationError, lines: dict[Place, int], name: str) -> Iterator[str]:
+    found = error.errors(include_url=False, include_context=False)
+    for fault in found[:MAX_FAULTS]:
+        where = ".".join(str(part) for part in fault["loc"]) or "whole file"
+        yield f"{name}, line {_line(fault['loc'], lines)} ({where}): {_expected(fault['type'], fault['msg'])}."
+    if len(found) > MAX_FAULTS:
+        yield f"{name}: {len(found) - MAX_FAULTS} more faults."
+
+
+def _expected(kind: str, message: str) -> str:
+    known = {
+        "extra_forbidden": "expected no such key",
+        "missing": "expected this key, found none",
+        "model_type": "expected keys with values",
+        "tuple_type": "expected a list",
+    }
+    return known.get(kind) or message.replace("Input should", "expected to").replace("expected to be", "expected")
+
+
+def _crossed(codebook: CodebookText, lines: dict[Place, int], name: str) -> Iterator[str]:
+    """What only the whole file tells: names twice, codes too many or too deep, anchors on nothing."""
+    seen: dict[str, int] = {}
+    if not codebook.codes:
+        yield f"{name}, line {_line(('codes',), lines)}: expected at least one code."
+    for number, (code, _, place) in enumerate(codebook.flat(), start=1):
+        line = _line((*place, "name"), lines)
+        if number > MAX_CODES:
+            yield f"{name}, line {line}: expected at most {MAX_CODES} codes."
+            return
+        if place.count("children") >= MAX_DEPTH:
+            yield f"{name}, line {line}: expected at most {MAX_DEPTH} levels of codes."
+        if first := seen.get(code.name.casefold()):
+            yield f"{name}, line {line}: expected another name than “{code.name}”, which line {first} has."
+        seen.setdefault(code.name.casefold(), line)
+        for index, example in enumerate(code.examples):
+            if not (example.quote or example.note or example.trial or example.decision):
+                at = _line((*place, "examples", index), lines)
+                yield f"{name}, line {at}: expected an example with a trial, a decision, a quote or a note."
+
+
+def _line(place: Sequence[str | int], lines: dict[Place, int]) -> int:
+    """Where it stands; what is missing is reported where its parent begins."""
+    for length in range(len(place), -1, -1):
+        if line := lines.get(tuple(place[:length])):
+            return line
+    return 1
+
+
+# --- YAML with lines -------------------------------------------------------------------------------------------------
+
+
+def _parse(text: str, name: str) -> tuple[Any, dict[Place, int]]:
+    """(plain values, the line of every place in them)."""
+    if text.lstrip().startswith("{"):
+        text = text.replace("\t", " ")  # JSON may indent with tabs, and has none inside its strings
+    lines: dict[Place, int] = {}
+    try:
+        for token in yaml.scan(text, Loader=yaml.SafeLoader):
+            if isinstance(token, yaml.AliasToken):
+                raise CodebookFileError([f"{name}, line {token.start_mark.line + 1}: expected no alias (*)."])
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        return (None if node is None else _plain(node, (), lines, name)), lines
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "whole file"
+        found = getattr(error, "problem", None) or "characters that YAML does not allow"
+        raise CodebookFileError([f"{name}, {place}: expected YAML or JSON, {found}."]) from error
+    except RecursionError as error:
+        raise CodebookFileError([f"{name}: expected at most {MAX_DEPTH} levels of codes."]) from error
+
+
+def _plain(node: yaml.Node, place: Place, lines: dict[Place, int], name: str) -> Any:
+    lines[place] = node.start_mark.line + 1
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(each, (*place, number), lines, name) for number, each in enumerate(node.value)]
+    if isinstance(node, yaml.MappingNode):
+        values: dict[str, Any] = {}
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode) or key.value in values:
+                line = key.start_mark.line + 1
+                raise CodebookFileError([f"{name}, line {line}: expected each key once, as a plain word."])
+            values[key.value] = _plain(value, (*place, key.value), lines, name)
+            lines[(*place, key.value)] = key.start_mark.line + 1
+        return values
+    return _scalar(node)
+
+
+def _scalar(node: yaml.Node) -> object:
+    """Words stay as they were written, so that a name such as 2024-01-01 or 1.10 is no date or number."""
+    kind, text = node.tag.rpartition(":")[2], str(node.value)
+    if kind == "null":
+        return None
+    if kind == "bool":
+        return text.lower() in {"true", "yes", "on"}
+    if kind == "int" and text.isdecimal() and len(text) < 12:
+        return int(text)
+    return text
