@@ -1,0 +1,186 @@
+"""What the record knows of a reviewed unit, and how much of it there is to review: the parts results are broken down by."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Count, Q, QuerySet
+
+from benchapp.models import Queue, Trial
+from benchapp.reviewing.populations import reopened
+
+FACETS: Mapping[str, str] = {  # part of the address -> what the page calls it
+    "condition": "condition",
+    "agent_model": "agent model",
+    "environment": "environment",
+    "family": "family",
+    "role": "role",
+    "phase": "phase",
+    "source": "source",
+}
+SOURCES = {"run": "own run", "imported": "import", "synthetic": "synthetic"}
+
+# a trial's facts, in the order of the fields of Facts after unit and public id
+OF_TRIAL = {
+    "condition": "episode__run__condition",
+    "agent_model": "episode__run__agent_model",
+    "environment": "task__family__environment__key",
+    "family": "task__family__key",
+    "role": "task__role",
+    "phase": "phase",
+    "source": "episode__run__experiment__origin",
+}
+OF_RUN = {name: path for name, path in OF_TRIAL.items() if path.startswith("episode__run")}
+OF_DECISION = {**OF_RUN, "environment": "family__environment__key", "family": "family__key"}
+OF_EPISODE = {
+    **{name: path.removeprefix("episode__") for name, path in OF_RUN.items()},
+    "environment": "environment__key",
+    "family": "family__key",
+}
+
+
+def _under(prefix: str, paths: Mapping[str, str]) -> dict[str, str]:
+    return {name: f"{prefix}__{path}" for name, path in paths.items()}
+
+
+PATHS: Mapping[str, Mapping[str, str]] = {  # unit -> what is read of an item, by name
+    Queue.Unit.TRIAL: {
+        "unit": "trial_id",
+        "public_id": "trial__public_id",
+        "success": "trial__success",
+        "episode": "trial__episode_id",
+        "ordered": "trial__episode__is_ordered",
+        "task": "trial__task_id",
+        "scripted": "trial__episode__run__scripted",
+        "suite": "trial__task__suite__key",
+        **_under("trial", OF_TRIAL),
+    },
+    Queue.Unit.DECISION: {
+        "unit": "decision_id",
+        "public_id": "decision__public_id",
+        "episode": "decision__episode_id",
+        "ordered": "decision__episode__is_ordered",
+        "scripted": "decision__episode__run__scripted",
+        "suite": "decision__family__suite__key",
+        **_under("decision", OF_DECISION),
+    },
+    Queue.Unit.SNAPSHOT: {
+        "unit": "snapshot_id",
+        "digest": "snapshot__digest",
+        "episode": "episode_id",
+        "ordered": "episode__is_ordered",
+        "scripted": "episode__run__scripted",
+        "suite": "episode__run__experiment__suite__key",
+        **_under("episode", OF_EPISODE),
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Empty texts: not told, or nothing of that kind. cluster: what shares luck: the episode, whose trials share a library;
+    a plain import's episode is only a folder, so there the task. failed: None where it has no verdict, or is no trial."""
+
+    unit_kind: str
+    unit: tuple[int, ...]
+    public_id: UUID | None
+    failed: bool | None
+    cluster: tuple[str, int]
+    scripted: bool
+    condition: str
+    agent_model: str
+    environment: str
+    family: str
+    role: str
+    phase: str
+    source: str
+
+
+def facts_of(unit: str, values: Sequence[Any]) -> Facts:
+    """`values`: one for each path of the unit, in their order."""
+    told = dict(zip(PATHS[unit], values, strict=True))
+    shared = bool(told["ordered"]) or "task" not in told
+    success = told.get("success")
+    return Facts(
+        unit,
+        (told["unit"],) if unit != Queue.Unit.SNAPSHOT else (told["unit"], told["episode"] or 0),
+        told.get("public_id"),
+        None if success is None else not success,
+        ("episode", told["episode"] or 0) if shared else ("task", told["task"]),
+        bool(told["scripted"]),
+        **{name: value_of(name, told.get(name), told["suite"]) for name in FACETS},
+    )
+
+
+def value_of(facet: str, raw: Any, suite: str | None) -> str:
+    """A facet's value as shown and chosen. Keys of places repeat from suite to suite, so those name theirs."""
+    if raw in (None, ""):
+        return ""
+    if facet == "source":
+        return SOURCES.get(raw, raw)
+    return f"{raw} ({suite})" if facet in {"environment", "family"} and suite else str(raw)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Trials that are alike in every facet: how many of them ran, failed, and are of the queue's population."""
+
+    values: Mapping[str, str]
+    attempted: int
+    failed: int
+    population: int
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much there is of what was drawn from, as the record stands now."""
+
+    cells: tuple[Cell, ...]
+
+    def within(self, chosen: Mapping[str, frozenset[str]]) -> Cell:
+        """All cells of the chosen part together."""
+        kept = [cell for cell in self.cells if all(cell.values[name] in values for name, values in chosen.items())]
+        sums = (sum(getattr(cell, name) for cell in kept) for name in ("attempted", "failed", "population"))
+        return Cell({}, *sums)
+
+
+ATTEMPTED = (Trial.Status.PASSED, Trial.Status.FAILED, Trial.Status.UNSCORED)
+
+
+def extent_of(queues: Iterable[Queue]) -> Extent:
+    """Trials of the same selections whatever became of them, and how many of them the queues were drawn from. Two queries
+    for each queue. ValueError where a stored population means nothing any more."""
+    attempted: Counter[tuple[str, ...]] = Counter()
+    failed: Counter[tuple[str, ...]] = Counter()
+    counted: Counter[tuple[str, ...]] = Counter()
+    for queue in queues:
+        population = reopened(queue.unit, queue.population)
+        narrowing = population.narrowing.without("outcome").without("replay")
+        for values, ran, fell in _counts(replace(population, narrowing=narrowing, preset="all").rows()):
+            attempted[values] += ran
+            failed[values] += fell
+        for values, ran, _ in _counts(population.rows()):
+            counted[values] += ran
+    keys = attempted.keys() | counted.keys()
+    return Extent(
+        tuple(
+            Cell(dict(zip(FACETS, key, strict=True)), attempted[key], failed[key], counted[key]) for key in sorted(keys)
+        )
+    )
+
+
+def _counts(trials: QuerySet[Trial]) -> Iterable[tuple[tuple[str, ...], int, int]]:
+    rows = (
+        trials.order_by()
+        .values_list("task__suite__key", *OF_TRIAL.values())
+        .annotate(
+            ran=Count("pk", filter=Q(status__in=ATTEMPTED)),
+            fell=Count("pk", filter=Q(success=False)),
+        )
+    )
+    for suite, *raw, ran, fell in rows:
+        yield tuple(value_of(name, value, suite) for name, value in zip(FACETS, raw, strict=True)), ran, fell
