@@ -1,6 +1,21 @@
 from __future__ import annotations
 
+from typing import Any, NoReturn
+
 from django.db import models
+
+
+class Appended(TypeError):
+    """Somebody tried to change or remove what is only ever added to."""
+
+
+class ActivityQuerySet(models.QuerySet["Activity"]):
+    """Reads and adds. A log that its own application can rewrite proves nothing."""
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise Appended("the activity log is appended to, never changed")
+
+    update = delete = bulk_update = update_or_create = _refuse
 
 
 class Activity(models.Model):
@@ -15,5 +30,15 @@ class Activity(models.Model):
     detail = models.JSONField(default=dict)  # what was before, what is now
     reason = models.TextField(blank=True)
 
+    objects = ActivityQuerySet.as_manager()
+
     class Meta:
         ordering = ["-at", "-id"]
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise Appended("the activity log is appended to, never changed")
+        super().save(*args, **{**kwargs, "force_insert": True})
+
+    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise Appended("nothing is removed from the activity log")
