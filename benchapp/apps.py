@@ -4,3 +4,6 @@ from django.apps import AppConfig
 class BenchappConfig(AppConfig):
     name = "benchapp"
     verbose_name = "Skillglass record"
+
+    def ready(self) -> None:
+        from benchapp import single_user  # noqa: F401  (registers its check)

@@ -109,5 +109,7 @@ class Installation:
             "PYTHONUNBUFFERED": "1",
             # macOS ends a forked process that touches its frameworks; rq's work-horses are forks.
             "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES",
+            # It answers this machine only, so whoever sits here needs no account; SINGLE_USER=0 asks for one.
+            "SINGLE_USER": os.environ.get("SINGLE_USER") or "1",
         }
         return Child(name, command, environment, self.log_folder / f"{name}.log")

@@ -14,14 +14,16 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import ImproperlyConfigured, PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseForbidden, JsonResponse
+from django.shortcuts import render
 from django.utils.functional import SimpleLazyObject
 
+from benchapp.accounts import LOCAL_USER
 from benchapp.models import User
+from benchapp.single_user import strange_hosts
 
 View = Callable[..., HttpResponse]
-LOCAL_USER = "local"
 FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP")
 
 
@@ -48,10 +50,14 @@ def open_to_all(view: View) -> View:
 
 
 class AccessMiddleware:
-    """Lets nobody in who is nobody."""
+    """Lets nobody in who is nobody. Refuses to start in single-user mode under a name that others can reach."""
 
     def __init__(self, get_response: View) -> None:
         self.get_response = get_response
+        if settings.SINGLE_USER and (hosts := strange_hosts()):
+            raise ImproperlyConfigured(
+                f"SINGLE_USER with ALLOWED_HOSTS {', '.join(hosts)}: expected loopback names only"
+            )
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if settings.SINGLE_USER:
@@ -63,9 +69,19 @@ class AccessMiddleware:
     def process_view(self, request: HttpRequest, view: View, args: Any, kwargs: Any) -> HttpResponse | None:
         if request.user.is_authenticated or getattr(view, "open_to_all", False):
             return None
-        if _wants_page(request):
+        if not _wants_page(request):
+            return JsonResponse({"error": "Log in first.", "login": settings.LOGIN_URL}, status=401)
+        if request.method in {"GET", "HEAD"}:
             return redirect_to_login(request.get_full_path())
-        return JsonResponse({"error": "Log in first.", "login": settings.LOGIN_URL}, status=401)
+        return render(request, "people/logged_out.html", status=401)
+
+
+def denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """403 for whoever lacks the level, or looks at what is closed to them for now: a page, or JSON for programs."""
+    said = str(exception) or "You may not do this."
+    if not _wants_page(request):
+        return JsonResponse({"error": said}, status=403)
+    return render(request, "403.html", {"said": said}, status=403)
 
 
 def local_user() -> User:
@@ -84,4 +100,5 @@ def _from_this_machine(request: HttpRequest) -> bool:
 
 
 def _wants_page(request: HttpRequest) -> bool:
-    return request.method in {"GET", "HEAD"} and "text/html" in request.headers.get("Accept", "text/html")
+    """Whether somebody reads the answer in a browser; the twins and what scripts fetch get JSON."""
+    return "text/html" in request.headers.get("Accept", "text/html") and not request.path.endswith(".json")

@@ -77,8 +77,12 @@ class AssignForm(forms.Form):
     RUN_FIELDS = ("condition", "replicate", "author_model")
     TRIAL_FIELDS = ("family", "role", "phase")
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, user: User | None = None, **kwargs: Any) -> None:
+        """`user`: whose account makes the change; without one the form asks who it is."""
         super().__init__(*args, **kwargs)
+        self.user = user
+        if user:
+            del self.fields["name"]
         editable = Run.objects.standing().filter(experiment__origin__in=EDITABLE).select_related("experiment")
         self.fields["runs"].queryset = editable  # type: ignore[attr-defined]
 
@@ -88,10 +92,10 @@ class AssignForm(forms.Form):
             raise forms.ValidationError("Give at least one value to set.")
         return cleaned
 
-    def apply(self, user: User | None) -> int:
+    def apply(self) -> int:
         """Makes the edits in one transaction and returns how many rows changed. EditRefused leaves all as it was."""
         runs, reason = list(self.cleaned_data["runs"]), self.cleaned_data["reason"]
-        author = Author(user, self.cleaned_data["name"])
+        author = Author(self.user, self.cleaned_data.get("name", ""))
         run_edit, trial_edit = RunEdit(**self._given(self.RUN_FIELDS)), TrialEdit(**self._given(self.TRIAL_FIELDS))
         with transaction.atomic():
             changed = edit_runs(runs, run_edit, author=author, reason=reason) if run_edit.changes() else 0

@@ -6,6 +6,7 @@ from django.urls import URLPattern, path
 
 from inspector.pages import twin
 from inspector.views import (
+    activity,
     charts,
     compare,
     compared_libraries,
@@ -15,7 +16,9 @@ from inspector.views import (
     exports,
     imports,
     library,
+    login,
     overview,
+    people,
     published,
     replay,
     runs,
@@ -54,4 +57,13 @@ urlpatterns: list[URLPattern] = [
     # /imports/
     *twin("imports/", imports.imports, "imports"),
     path("imports/assign/", imports.assign, name="imports-assign"),
+    # /login/, /people/
+    path("login/", login.login, name="login"),
+    path("logout/", login.logout, name="logout"),
+    path("password/", login.password, name="password"),
+    *twin("people/", people.accounts, "people"),
+    *twin("people/me/", people.me, "me"),
+    path("people/add/", people.account_add, name="account-add"),
+    path("people/<path:name>/change/", people.account_change, name="account-change"),
+    *twin("activity/", activity.activity, "activity"),
 ]

@@ -44,6 +44,9 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "comparisons": list,
     "comparison": lambda: [Comparison.objects.get().public_id],
     "published": list,
+    "people": list,
+    "activity": list,
+    "me": list,
     "trial": lambda: [Trial.objects.filter(episode__run=_run(), success=False).first().public_id],
 }
 

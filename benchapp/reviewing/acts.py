@@ -9,16 +9,27 @@ from benchapp.models import Activity, User
 from benchapp.models.base import PublicModel
 
 
+COMMAND_LINE = "command line"
+
+
 def note_activity(
-    actor: User, verb: str, target: PublicModel, *, detail: Mapping[str, Any] | None = None, reason: str = ""
+    actor: User | None,
+    verb: str,
+    target: PublicModel | User,
+    *,
+    detail: Mapping[str, Any] | None = None,
+    reason: str = "",
 ) -> Activity:
-    """Call it inside the transaction of the act. `verb` reads "codebook.frozen"; `detail` says what was and what is."""
+    """Call it inside the transaction of the act. `verb` reads "codebook.frozen"; `detail` says what was and what is.
+
+    `actor` is None for somebody at the command line. An account as target has no address; `detail` names it.
+    """
     return Activity.objects.create(
         actor=actor,
-        actor_name=actor.get_username(),
+        actor_name=actor.get_username() if actor else COMMAND_LINE,
         verb=verb,
         target_kind=type(target).__name__.lower(),
-        target_id=target.public_id,
+        target_id=None if isinstance(target, User) else target.public_id,
         detail=dict(detail or {}),
         reason=reason,
     )

@@ -19,6 +19,7 @@ from benchapp.metrics.catalogue import DEFAULT_METRIC
 from benchapp.metrics.metric import Metric
 from benchapp.models import Comparison as SavedComparison
 from benchapp.models import User
+from inspector.access import needs
 from inspector.charts.asking import asked
 from inspector.comparison_table import delta_text
 from inspector.pages import absolute, next_url, paginate, render_page
@@ -57,6 +58,7 @@ def comparisons(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@needs(User.Level.REVIEWER)
 def comparison_save(request: HttpRequest) -> HttpResponseBase:
     """The choices stand in the address, as on the page that led here; the name and the metrics in the form."""
     choices, problems = parse_choices(request.GET)
@@ -67,8 +69,8 @@ def comparison_save(request: HttpRequest) -> HttpResponseBase:
     default = default or ([sheet.metric.key] if sheet.metric else [])
     form = SaveForm(sheet.metrics, request.POST if request.method == "POST" else None, initial={"metrics": default})
     if request.method == "POST" and not problems and form.is_valid():
-        user = request.user if isinstance(request.user, User) else None
-        saved = save_comparison(choices, form.chosen(), name=form.cleaned_data["name"], user=user)
+        author: User = request.user  # type: ignore[assignment]
+        saved = save_comparison(choices, form.chosen(), name=form.cleaned_data["name"], user=author)
         return HttpResponseRedirect(saved.get_absolute_url())
     compared = [group for group in comparison.groups.all if comparison.groups.baseline_of(group)]
     context = {

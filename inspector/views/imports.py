@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib import messages
 from django.db.models import Case, Count, Q, QuerySet, When
 from django.http import HttpRequest, HttpResponse
@@ -13,6 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.importers.editing import EDITABLE, EditRefused
 from benchapp.models import ImportBatch, Run, User
+from inspector.access import needs
 from inspector.forms import AssignForm
 from inspector.pages import absolute, next_url, paginate, render_page
 
@@ -23,22 +25,28 @@ RUNS = 100  # offered for editing at once
 
 @require_safe
 def imports(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    return _page(request, AssignForm(), as_json=as_json)
+    return _page(request, AssignForm(user=_account(request)), as_json=as_json)
 
 
 @require_POST
+@needs(User.Level.OPERATOR)
 def assign(request: HttpRequest) -> HttpResponse:
     """Sets what the files did not tell; each change is kept with who made it and why."""
-    form = AssignForm(request.POST)
+    form = AssignForm(request.POST, user=_account(request))
     if form.is_valid():
         try:
-            changed = form.apply(request.user if isinstance(request.user, User) else None)
+            changed = form.apply()
         except EditRefused as refusal:
             form.add_error(None, str(refusal))
         else:
             messages.success(request, f"{changed} row{'' if changed == 1 else 's'} changed.")
             return redirect("imports")
     return _page(request, form, as_json=False, status=422)
+
+
+def _account(request: HttpRequest) -> User | None:
+    """Who is logged in; None in single-user mode, where "local" says nothing about who sits there."""
+    return None if settings.SINGLE_USER else request.user  # type: ignore[return-value]
 
 
 def _page(request: HttpRequest, form: AssignForm, *, as_json: bool, status: int = 200) -> HttpResponse:

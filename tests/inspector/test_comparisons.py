@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
 import pytest
 from django.test import Client
 
 from benchapp.exporting.dictionary import EXPORTS
-from benchapp.models import Comparison, Experiment
+from benchapp.models import Comparison, Experiment, User
 from tests.factories import make_experiment, make_learning_run, make_suite, make_user
 from tests.queries import assert_queries_flat
 
@@ -29,9 +31,10 @@ def save(client: Client, query: str = "", **fields: object) -> Comparison:
     return found
 
 
-def test_it_saves_the_choices_pinned_with_their_fingerprint(client: Client) -> None:
+def test_it_saves_the_choices_pinned_with_their_fingerprint(client: Client, settings: Any) -> None:
     make_pair()
-    client.force_login(make_user(username="ada"))
+    settings.SINGLE_USER = False
+    client.force_login(make_user(username="ada", level=User.Level.REVIEWER))
     saved = save(client, "condition=no-skill&condition=selfgen-always&baseline=no-skill", metrics=["ESR", "LSR"])
     assert saved.query.startswith("condition=no-skill&condition=selfgen-always&as_of=")
     assert saved.query.endswith(f"seen={saved.fingerprint}")

@@ -26,6 +26,11 @@ MAX_HTML_BYTES = 100_000
 
 # Parts and acts: asked for by a page, never opened by themselves. Their own tests are named beside them.
 PARTS = {
+    "login": "inspector/test_login",
+    "logout": "inspector/test_login",
+    "password": "inspector/test_login",
+    "account-add": "inspector/test_people",
+    "account-change": "inspector/test_people",
     "imports-assign": "inspector/test_imports_page",
     "chart-csv": "inspector/test_chart_pages",
     "compare-export": "benchapp/test_exports",

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.test import Client
 
-from benchapp.models import Activity, Run, Trial
+from benchapp.models import Activity, Run, Trial, User
 from tests.factories import (
     make_batch,
     make_experiment,
@@ -11,6 +13,7 @@ from tests.factories import (
     make_run,
     make_trial,
     make_unordered_episode,
+    make_user,
 )
 from tests.queries import assert_queries_flat
 
@@ -139,4 +142,14 @@ def test_its_queries_do_not_grow(client: Client) -> None:
             make_unordered_episode(make_imported())
 
     # batches, count of problems, problems, runs
-    assert assert_queries_flat(client, "/imports/", make) == 4
+    assert assert_queries_flat(client, "/imports/", make) == 5
+
+
+def test_it_asks_nobody_who_is_logged_in_for_a_name(client: Client, settings: Any) -> None:
+    settings.SINGLE_USER = False
+    client.force_login(make_user(username="grace", level=User.Level.OPERATOR))
+    run = make_imported()
+    assert 'name="name"' not in client.get("/imports/").text
+    send(client, run, condition="no-skill", name="somebody else")
+    activity = Activity.objects.get()
+    assert (activity.actor_name, activity.actor.username) == ("grace", "grace")

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import sys
+from getpass import getpass
+from pathlib import Path
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from benchapp.accounts import add_account
+from benchapp.models import User
+
+
+class Command(BaseCommand):
+    help = "Makes an account. The password is asked for, or read from a file; it never stands in the command."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name")
+        parser.add_argument("--level", choices=User.Level.values, default=User.Level.REVIEWER, help="default: reviewer")
+        parser.add_argument("--password-file", type=Path, help="its first line is the password; - reads standard input")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        password = _from_file(options["password_file"]) if options["password_file"] else _asked()
+        try:
+            user = add_account(options["name"], password, options["level"], by=None)
+        except ValidationError as error:
+            said = "; ".join(f"{field}: {' '.join(texts)}" for field, texts in error.message_dict.items())
+            raise CommandError(said) from error
+        self.stdout.write(f"{user.username} can log in as {user.level}; exports say {user.pseudonym}.")
+
+
+def _from_file(path: Path) -> str:
+    try:
+        text = sys.stdin.readline() if str(path) == "-" else path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{path}: cannot be read as text: {error}") from error
+    return text.partition("\n")[0].rstrip("\r")
+
+
+def _asked() -> str:
+    if not sys.stdin.isatty():
+        raise CommandError("no terminal to ask for the password: give it with --password-file")
+    password = getpass("Password: ")
+    if getpass("Again: ") != password:
+        raise CommandError("the two are not the same")
+    return password

@@ -1,0 +1,96 @@
+"""`/activity/`: who did what to the record, when and why. Newest first; nothing in it can be changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import NoReverseMatch, reverse
+from django.views.decorators.http import require_safe
+
+from benchapp.models import Activity, User
+from inspector.pages import next_url, paginate, render_page
+from inspector.visible import visible
+
+PER_PAGE = 50
+MAX_DETAIL = 300  # characters of one value on the page; the twin has all
+# kind of target -> the page that shows it
+PAGES = {
+    "experiment": "experiment",
+    "run": "run",
+    "trial": "trial",
+    "comparison": "comparison",
+    "codebook": "codebook",
+    "codebookversion": "codebook-version",
+    "queue": "queue",
+    "queueitem": "review-item",
+}
+# What somebody said of an item stands with the item, where blindness rules; the log says only that they did.
+ABOUT_ITEMS = frozenset({"queueitem", "review", "resolution", "suggestion", "judgecall"})
+
+
+@require_safe
+def activity(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    chosen = {name: request.GET.get(name, "").replace("\x00", "")[:200] for name in ("person", "verb", "target")}
+    page = paginate(request, _chosen(chosen), per_page=PER_PAGE)
+    reader: User = request.user  # type: ignore[assignment]
+    acts = [_fact(act, reader) for act in page]
+    data = {"acts": acts, "filter": chosen, "next": next_url(request, page)}
+    context = {
+        "page": page,
+        "rows": [(fact, _told(fact["detail"])) for fact in acts],
+        "people": _values("actor_name"),
+        "verbs": _values("verb"),
+        "targets": _values("target_kind"),
+    }
+    return render_page(request, "people/activity.html", data=data, context=context, as_json=as_json)
+
+
+def _chosen(chosen: dict[str, str]) -> QuerySet[Activity]:
+    lookups = {"person": "actor_name", "verb": "verb", "target": "target_kind"}
+    return Activity.objects.filter(**{lookups[name]: value for name, value in chosen.items() if value})
+
+
+def _values(field: str) -> list[str]:
+    return list(Activity.objects.order_by(field).values_list(field, flat=True).distinct()[:200])
+
+
+def _fact(act: Activity, reader: User) -> dict[str, Any]:
+    hidden = act.target_kind in ABOUT_ITEMS and act.actor_id != reader.pk and not reader.may(User.Level.ADMIN)
+    return {
+        "at": act.at,
+        "person": act.actor_name,
+        "verb": act.verb,
+        "target": act.target_kind,
+        "target_id": act.target_id,
+        "url": _address(act),
+        "detail": {} if hidden else act.detail,
+        "reason": "" if hidden else act.reason,
+    }
+
+
+def _address(act: Activity) -> str | None:
+    if act.target_id is None or act.target_kind not in PAGES:
+        return None
+    try:
+        return reverse(PAGES[act.target_kind], args=[act.target_id])
+    except NoReverseMatch:
+        return None
+
+
+def _told(detail: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """(what, before, after) where both are told, (what, "", value) for the rest."""
+    before, after = detail.get("before"), detail.get("after")
+    told = []
+    if isinstance(before, dict) and isinstance(after, dict):
+        told = [(name, _short(before.get(name)), _short(after.get(name))) for name in after]
+        detail = {name: value for name, value in detail.items() if name not in {"before", "after"}}
+    return told + [(name, "", _short(value)) for name, value in detail.items()]
+
+
+def _short(value: Any) -> str:
+    if value is None or value == "":
+        return "unknown"
+    text = visible(value if isinstance(value, str) else str(value))
+    return text if len(text) <= MAX_DETAIL else text[:MAX_DETAIL] + "…"
