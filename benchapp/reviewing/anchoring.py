@@ -1,17 +1,18 @@
 """Where a mark points: checked against the record before it is kept.
 
-An anchor names a step and a field of the item's trial, or a file of its decision or library, and a range there. The
-quote is what the reviewer saw. It is kept word for word whatever happens; only where the record says the same at that
-range are the offsets kept as well, so that an anchor never points at words nobody marked, and a made-up range never
-brings back text that the page did not show.
+An anchor names a step and a field of the item's trial, or a file of its decision or library, and a range there. A page
+counts characters of the text it shows, the record those of the text it keeps; `Reading` leads from one to the other.
+The quote is what the reviewer saw and is kept word for word whatever happens. Only where the page really shows it at
+that range is the range kept as well: an anchor never points at words nobody marked.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol
 
 from benchapp.models import Mark, QueueItem, Snapshot, Trajectory
 from benchapp.trajectory_store import read_whole_steps
@@ -21,8 +22,35 @@ MAX_QUOTE = 2_000  # characters of a marked range that are kept beside its offse
 FIELD = re.compile(r"(message|reasoning|tool_calls/\d{1,6}|observations/\d{1,6})\Z")
 SIDES = ("before", "after")  # of a decision's files
 
-# (canonical text, start, quote as the page showed it) -> the range it stands at, None where it does not
-Locate = Callable[[str, int, str], tuple[int, int] | None]
+
+class Reading(Protocol):
+    """A field as a page shows it. Ranges in characters; None where nothing that is shown remains of one."""
+
+    @property
+    def text(self) -> str: ...
+    def recorded(self, start: int, end: int) -> tuple[int, int] | None: ...
+    def shown(self, start: int, end: int) -> tuple[int, int]: ...
+
+
+Reader = Callable[[Trajectory, int], Mapping[str, Reading]]  # what a page shows of the fields of one step, by name
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A field shown as it is recorded."""
+
+    text: str
+
+    def recorded(self, start: int, end: int) -> tuple[int, int]:
+        return start, end
+
+    def shown(self, start: int, end: int) -> tuple[int, int]:
+        return start, end
+
+
+def plain_fields(trajectory: Trajectory, step: int) -> Mapping[str, Reading]:
+    found = read_whole_steps(trajectory, step, 1)
+    return {name: Plain(text) for name, text in fields(found[0])} if found else {}
 
 
 class Misplaced(ValueError):
@@ -52,10 +80,10 @@ class Place:
 class Evidence:
     """What the marks of one item may point at; read once, and only where a mark asks."""
 
-    def __init__(self, item: QueueItem, locate: Locate | None = None) -> None:
+    def __init__(self, item: QueueItem, read: Reader = plain_fields) -> None:
         self.item = item
-        self._locate = locate or exactly
-        self._texts: dict[tuple[int, int], dict[str, str]] = {}
+        self._read = read
+        self._readings: dict[tuple[int, int], Mapping[str, Reading]] = {}
 
     @cached_property
     def trajectories(self) -> list[Trajectory]:
@@ -74,8 +102,18 @@ class Evidence:
         keys = [trajectory.pk for trajectory in self.trajectories]
         return keys.index(trajectory_id) if trajectory_id in keys else -1
 
+    def as_shown(self, place: Place) -> Place:
+        """A recorded place in characters of what the page shows."""
+        if place.path or not place.has_range or place.trajectory < 0:
+            return place
+        reading = self._fields(place.trajectory, place.step or 0).get(place.field)
+        if reading is None:
+            return place.without_range()
+        start, end = reading.shown(place.start or 0, place.end or 0)
+        return replace(place, start=start, end=end)
+
     def checked(self, place: Place) -> Place:
-        """The place as it is kept. Misplaced where there is no such step, field or file."""
+        """A shown place as it is kept. Misplaced where there is no such step, field or file."""
         if place.path:
             return self._in_file(place)
         if place.step is not None:
@@ -94,45 +132,38 @@ class Evidence:
             return place.without_range()
         if not FIELD.match(place.field):
             raise Misplaced(f"a step has no field {place.field!r}")
-        texts = self._fields(place.trajectory, place.step or 0)
-        if texts and place.field not in texts:
+        readings = self._fields(place.trajectory, place.step or 0)
+        if readings and place.field not in readings:
             raise Misplaced(f"step {place.step} has no field {place.field!r}")
-        return self._ranged(place, texts.get(place.field, ""))
+        return self._ranged(place, readings.get(place.field))
 
-    def _ranged(self, place: Place, text: str) -> Place:
+    def _ranged(self, place: Place, reading: Reading | None) -> Place:
         if not place.has_range:
             return place.without_range()
         start, end = place.start or 0, place.end or 0
         if start >= end:
             raise Misplaced(f"the range {start} to {end} is empty")
-        found = self._locate(text, start, place.quote)
-        if found is None:
+        if reading is None or not place.quote or reading.text[start:end][:MAX_QUOTE] != place.quote:
             return place.without_range()
-        if len(place.quote) < MAX_QUOTE:
-            return replace(place, start=found[0], end=found[1])
-        return replace(place, start=found[0], end=min(len(text), found[0] + end - start))  # quoted by its beginning
+        found = reading.recorded(start, min(end, len(reading.text)))
+        return replace(place, start=found[0], end=found[1]) if found else place.without_range()
 
-    def _fields(self, trajectory: int, step: int) -> dict[str, str]:
+    def _fields(self, trajectory: int, step: int) -> Mapping[str, Reading]:
         key = (trajectory, step)
-        if key not in self._texts:
-            found = read_whole_steps(self.trajectories[trajectory], step, 1)
-            self._texts[key] = dict(fields(found[0])) if found else {}
-        return self._texts[key]
+        if key not in self._readings:
+            self._readings[key] = self._read(self.trajectories[trajectory], step)
+        return self._readings[key]
 
     def _in_file(self, place: Place) -> Place:
         snapshot = self._snapshot(place.field)
-        file = snapshot.files.filter(path=place.path).select_related("blob").first()
+        file = snapshot.files.filter(path=place.path).first()
         if file is None:
             raise Misplaced(f"there is no file {place.path!r}")
         if not place.has_range:
             return replace(place.without_range(), step=None)
-        lines = file.blob.content().decode("utf-8", "replace").split("\n")
-        first, last = place.start or 0, place.end or 0
-        if not 1 <= first <= last <= len(lines):
-            raise Misplaced(f"{place.path} has {len(lines)} lines, not {first} to {last}")
-        text = "\n".join(lines[first - 1 : last])
-        stands = self._locate(text, 0, place.quote) is not None
-        return replace(place if stands else place.without_range(), step=None)
+        if not 1 <= (place.start or 0) <= (place.end or 0) <= file.lines:
+            raise Misplaced(f"{place.path} has {file.lines} lines, not {place.start} to {place.end}")
+        return replace(place, step=None)
 
     def _snapshot(self, side: str) -> Snapshot:
         item = self.item
@@ -143,14 +174,9 @@ class Evidence:
         raise Misplaced(f"there are no files {side!r} in this item")
 
 
-def exactly(text: str, start: int, quote: str) -> tuple[int, int] | None:
-    """The quote stands at `start`, letter for letter."""
-    return (start, start + len(quote)) if quote and text[start : start + len(quote)] == quote else None
-
-
 def place_of(mark: Mark, evidence: Evidence) -> Place:
-    """The place of a kept mark, as a page is told of it."""
-    return Place(
+    """The place of a kept mark, as a page is told of it: in characters of what it shows."""
+    place = Place(
         trajectory=evidence.index_of(mark.trajectory_id),
         step=mark.step,
         field=mark.field,
@@ -159,3 +185,4 @@ def place_of(mark: Mark, evidence: Evidence) -> Place:
         quote=mark.quote,
         path=mark.path,
     )
+    return evidence.as_shown(place)

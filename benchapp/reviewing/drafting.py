@@ -8,6 +8,7 @@ skipped review never changes (`Review` guards that); only the guess of a conditi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -257,10 +258,10 @@ class _Checked:
         return problems
 
     def _place(self, number: int, mark: MarkDraft) -> tuple[Place, int | None]:
-        """(the checked place, key of its trajectory). What did not move keeps the trajectory it was made on."""
+        """(the checked place, key of its trajectory). What did not move keeps its range and its trajectory."""
         known = self.known.get(mark.id)
         if known is not None and place_of(known, self.evidence) == mark.place:
-            return mark.place, known.trajectory_id
+            return replace(mark.place, start=known.start, end=known.end), known.trajectory_id
         try:
             place = self.evidence.checked(mark.place)
         except Misplaced as error:
