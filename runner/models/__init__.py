@@ -19,7 +19,10 @@ class Model(Protocol):
         ...
 
 
-MODELS: dict[str, str] = {"scripted": "runner.models.scripted:Scripted"}
+MODELS: dict[str, str] = {
+    "scripted": "runner.models.scripted:Scripted",
+    "litellm": "runner.models.litellm:LiteLLM",
+}
 
 SCRIPTED_PROVIDERS = frozenset({"scripted", "recorded"})
 
