@@ -7,6 +7,7 @@ free the next time somebody asks, and stays its holder's until then.
 
 from __future__ import annotations
 
+import random
 from datetime import datetime, timedelta
 
 from django.db import IntegrityError, transaction
@@ -41,7 +42,7 @@ def claim(queue: Queue, user: User, *, besides: int = 0) -> QueueItem | None:
         slots = _candidates(queue, user)
         if not slots:
             return None
-        for slot in slots:
+        for slot in (slots[0], *random.sample(slots[1:], len(slots) - 1)):  # who lost a race looks further away
             if _take(slot, user):
                 return slot.item
     raise Contended(f"{queue}: {ROUNDS * BATCH} slots went to others while this one was looked for")
