@@ -9,11 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from benchapp.exporting.dictionary import Field, Kind
+from benchapp.exporting.formats import UTC_Z, csv_pieces, json_pieces
 from benchapp.exporting.latex import END, escaped
 from benchapp.inference.interval import Interval
 from benchapp.metrics.rates import MIN_FOR_INTERVAL
@@ -205,6 +207,11 @@ MEMOS = (
     Field("memo", Kind.TEXT, "memo of the mark, or of the resolution", missing="none"),
     Field("review_memo", Kind.TEXT, "memo of the review, or the reason it was skipped", missing="none"),
 )
+LABELS_AS = {
+    "csv": "text/csv; charset=utf-8",
+    "json": "application/json",
+    "jsonl": "application/x-ndjson",
+}
 MARK_PLACE = ("attribution", "is_first_failure", "trajectory__digest", "step", "field", "path", "start", "end")
 
 
@@ -228,6 +235,19 @@ class LabelExport:
         made = {"skillglass": settings.VERSION, "as_of": timezone.now(), "queue": self.queue.public_id}
         rows = "One row per label; reviews without labels, skipped ones and resolutions have rows of their own."
         return {"export": "labels", "rows_are": rows, **made, **told}
+
+    def pieces(self, form: str) -> Iterator[bytes]:
+        if form == "csv":
+            return csv_pieces(self.fields, self.rows())
+        if form == "json":
+            return json_pieces(self.fields, self.rows(), self.about())
+        return self._lines()
+
+    def _lines(self) -> Iterator[bytes]:
+        """One JSON object a line."""
+        names = [field.name for field in self.fields]
+        for row in self.rows():
+            yield orjson.dumps(dict(zip(names, row, strict=True)), option=orjson.OPT_APPEND_NEWLINE | UTC_Z)
 
     def rows(self) -> Iterator[Sequence[Any]]:
         units = dict(self._units())

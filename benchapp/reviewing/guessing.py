@@ -1,0 +1,35 @@
+"""Was the review blind? Whether reviewers could tell the condition that was hidden from them. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from scipy.stats import binom
+
+
+@dataclass(frozen=True, slots=True)
+class Guesses:
+    """right of `named`; unsure: who was asked and did not know. chance: how often somebody is right who always names the
+    condition most of these items have; p: of at least as many right by that alone, None where there is nothing to tell."""
+
+    right: int
+    named: int
+    unsure: int
+    chance: float | None
+    p: float | None
+
+
+def guesses_of(answers: Iterable[tuple[str, str]]) -> Guesses:
+    """`answers`: (what was guessed, what it was); an empty guess is "I do not know". Exact binomial, guesses as if
+    independent."""
+    answers = list(answers)
+    named = [(guess, truth) for guess, truth in answers if guess]
+    right = sum(guess == truth for guess, truth in named)
+    truths = Counter(truth for _, truth in named)
+    if not named:
+        return Guesses(0, 0, len(answers), None, None)
+    chance = max(truths.values()) / len(named)
+    p = float(binom.sf(right - 1, len(named), chance)) if len(truths) > 1 else None
+    return Guesses(right, len(named), len(answers) - len(named), chance, p)
