@@ -7,32 +7,30 @@ import re
 from collections.abc import Iterator
 
 from benchapp.reviewing.rules.facts import TrialFacts
-from benchapp.reviewing.rules.finding import Place, Reason, cut_quote
+from benchapp.reviewing.rules.finding import Place, Reason, words_around
 
-_NUMBER = r"[-+]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_NUMBER = r"[-+]?(?:\d[\d,_]{0,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][-+]?\d{1,3})?"
 _EXPECTED_GOT = re.compile(
-    rf"[^\n]{{0,160}}\b[Ee]xpected:?\s*(?:about\s*|approximately\s*|[~≈])?(?P<expected>{_NUMBER})\b"
-    rf"[^\n]{{0,60}}?\b(?:[Gg]ot|but was|[Aa]ctual|found|received):?\s*(?P<got>{_NUMBER}|None\b|nan\b)[^\n]{{0,60}}"
+    rf"\b[Ee]xpected:?\s*(?:about\s*|approximately\s*|[~≈])?(?P<expected>{_NUMBER})\b"
+    rf"[^\n]{{0,60}}?\b(?:[Gg]ot|but was|[Aa]ctual|found|received):?\s*(?P<got>{_NUMBER}|None\b|nan\b)"
 )
-_ASSERTED = re.compile(rf"\bassert (?P<got>{_NUMBER}) == (?:approx\()?(?P<expected>{_NUMBER})[^\n]{{0,60}}")
-_UNCALCULATED = re.compile(
-    r"[^\n]{0,120}(?:cached value|not (?:been )?recalculated|formula (?:has|with) no value|data_only)[^\n]{0,120}", re.I
-)
+_ASSERTED = re.compile(rf"\bassert (?P<got>{_NUMBER}) == (?:approx\()?(?P<expected>{_NUMBER})")
+_UNCALCULATED = re.compile(r"(?:cached value|not (?:been )?recalculated|formula (?:has|with) no value|data_only)", re.I)
 _CELL = re.compile(r"\b(?:[A-Z]{1,3}\d{1,5}\b|[Cc]ell\b|xlsx|[Ss]heet)")
 _MISSING_FILE = re.compile(
-    r"[^\n]{0,160}(?:FileNotFoundError\b|No such file or directory|[Ff]ile (?:does not|doesn't) exist"
+    r"(?:FileNotFoundError\b|No such file or directory|[Ff]ile (?:does not|doesn't) exist"
     r"|(?:[Oo]utput|[Rr]esult|[Ff]ile|[Aa]rtifact)s? [^\n]{0,80}(?:not found|(?:is|are) missing|does not exist|was not created)"
-    r"|[Mm]issing (?:output|file|artifact)s?\b|assert False[^\n]{0,40}exists\()[^\n]{0,160}"
+    r"|[Mm]issing (?:output|file|artifact)s?\b|assert False[^\n]{0,40}exists\()"
 )
 _SCHEMA = re.compile(
-    r"[^\n]{0,160}(?:KeyError: [^\n]{1,80}|JSONDecodeError|[Mm]issing (?:required )?(?:key|column|field|header|sheet)s?\b"
+    r"(?:KeyError: [^\n]{1,80}|JSONDecodeError|[Mm]issing (?:required )?(?:key|column|field|header|sheet)s?\b"
     r"|[Uu]nexpected (?:key|column|field|keyword)s?\b|not valid JSON|[Ii]nvalid (?:JSON|format|schema)"
     r"|ValidationError\b|[Cc]olumns? [^\n]{0,60}(?:do(?:es)? not match|not found|missing)"
-    r"|TypeError: [^\n]{0,100}(?:argument|subscriptable|indices)|AttributeError: [^\n]{1,120}has no attribute)[^\n]{0,120}"
+    r"|TypeError: [^\n]{0,100}(?:argument|subscriptable|indices)|AttributeError: [^\n]{1,120}has no attribute)"
 )
 _DEPENDENCY = re.compile(
-    r"[^\n]{0,120}(?:ModuleNotFoundError\b|ImportError\b|cannot import name|undefined symbol"
-    r"|error while loading shared libraries|(?<!file )(?:command )not found\b)[^\n]{0,160}"
+    r"(?:ModuleNotFoundError\b|ImportError\b|cannot import name|undefined symbol"
+    r"|error while loading shared libraries|(?<!file )(?:command )not found\b)"
 )
 
 
@@ -114,11 +112,11 @@ def _matches(facts: TrialFacts, *patterns: re.Pattern[str]) -> Iterator[re.Match
     for text in facts.told:
         for pattern in patterns:
             # What a test's own code says, such as an f-string that is printed with its braces, is no answer.
-            yield from (match for match in pattern.finditer(text) if "{" not in match.group()[:200])
+            yield from (match for match in pattern.finditer(text) if "{" not in words_around(match))
 
 
 def _place(match: re.Match[str]) -> Place:
-    return Place(None, cut_quote(match.group()))
+    return Place(None, words_around(match))
 
 
 def _number(text: str) -> float | None:

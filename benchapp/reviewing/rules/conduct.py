@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 
+from benchapp.reviewing.rules.course import edges
 from benchapp.reviewing.rules.facts import TrialFacts
-from benchapp.reviewing.rules.finding import Place, Reason, cut_quote
+from benchapp.reviewing.rules.finding import Place, Reason, cut_quote, words_around
 
 REPEATS = 3
 
 _CLAIMS = re.compile(
-    r"[^\n]{0,120}\b(?:success(?:ful(?:ly)?)?|(?:is|are|been|now) (?:complete|done|finished|ready)|completed|finished"
-    r"|[Dd]one[.!]|[Aa]ll (?:tests|checks) pass(?:ed)?|verified|as (?:required|requested))\b[^\n]{0,160}"
+    r"\b(?:success(?:ful(?:ly)?)?|(?:is|are|been|now) (?:complete|done|finished|ready)|completed|finished"
+    r"|[Dd]one[.!]|[Aa]ll (?:tests|checks) pass(?:ed)?|verified|as (?:required|requested))\b"
 )
 _DOUBTS = re.compile(
     r"\b(?:could ?n[o']t|was not able|unable to|did ?n[o']t (?:manage|finish|complete)|not (?:complete|finished|done)"
@@ -57,11 +58,11 @@ def premature_success(facts: TrialFacts) -> Reason | None:
     course = facts.course
     if not (facts.failed and course and course.closing) or (course.tested and course.tested >= course.changed):
         return None
-    words = course.closing.quote
+    words = edges(course.closing.quote)
     claim = _CLAIMS.search(words)
     if claim is None and not course.declared_done:
         return None
     if _DOUBTS.search(words):
         return None
-    quote = cut_quote(claim.group()) if claim else cut_quote(words)
+    quote = words_around(claim) if claim else cut_quote(words)
     return Reason("Said to be done; no test was run after the last change.", "agent", Place(course.closing.step, quote))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from benchapp.reviewing.rules.acts import acts_of
-from benchapp.reviewing.rules.finding import Place, cut_quote
+from benchapp.reviewing.rules.finding import Place, cut_quote, words_around
 from runner.types import Observation, Source, Step
 
 EDGE_CHARS = 20_000  # of a result, searched from either end
@@ -26,11 +26,11 @@ _ERROR_LINES = re.compile(
 _SKILL_MISSING = re.compile(r"(?:Skill not found|Unknown skill|[Nn]o such skill)\b[^\n]{0,200}")
 _MISSING_PROGRAM = re.compile(
     r"(?:ModuleNotFoundError: No module named ['\"]?(?P<module>[\w.]{1,100})"
-    r"|(?P<program>[\w.+-]{1,60}): (?:command )?not found\b)[^\n]{0,80}"
+    r"|(?P<program>[\w.+-]{1,60}): (?:command )?not found\b)"
 )
 _CONTEXT_FULL = re.compile(
-    r"[^\n]{0,120}(?:maximum context length|context[ _](?:window|length)[ _]exceed|exceeds? the (?:maximum )?context"
-    r"|prompt is too long|input is too long|ContextWindowExceeded)[^\n]{0,160}",
+    r"(?:maximum context length|context[ _](?:window|length)[ _]exceed|exceeds? the (?:maximum )?context"
+    r"|prompt is too long|input is too long|ContextWindowExceeded)",
     re.IGNORECASE,
 )
 
@@ -83,16 +83,16 @@ class Course:
     def _take_result(self, step: Step, observation: Observation) -> None:
         text = edges(observation.content)
         if match := _CONTEXT_FULL.search(text):
-            self.context_full = Place(step.number, cut_quote(match.group()))
+            self.context_full = Place(step.number, words_around(match))
         if match := _SKILL_MISSING.search(text):
-            self.skill_missing = self.skill_missing or Place(step.number, cut_quote(match.group()))
+            self.skill_missing = self.skill_missing or Place(step.number, words_around(match))
         # Only results that failed: a page of documentation also says ModuleNotFoundError.
         if not (observation.is_error or "Traceback (most recent call last)" in text or looks_failed(text)):
             return
         for match in _MISSING_PROGRAM.finditer(text):
             name = match["module"] or match["program"]
             self.missing[name] += 1
-            self.missing_places[name] = Place(step.number, cut_quote(match.group()))
+            self.missing_places[name] = Place(step.number, words_around(match))
         if line := last_error(text):
             self._count_error(step.number, line)
 

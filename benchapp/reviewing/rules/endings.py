@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 
 from benchapp.reviewing.rules.facts import TrialFacts
-from benchapp.reviewing.rules.finding import Place, Reason, cut_quote
+from benchapp.reviewing.rules.finding import Place, Reason, words_around
 from runner.types import CheckStatus
 
 _CONTEXT = re.compile(r"context[ _]?(?:window|length)|prompt is too long|maximum context|token limit exceeded", re.I)
 _VERIFIER_TOOL = re.compile(
-    r"[^\n]{0,200}(?:CalledProcessError|Unknown option|unrecognized (?:option|arguments?)|INTERNALERROR"
-    r"|[Ee]rror collecting|ERROR collecting|fixture '[^'\n]{1,80}' not found|errors? during collection)[^\n]{0,200}"
+    r"(?:CalledProcessError|Unknown option|unrecognized (?:option|arguments?)|INTERNALERROR"
+    r"|[Ee]rror collecting|ERROR collecting|fixture '[^'\n]{1,80}' not found|errors? during collection)"
 )
 _VERIFIER_SETUP = re.compile(
-    r"[^\n]{0,160}(?:Could not find a version|No matching distribution|Failed to (?:fetch|download)"
-    r"|Could not resolve host|Temporary failure in name resolution)[^\n]{0,160}"
+    r"(?:Could not find a version|No matching distribution|Failed to (?:fetch|download)"
+    r"|Could not resolve host|Temporary failure in name resolution)"
 )
 _PATH = re.compile(r"(?:/[^\s/:,;]+){2,}/?")  # names the machine, and often the condition
 HARNESS_TYPES = re.compile(
@@ -74,7 +74,7 @@ def verifier_toolchain(facts: TrialFacts) -> Reason | None:
         return Reason(_said(facts), "verifier")
     for text in (*facts.told, facts.output):
         if match := _VERIFIER_TOOL.search(text) or _VERIFIER_SETUP.search(text):
-            return Reason("The verifier's own tool failed.", "verifier", Place(None, cut_quote(match.group())))
+            return Reason("The verifier's own tool failed.", "verifier", Place(None, words_around(match)))
     errors = [check for check in facts.checks if check.status == CheckStatus.ERROR]
     if errors and len(errors) == facts.checks_total:
         return Reason(f"All {len(errors)} checks ended in an error, none in an answer.", "verifier")

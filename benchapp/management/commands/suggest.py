@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import yaml
+from django.core.management.base import BaseCommand, CommandError
+
+from benchapp.models import Queue
+from benchapp.reviewing.rules import RULES_VERSION
+from benchapp.reviewing.suggesting import UnknownCode, suggest
+
+MAX_NAMES_BYTES = 256 * 1024
+
+
+class Command(BaseCommand):
+    help = "Runs the rules over the items of a review queue and stores what they propose. Repeating it adds nothing."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("queue", type=UUID, metavar="QUEUE_ID")
+        parser.add_argument(
+            "--names",
+            type=Path,
+            metavar="FILE.yaml",
+            help="rule: name of a code, where the codebook calls it otherwise",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        queue = queue_of(options["queue"])
+        try:
+            found = suggest(queue, mapped=_mapping(options["names"]))
+        except UnknownCode as error:
+            raise CommandError(f"{options['names']}: {error}") from error
+        self.stdout.write(f"{RULES_VERSION}: something found in {found} of {queue.items.count()} items")
+
+
+def queue_of(public_id: UUID) -> Queue:
+    queue = Queue.objects.select_related("version__codebook").filter(public_id=public_id).first()
+    if queue is None:
+        raise CommandError(f"there is no queue {public_id}")
+    return queue
+
+
+def _mapping(path: Path | None) -> dict[str, str]:
+    if path is None:
+        return {}
+    try:
+        if path.stat().st_size > MAX_NAMES_BYTES:
+            raise CommandError(f"{path}: more than {MAX_NAMES_BYTES:,} bytes")
+        given = yaml.safe_load(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise CommandError(f"{path}: {error}") from error
+    if not isinstance(given, dict) or not all(isinstance(part, str) for pair in given.items() for part in pair):
+        raise CommandError(f"{path}: expected one mapping, rule: name of a code")
+    return given
