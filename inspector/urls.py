@@ -8,6 +8,7 @@ from inspector.pages import twin
 from inspector.views import (
     activity,
     charts,
+    comments,
     compare,
     compared_libraries,
     compared_trials,
@@ -24,6 +25,7 @@ from inspector.views import (
     runs,
     trials,
 )
+from inspector.views.review import exhibits, results
 
 urlpatterns: list[URLPattern] = [
     *twin("", overview.index, "index"),
@@ -66,4 +68,16 @@ urlpatterns: list[URLPattern] = [
     path("people/add/", people.account_add, name="account-add"),
     path("people/<path:name>/change/", people.account_change, name="account-change"),
     *twin("activity/", activity.activity, "activity"),
+    *twin("comments/", comments.comments, "comments"),
+    path("comments/about/", comments.about, name="comments-about"),
+    path("comments/write/", comments.write, name="comment-write"),
+    path("comments/read/", comments.read, name="comments-read"),
+    path("comments/<uuid:public_id>/retract/", comments.retract, name="comment-retract"),
+    # /review/queues/<id>/results/
+    *twin("review/queues/<uuid:public_id>/results/", results.results, "results"),
+    path("review/queues/<uuid:public_id>/results.<str:form>", results.results_export, name="results-export"),
+    path("review/queues/<uuid:public_id>/labels.<str:form>", results.labels_export, name="labels-export"),
+    path("review/queues/<uuid:public_id>/results/<slug:key>.<str:form>", results.results_chart, name="results-chart"),
+    # /review/items/<id>/field/
+    path("review/items/<uuid:public_id>/field/", exhibits.field, name="review-field"),
 ]

@@ -46,6 +46,7 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "published": list,
     "people": list,
     "activity": list,
+    "comments": list,
     "me": list,
     "trial": lambda: [Trial.objects.filter(episode__run=_run(), success=False).first().public_id],
 }

@@ -20,6 +20,7 @@ from inspector.charts.palette import twins
 from inspector.charts.picture import Picture, picture_of
 from inspector.charts.sheet import Sheet
 from inspector.charts.written import MAX_ROWS, csv_text, numeric_columns, text_rows
+from inspector.commented import commented_chart
 from inspector.pages import render_page, wants_fragment
 from inspector.pinning import pin_of
 
@@ -106,6 +107,7 @@ def _context(request: HttpRequest, found: Chart, sheet: Sheet, picture: Picture)
             (name, [(f"{name}:{value}", value) for value in values]) for name, values in found.options.items()
         ],
         "drawn": list(drawn),
+        "commented": commented_chart(found.key, choices),
         "kept": kept,
         **_table_context(found, picture.drawing.table),
     }

@@ -12,10 +12,12 @@ from django.views.decorators.http import require_safe
 
 from benchapp.models import Decision, Episode, Run, Trial
 from inspector.changes import FileChange, ShownFile
+from inspector.commented import CommentedLines, commented_lines
 from inspector.pages import absolute, render_page
 from inspector.provenance import Users
 from inspector.rail import State, Stop
 from inspector.time_machine import TABS, VIEWS, TimeMachine, open_time_machine
+from inspector.views.review.closed import closed_to
 
 VIEW_WORDS = {"unified": "Unified", "split": "Split", "rendered": "Rendered", "source": "Source"}
 
@@ -23,6 +25,8 @@ VIEW_WORDS = {"unified": "Unified", "split": "Split", "rendered": "Rendered", "s
 @require_safe
 def library(request: HttpRequest, public_id: str, *, as_json: bool = False) -> HttpResponse:
     run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
+    if closed := closed_to(request, run=run, as_json=as_json):
+        return closed
     episodes = list(run.episodes.select_related("library", "family").annotate(decisions_total=Count("decisions")))
     episode = _chosen(episodes, request.GET.get("episode", ""))
     machine = open_time_machine(run, episode, request.GET) if episode else None
@@ -41,8 +45,16 @@ def library(request: HttpRequest, public_id: str, *, as_json: bool = False) -> H
         "machine": machine,
         "views": [(view, VIEW_WORDS[view]) for view in VIEWS],
         "tabs": TABS,
+        "commented": _commented(run, machine) if machine and not as_json else None,
     }
     return render_page(request, "inspector/library.html", data=data, context=context, as_json=as_json)
+
+
+def _commented(run: Run, machine: TimeMachine) -> CommentedLines:
+    decision = machine.decision.number if machine.is_proposal and machine.decision else ""
+    between = {"from": machine.selection.before.key, "to": machine.selection.after.key}
+    state = {"decision": str(decision)} if decision else between
+    return commented_lines(run, {"episode": str(machine.episode.public_id), **state, "view": machine.view})
 
 
 def _chosen(episodes: Sequence[Episode], public_id: str) -> Episode | None:

@@ -13,9 +13,11 @@ from django.views.decorators.http import require_safe
 
 from benchapp.models import Attempt, Trajectory, Trial
 from benchapp.trajectory_store import StoredStep, read_field
+from inspector.commented import commented_steps
 from inspector.inspection import Inspection, inspect_trial
 from inspector.pages import absolute, render_page
 from inspector.verdict import VerdictView
+from inspector.views.review.closed import closed_to
 from inspector.visible import visible
 from runner.trajectories.fields import fields
 
@@ -38,6 +40,8 @@ class FieldPieceForm(forms.Form):
 @require_safe
 def trial(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     found = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
+    if closed := closed_to(request, trial=found, as_json=as_json):
+        return closed
     inspection = inspect_trial(found, request.GET)
     data = _as_json(request, inspection)
     kept = _kept_query(inspection)
@@ -49,6 +53,7 @@ def trial(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         "this_hidden": kept,
         "this_piece": f"&trajectory={inspection.trajectory.public_id}" if kept and inspection.trajectory else "",
         "views": list(VIEW_WORDS.items()),
+        "commented": commented_steps(found, inspection.trajectory) if inspection.steps and not as_json else None,
     }
     return render_page(request, "inspector/trial.html", data=data, context=context, as_json=as_json)
 
@@ -57,6 +62,8 @@ def trial(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
 def field(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """A bounded piece of one field: HTML for htmx, plain text without it. 404 where there is no such field."""
     found = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
+    if closed := closed_to(request, trial=found):
+        return closed
     form = FieldPieceForm(request.GET)
     if not form.is_valid():
         raise Http404("no such piece")

@@ -1,0 +1,58 @@
+"""What was said on a page so far, and the addresses of the threads: one query for the page, whatever it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from benchapp.comparing.choices import Choices
+from benchapp.models import Comment, Run, Trajectory, Trial
+from benchapp.reviewing.places import chart_name, counts_below, line_prefix, step_prefix
+
+
+@dataclass(frozen=True, slots=True)
+class CommentedSteps:
+    """`counts`: step number -> comments that stand there."""
+
+    trajectory: Trajectory
+    counts: Mapping[int, int]
+
+    def url(self, step: int) -> str:
+        query = urlencode({"on": "step", "trajectory": self.trajectory.public_id, "step": step})
+        return f"{reverse('comments-about')}?{query}"
+
+
+@dataclass(frozen=True, slots=True)
+class CommentedLines:
+    """`url` lacks the file, its digest and the line, which the page's script adds. `counts`: "digest path line n"."""
+
+    url: str
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class CommentedChart:
+    url: str
+    count: int
+
+
+def commented_steps(trial: Trial, trajectory: Trajectory | None) -> CommentedSteps | None:
+    if trajectory is None:
+        return None
+    found = counts_below(step_prefix(trial, trajectory))
+    return CommentedSteps(trajectory, {int(step): count for step, count in found.items()})
+
+
+def commented_lines(run: Run, state: Mapping[str, str]) -> CommentedLines:
+    """`state`: what of the library the page shows (episode, from, to, decision, view)."""
+    query = urlencode({"on": "line", "run": run.public_id, **{name: text for name, text in state.items() if text}})
+    return CommentedLines(f"{reverse('comments-about')}?{query}", counts_below(line_prefix(run)))
+
+
+def commented_chart(key: str, choices: Choices) -> CommentedChart:
+    query = "&".join(filter(None, [urlencode({"on": "chart", "key": key}), choices.query(seen="")]))
+    standing = Comment.objects.filter(place=chart_name(key, choices), retracted_at=None)
+    return CommentedChart(f"{reverse('comments-about')}?{query}", standing.count())
