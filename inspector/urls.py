@@ -25,7 +25,7 @@ from inspector.views import (
     runs,
     trials,
 )
-from inspector.views.review import exhibits, results
+from inspector.views.review import agreement, exhibits, resolution, results
 
 urlpatterns: list[URLPattern] = [
     *twin("", overview.index, "index"),
@@ -80,4 +80,12 @@ urlpatterns: list[URLPattern] = [
     path("review/queues/<uuid:public_id>/results/<slug:key>.<str:form>", results.results_chart, name="results-chart"),
     # /review/items/<id>/field/
     path("review/items/<uuid:public_id>/field/", exhibits.field, name="review-field"),
+    # /review/queues/<id>/agreement/, /disagreements/, /review/items/<id>/resolve/
+    *twin("review/queues/<uuid:public_id>/agreement/", agreement.agreement, "agreement"),
+    path("review/queues/<uuid:public_id>/agreement/keep/", agreement.agreement_keep, name="agreement-keep"),
+    *twin("review/queues/<uuid:public_id>/disagreements/", agreement.disagreements, "disagreements"),
+    path(
+        "review/queues/<uuid:public_id>/disagreements/open/", agreement.disagreements_open, name="disagreements-open"
+    ),
+    *twin("review/items/<uuid:public_id>/resolve/", resolution.resolution, "resolve"),
 ]
