@@ -120,7 +120,7 @@ def alphas_of(queues: Sequence[Queue]) -> dict[int, Alpha]:
 
 
 def _alpha(report: AgreementReport) -> Alpha:
-    told = report.values.get("codes", report.values)
+    told = report.values["codes"]
     interval = told.get("interval") or {}
     low, high = interval.get("low"), interval.get("high")
     return Alpha(told.get("alpha"), low, high, report.items_total)
