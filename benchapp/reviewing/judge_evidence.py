@@ -34,9 +34,11 @@ MIN_NAME_CHARS = 3
 _SKILL_PATH = r"[^\s'\"`|;&()<>]*(?:(?<![\w-])skills/|/skills\b|SKILL\.md)[^\s'\"`|;&()<>]*"
 _SKILL_PARAGRAPH = re.compile(r"[^\n]*\bskills?\b[^\n]*(?:\n(?!\n)[^\n]*)*", re.IGNORECASE)
 _SECTIONS = re.compile(r"^## (?:Skill library|Earlier trials of this family)[ \t]*$.*", re.MULTILINE | re.DOTALL)
+# Families of models and their makers, with the versions and variants that may follow.
 _MODELS = (
-    r"\b(?:claude|anthropic|gpt|openai|codex|gemini|qwen|kimi|moonshot|deepseek|glm|minimax|llama|mistral|grok)"
-    r"(?![a-z])[\w./:@-]*\w|\b(?:claude|anthropic|gpt|openai|codex|gemini|qwen|kimi|deepseek)\b"
+    r"\b(?:claude|anthropic|chatgpt|gpt|openai|codex|gemini|gemma|qwen|kimi|moonshot|deepseek|glm|minimax|llama|mistral"
+    r"|grok|(?:sonnet|opus|haiku)(?=[ -]?\d))(?![a-z])(?:[\w./:@-]*\w)?"
+    r"(?:[ ](?:sonnet|opus|haiku|pro|flash|mini|code|cli|max|turbo|coder)(?![a-z]))*(?:[ ]\d+(?:\.\d+)*)?"
 )
 
 
@@ -149,7 +151,11 @@ def _texts(snapshot: Snapshot) -> dict[str, str]:
 
 def _mask(item: QueueItem, text: str) -> str:
     patterns = list(_patterns(item))
-    return re.sub("|".join(patterns), HIDDEN, text, flags=re.IGNORECASE) if patterns else text
+    if not patterns:
+        return text
+    masked = re.sub("|".join(patterns), HIDDEN, text, flags=re.IGNORECASE)
+    # A name of two words must look like a name of one.
+    return re.sub(rf"{re.escape(HIDDEN)}(?:[ \-_/:@]{re.escape(HIDDEN)})+", HIDDEN, masked)
 
 
 def _patterns(item: QueueItem) -> Iterator[str]:
