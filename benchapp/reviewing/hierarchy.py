@@ -1,0 +1,32 @@
+"""The order of codes in a tree: a parent, then what is below it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from benchapp.models import Code
+
+
+def in_order(codes: Iterable[Code]) -> list[tuple[Code, int]]:
+    """(code, depth from 0), parents before their children, siblings by ordinal. Every code occurs once."""
+    rows = sorted(codes, key=lambda code: (code.ordinal, code.pk))
+    below: dict[int | None, list[Code]] = {}
+    for code in rows:
+        below.setdefault(code.parent_id, []).append(code)
+    found: list[tuple[Code, int]] = []
+    waiting = [(code, 0) for code in reversed(below.get(None, []))]
+    while waiting:
+        code, depth = waiting.pop()
+        found.append((code, depth))
+        waiting += [(child, depth + 1) for child in reversed(below.get(code.pk, []))]
+    return found
+
+
+def above(code: Code, parents: dict[int, int | None]) -> list[int]:
+    """Keys of the code's parent, its parent and so on. `parents`: of every code of the version."""
+    found: list[int] = []
+    at = parents.get(code.pk)
+    while at is not None and at not in found:
+        found.append(at)
+        at = parents.get(at)
+    return found
