@@ -25,7 +25,7 @@ from inspector.views import (
     runs,
     trials,
 )
-from inspector.views.review import agreement, exhibits, resolution, results
+from inspector.views.review import agreement, coding, exhibits, index, new_queue, queues, resolution, results
 
 urlpatterns: list[URLPattern] = [
     *twin("", overview.index, "index"),
@@ -78,14 +78,27 @@ urlpatterns: list[URLPattern] = [
     path("review/queues/<uuid:public_id>/results.<str:form>", results.results_export, name="results-export"),
     path("review/queues/<uuid:public_id>/labels.<str:form>", results.labels_export, name="labels-export"),
     path("review/queues/<uuid:public_id>/results/<slug:key>.<str:form>", results.results_chart, name="results-chart"),
+    # /review/items/<id>/
+    *twin("review/items/<uuid:public_id>/", coding.item, "review-item"),
+    path("review/items/<uuid:public_id>/save/", coding.save, name="review-save"),
+    path("review/items/<uuid:public_id>/submit/", coding.finish, name="review-submit"),
+    path("review/items/<uuid:public_id>/skip/", coding.pass_over, name="review-skip"),
+    path("review/items/<uuid:public_id>/release/", coding.release, name="review-release"),
+    path("review/items/<uuid:public_id>/ahead/", coding.ahead, name="review-ahead"),
+    path("review/items/<uuid:public_id>/guess/", coding.guess_condition, name="review-guess"),
     # /review/items/<id>/field/
     path("review/items/<uuid:public_id>/field/", exhibits.field, name="review-field"),
     # /review/queues/<id>/agreement/, /disagreements/, /review/items/<id>/resolve/
     *twin("review/queues/<uuid:public_id>/agreement/", agreement.agreement, "agreement"),
     path("review/queues/<uuid:public_id>/agreement/keep/", agreement.agreement_keep, name="agreement-keep"),
     *twin("review/queues/<uuid:public_id>/disagreements/", agreement.disagreements, "disagreements"),
-    path(
-        "review/queues/<uuid:public_id>/disagreements/open/", agreement.disagreements_open, name="disagreements-open"
-    ),
+    path("review/queues/<uuid:public_id>/disagreements/open/", agreement.disagreements_open, name="disagreements-open"),
     *twin("review/items/<uuid:public_id>/resolve/", resolution.resolution, "resolve"),
+    # /review/, /review/queues/<id>/
+    *twin("review/", index.review, "review"),
+    *twin("review/queues/new/", new_queue.queue_new, "queue-new"),
+    *twin("review/queues/<uuid:public_id>/", queues.queue, "queue"),
+    path("review/queues/<uuid:public_id>/next/", queues.queue_next, name="queue-next"),
+    path("review/queues/<uuid:public_id>/people/", queues.queue_people, name="queue-people"),
+    path("review/queues/<uuid:public_id>/close/", queues.queue_close, name="queue-close"),
 ]

@@ -21,6 +21,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from benchapp.models import Label, Mark, QueueItem, Review, User
 from benchapp.reviewing.acts import note_activity
+from benchapp.reviewing.agreeing import note_submitted
 from benchapp.reviewing.anchoring import MAX_QUOTE, Evidence, Misplaced, Place, place_of
 from benchapp.reviewing.claiming import fill
 
@@ -158,6 +159,7 @@ def submit(
         review = _save(item, user, draft, revision, found)
         _finish(review, Review.State.SUBMITTED)
         note_activity(user, "review.submitted", review, detail=_detail(item, draft))
+    note_submitted(review)
     return review
 
 
@@ -175,6 +177,7 @@ def skip(
         review = _save(item, user, draft, revision, found)
         _finish(review, Review.State.SKIPPED, skip_reason=reason)
         note_activity(user, "review.skipped", review, detail=_detail(item, draft), reason=reason)
+    note_submitted(review)
     return review
 
 

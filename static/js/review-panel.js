@@ -1,0 +1,162 @@
+// The right side: what stands in the draft, drawn. It reads the draft and never changes it.
+
+const CONFIDENCE = { 1: "low", 2: "medium", 3: "high" };
+
+function made(tag, { text, ...attributes } = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) if (value !== null && value !== false) element.setAttribute(name, value);
+  if (text) element.textContent = text;
+  element.append(...children);
+  return element;
+}
+
+class ReviewPanel {
+  constructor(root, page) {
+    this.root = root;
+    this.names = new Map([...page.codes, ...page.other_codes].map((code) => [code.id, code.name]));
+    this.known = new Set(page.codes.map((code) => code.id));
+    this.states = document.querySelector("[data-status]");
+    this.explained = this.find("[data-explained]");
+  }
+
+  find(selector) {
+    return this.root.querySelector(selector);
+  }
+
+  nameOf = (code) => this.names.get(code) ?? "a code of another version";
+
+  draw(draft) {
+    const mark = draft.mark;
+    this.#drawCodes(mark);
+    this.#drawMarks(draft);
+    this.#drawEditor(draft, mark);
+    this.#fill("[data-memo]", draft.memo);
+    for (const button of this.root.querySelectorAll("[data-confidence]")) press(button, Number(button.dataset.confidence) === draft.confidence);
+    press(this.find("[data-act=nothing]"), draft.nothing);
+    this.find("[data-act=undo]").disabled = !draft.past.length;
+    this.find("[data-act=redo]").disabled = !draft.future.length;
+  }
+
+  #drawCodes(mark) {
+    const set = new Set(mark?.labels.map((label) => label.code));
+    for (const button of this.root.querySelectorAll("[data-toggle]")) press(button, set.has(button.dataset.toggle));
+  }
+
+  #drawMarks(draft) {
+    this.find("[data-marks-total]").textContent = draft.marks.length;
+    this.find("[data-no-marks]").hidden = draft.marks.length > 0;
+    const list = this.find("[data-marks]");
+    list.replaceChildren(...draft.marks.map((mark) => this.#line(mark, mark.id === draft.active)));
+    list.querySelector(".now")?.scrollIntoView({ block: "nearest" });
+  }
+
+  #line(mark, isActive) {
+    const badges = mark.labels.map((label) => {
+      const isForeign = !this.known.has(label.code);
+      const text = this.nameOf(label.code) + (label.needs_look || isForeign ? ": look again" : "");
+      return made("span", { class: `badge ${label.needs_look || isForeign ? "warn" : "acc"}`, text });
+    });
+    if (mark.attribution) badges.push(made("span", { class: "badge", text: this.#attribution(mark.attribution) }));
+    if (mark.first) badges.push(made("span", { class: "badge warn", text: "first failure" }));
+    const button = made("button", { type: "button", "data-mark": mark.id, "aria-current": isActive ? "true" : null },
+      made("b", { text: placeWords(mark) }), ...badges);
+    const words = mark.memo || mark.quote;
+    if (words) button.append(made("span", { class: mark.memo ? "said" : "quoted", text: firstPoints(words.trim(), 90) }));
+    return made("li", { class: isActive ? "now" : "" }, button);
+  }
+
+  #drawEditor(draft, mark) {
+    const editor = this.find("[data-editor]");
+    editor.hidden = !mark;
+    if (!mark) return;
+    this.find("[data-editor-title]").textContent = `Mark ${draft.marks.indexOf(mark) + 1}: ${placeWords(mark)}`;
+    const quote = this.find("[data-quote]");
+    quote.hidden = !mark.quote;
+    quote.textContent = firstPoints(mark.quote, 240);
+    for (const button of editor.querySelectorAll("[data-attribution]")) press(button, button.dataset.attribution === mark.attribution);
+    press(this.find("[data-act=first]"), mark.first);
+    this.#fill("[data-mark-memo]", mark.memo);
+  }
+
+  #attribution(value) {
+    const button = this.find(`[data-attribution="${value}"]`);
+    return button?.firstChild.textContent.trim() ?? value;
+  }
+
+  // Never under the hands of somebody who types there.
+  #fill(selector, text) {
+    const field = this.find(selector);
+    if (field.value !== text) field.value = text;
+  }
+
+  explain(code) {
+    const line = this.root.querySelector(`[data-code="${CSS.escape(code)}"]`);
+    if (!line || !this.explained) return;
+    const name = made("b", { text: line.querySelector(".code-name").textContent });
+    this.explained.replaceChildren(name, ...[...line.querySelectorAll(".definition > p")].map((each) => each.cloneNode(true)));
+  }
+
+  // Shows the codes whose name or definition has every word; returns them.
+  filter(text) {
+    const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+    const found = [];
+    for (const line of this.root.querySelectorAll("[data-code]")) {
+      const isIn = (part) => words.every((word) => part.toLowerCase().includes(word));
+      const isNamed = isIn(line.querySelector(".code-name").textContent);
+      const isFound = isNamed || isIn(line.textContent);
+      line.classList.toggle("missed", !isFound);
+      line.classList.remove("found");
+      if (isFound) found.push([isNamed ? 0 : 1, line]);
+    }
+    const lines = found.sort(([one], [other]) => one - other).map(([, line]) => line);
+    if (words.length) lines[0]?.classList.add("found");
+    return lines.map((line) => line.dataset.code);
+  }
+
+  tell(kind, words, login = null) {
+    if (!this.states) return;
+    this.states.dataset.kind = kind;
+    this.states.replaceChildren(words);
+    if (login) this.states.append(" ", made("a", { href: login, target: "_blank", rel: "noopener", text: "Log in" }));
+  }
+
+  hint(words) {
+    this.find("[data-hint]").textContent = words;
+  }
+
+  problems(words) {
+    const list = this.find("[data-problems]");
+    list.hidden = !words.length;
+    list.replaceChildren(...words.map((text) => made("li", { text })));
+  }
+
+  conflict(mine, theirs, title = null) {
+    const box = this.find("[data-conflict]");
+    box.hidden = !theirs;
+    if (!theirs) return;
+    if (title) this.find("[data-conflict-title]").textContent = title;
+    this.find("[data-mine]").replaceChildren(...this.#summary(mine));
+    this.find("[data-theirs]").replaceChildren(...this.#summary(theirs));
+    box.scrollIntoView({ block: "nearest" });
+  }
+
+  #summary(said) {
+    const lines = said.marks.map((mark) => {
+      const codes = mark.labels.map((label) => this.nameOf(label.code)).join(", ") || "no code";
+      return `${placeWords(mark)}: ${codes}${mark.memo ? `. ${mark.memo}` : ""}`;
+    });
+    if (said.memo) lines.push(`memo: ${said.memo}`);
+    if (said.confidence) lines.push(`confidence ${CONFIDENCE[said.confidence]}`);
+    return (lines.length ? lines : ["nothing"]).map((text) => made("li", { text }));
+  }
+}
+
+function press(button, isPressed) {
+  button?.setAttribute("aria-pressed", String(isPressed));
+}
+
+function placeWords(mark) {
+  if (mark.path) return `${mark.path.split("/").at(-1)}${mark.start ? ` line ${mark.start}${mark.end > mark.start ? `–${mark.end}` : ""}` : ""}`;
+  if (!mark.step) return "whole item";
+  return `step ${mark.step}${mark.trajectory > 0 ? `, trajectory ${mark.trajectory + 1}` : ""}${mark.field ? ", text" : ""}`;
+}

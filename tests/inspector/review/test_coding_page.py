@@ -1,0 +1,266 @@
+"""The coding screen: what it shows before and after an answer, what it takes, how it refuses."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from benchapp.models import QueueItem, Review, Slot, User
+from inspector.review.coding import code_lines
+from runner.types import Source, Step
+from tests.factories import make_trial, make_user, record_steps
+from tests.queries import count_queries
+from tests.review_factories import make_code, make_item, make_queue, make_review, make_version
+
+pytestmark = pytest.mark.django_db
+
+TEXT = "The column was summed twice.\nNobody looked."
+
+
+def make_read_trial(text: str = TEXT, steps: int = 3) -> Any:
+    trial = make_trial(success=False, attempt={"steps": None})
+    record_steps(trial.counting_attempt(), [Step(n, Source.AGENT, message=f"{text} {n}") for n in range(1, steps + 1)])
+    return trial
+
+
+@pytest.fixture
+def user(settings: Any) -> User:
+    settings.SINGLE_USER = False
+    return make_user(username="ada", level=User.Level.REVIEWER)
+
+
+@pytest.fixture
+def item(user: User) -> QueueItem:
+    queue = make_queue([make_read_trial(), make_read_trial()], reviewers=[user])
+    item = queue.items.first()
+    Slot.objects.filter(item=item, place=0).update(holder=user)
+    return item
+
+
+@pytest.fixture
+def client(client: Client, user: User) -> Client:
+    client.force_login(user)
+    return client
+
+
+def address(item: QueueItem, name: str = "item") -> str:
+    return reverse(f"review-{name}", args=[item.public_id])
+
+
+def said(item: QueueItem, *marks: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"reviewer": "ada", "revision": 0, "draft": {"marks": list(marks), **fields}}
+
+
+def mark(item: QueueItem, **fields: Any) -> dict[str, Any]:
+    code = item.queue.version.codes.first()
+    return {"id": str(uuid4()), "step": 2, "labels": [{"code": str(code.public_id)}], **fields}
+
+
+def post(client: Client, item: QueueItem, name: str, body: dict[str, Any]) -> Any:
+    headers = {"accept": "application/json"}
+    return client.post(address(item, name), json.dumps(body), content_type="application/json", headers=headers)
+
+
+# --- keys ----------------------------------------------------------------------------------------------------------
+
+
+def test_codes_without_children_get_the_short_keys() -> None:
+    version = make_version([])
+    group = make_code(version, "group", ordinal=0)
+    for place in range(1, 12):
+        make_code(version, f"code {place}", ordinal=place, parent=group)
+    lines = code_lines(version.codes.all())
+    assert [(line.code.name, line.depth, line.key) for line in lines[:3]] == [
+        ("group", 0, "03"),
+        ("code 1", 1, "1"),
+        ("code 2", 1, "2"),
+    ]
+    assert [line.key for line in lines[9:]] == ["9", "01", "02"]
+    assert len({line.key for line in lines}) == 12
+
+
+def test_codes_beyond_the_keys_are_found_by_name() -> None:
+    version = make_version([f"code {place:02}" for place in range(60)])
+    keys = [line.key for line in code_lines(version.codes.all())]
+    assert keys[43:45] == ["0z", ""]
+
+
+# --- the page ------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_prints_every_key_on_its_button(client: Client, item: QueueItem) -> None:
+    html = client.get(address(item)).text
+    assert '<span class="code-keys"><kbd>1</kbd></span><span class="code-name">over-specific</span>' in html
+    assert "What over-specific means." in html
+    for key in ("m", "v", "o", "i", "/", "f", "d", "e", "w", "n", "u", "U", "x", "h", "Ctrl"):
+        assert f"<kbd>{key}</kbd>" in html
+
+
+def test_a_mark_made_on_the_page_comes_back_as_it_was(client: Client, item: QueueItem) -> None:
+    given = mark(item, field="message", start=4, end=10, quote="column", attribution="agent", first=True, memo="<b>")
+    answer = post(client, item, "save", said(item, given, memo="</script>", confidence=2)).json()
+    assert (answer["revision"], answer["held"]) == (1, True)
+    kept = client.get(f"{address(item).rstrip('/')}.json").json()["draft"]
+    assert kept["memo"] == "</script>"
+    [stored] = kept["marks"]
+    assert {name: stored[name] for name in given if name != "labels"} == {
+        name: value for name, value in given.items() if name != "labels"
+    }
+    assert "</script></script>" not in client.get(address(item)).text
+
+
+def test_an_item_of_a_stranger_is_read_and_not_written(client: Client, item: QueueItem) -> None:
+    other = make_queue([make_read_trial()]).items.get()
+    html = client.get(address(other)).text
+    assert "You are not a reviewer of this queue" in html
+    assert "data-toggle" not in html
+    assert post(client, other, "save", said(other)).status_code == 403
+    assert post(client, other, "submit", said(other)).status_code == 403
+
+
+def test_a_viewer_writes_nothing(client: Client, item: QueueItem, user: User) -> None:
+    User.objects.filter(pk=user.pk).update(level=User.Level.VIEWER)
+    for name in ("save", "submit", "skip", "release", "ahead", "guess"):
+        assert post(client, item, name, said(item)).status_code == 403, name
+    assert not Review.objects.exists()
+
+
+def test_a_closed_queue_is_read_only(client: Client, item: QueueItem) -> None:
+    item.queue.closed_at = item.queue.created_at
+    item.queue.save()
+    assert "This queue was closed" in client.get(address(item)).text
+    assert post(client, item, "save", said(item, memo="x")).status_code == 200
+    assert post(client, item, "submit", {**said(item), "revision": 1, "nothing_wrong": True}).status_code == 422
+
+
+def test_what_others_said_shows_once_one_answered(client: Client, item: QueueItem) -> None:
+    other = make_user(username="grace", level=User.Level.REVIEWER)
+    make_review(item, other, ["misapplied"], memo="grace wrote this")
+    for url in (address(item), f"{address(item).rstrip('/')}.json"):
+        assert "grace" not in client.get(url).text
+    assert post(client, item, "submit", {**said(item), "nothing_wrong": True}).status_code == 200
+    for url in (address(item), f"{address(item).rstrip('/')}.json"):
+        assert "grace wrote this" in client.get(url).text
+
+
+def test_a_queue_may_show_what_others_said_before(client: Client, item: QueueItem) -> None:
+    item.queue.hides_labels = False
+    item.queue.save()
+    make_review(item, make_user(level=User.Level.REVIEWER), ["misapplied"], memo="said before")
+    make_review(item, make_user(level=User.Level.REVIEWER), [], state=Review.State.DRAFT, memo="only a draft")
+    html = client.get(address(item)).text
+    assert "said before" in html
+    assert "only a draft" not in html
+
+
+def test_a_condition_is_guessed_before_it_is_shown(client: Client, item: QueueItem) -> None:
+    make_item(item.queue, trial=make_trial(success=False))
+    run = item.trial.episode.run
+    run.condition = "curated-static"
+    run.save()
+    answer = post(client, item, "submit", {**said(item), "nothing_wrong": True}).json()
+    assert answer["guess"] == ["curated-static", "selfgen-always"]
+    html = client.get(address(item)).text
+    assert "Which condition was that?" in html
+    assert "summed twice" not in html
+    assert post(client, item, "guess", {"guess": "selfgen-always"}).json() == {"guess": "selfgen-always"}
+    assert "Your guess of the condition: selfgen-always" in client.get(address(item)).text
+    assert post(client, item, "guess", {"guess": "curated-static"}).status_code == 422
+
+
+# --- saving --------------------------------------------------------------------------------------------------------
+
+
+def test_an_old_revision_gets_what_stands_now(client: Client, item: QueueItem) -> None:
+    post(client, item, "save", said(item, memo="one tab"))
+    answer = post(client, item, "save", said(item, memo="other tab"))
+    assert answer.status_code == 409
+    assert (answer.json()["draft"]["memo"], answer.json()["revision"]) == ("one tab", 1)
+
+
+def test_a_draft_of_somebody_else_is_not_saved_under_this_login(client: Client, item: QueueItem) -> None:
+    answer = post(client, item, "save", {**said(item, memo="mine"), "reviewer": "grace"})
+    assert answer.status_code == 403
+    assert answer.json()["error"] == "You are logged in as ada; this was written by grace."
+    assert not Review.objects.exists()
+
+
+def test_who_is_logged_out_is_told_where_to_log_in(client: Client, item: QueueItem) -> None:
+    client.logout()
+    answer = post(client, item, "save", said(item))
+    assert answer.status_code == 401
+    assert answer.json()["login"] == "/login/"
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("{", "JSON"),
+        ("[]", "request"),
+        ('{"reviewer": "ada"}', "revision"),
+        ('{"reviewer": "ada", "revision": 0}', "draft"),
+    ],
+)
+def test_nonsense_is_refused_in_words(client: Client, item: QueueItem, body: str, words: str) -> None:
+    answer = client.post(address(item, "save"), body, content_type="application/json")
+    assert answer.status_code == 422
+    assert words in answer.json()["error"]
+
+
+def test_a_place_that_is_not_there_is_refused_in_words(client: Client, item: QueueItem) -> None:
+    answer = post(client, item, "save", said(item, mark(item, step=99)))
+    assert answer.status_code == 422
+    assert "no step 99" in answer.json()["error"]
+
+
+def test_a_reservation_that_went_to_others_is_said_and_the_draft_kept(client: Client, item: QueueItem) -> None:
+    for slot, name in zip(item.slots.all(), ("x", "y"), strict=True):
+        make_review(item, make_user(username=name), [])
+        Slot.objects.filter(pk=slot.pk).update(holder=User.objects.get(username=name))
+    answer = post(client, item, "save", said(item, memo="still mine")).json()
+    assert answer["held"] is False
+    assert Review.objects.get(reviewer__username="ada").memo == "still mine"
+
+
+def test_an_answer_leads_to_the_next_item(client: Client, item: QueueItem) -> None:
+    ahead = post(client, item, "ahead", {}).json()["next"]
+    assert ahead == item.queue.items.last().get_absolute_url()
+    answer = post(client, item, "submit", said(item, mark(item))).json()
+    assert answer == {"state": "submitted", "next": ahead, "guess": None}
+    last = item.queue.items.last()
+    assert post(client, last, "skip", {**said(last), "reason": "no log"}).json()["next"] is None
+    again = post(client, item, "submit", said(item, mark(item)))
+    assert again.status_code == 410
+    assert again.json()["state"] == "submitted"
+
+
+def test_what_was_kept_ready_is_given_back(client: Client, item: QueueItem, user: User) -> None:
+    following = item.queue.items.last()
+    post(client, item, "ahead", {})
+    assert following.slots.filter(holder=user).exists()
+    assert client.post(address(following, "release")).json()["released"] is True
+    assert not following.slots.filter(holder=user).exists()
+    assert item.slots.filter(holder=user).exists()
+
+
+def test_nothing_is_kept_ready_for_who_holds_nothing(client: Client, item: QueueItem, user: User) -> None:
+    Slot.objects.filter(holder=user).update(holder=None)
+    assert post(client, item, "ahead", {}).json() == {"next": None}
+
+
+def test_every_missing_thing_is_said_at_once(client: Client, item: QueueItem) -> None:
+    answer = post(client, item, "submit", said(item, mark(item, labels=[])))
+    assert answer.status_code == 422
+    assert len(answer.json()["problems"]) == 2
+
+
+def test_an_item_asks_for_as_many_queries_however_much_was_said(client: Client, item: QueueItem) -> None:
+    post(client, item, "save", said(item, mark(item)))
+    few = count_queries(client, address(item))
+    post(client, item, "save", {**said(item, *[mark(item, step=n % 3 + 1) for n in range(30)]), "revision": 1})
+    assert count_queries(client, address(item)) == few
