@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count
 
+from benchapp.comparing.narrowing import success_is
 from benchapp.models import Queue, Trial
-from benchapp.reviewing.populations import reopened
+from benchapp.reviewing.populations import Population, reopened
 
 FACETS: Mapping[str, str] = {  # part of the address -> what the page calls it
     "condition": "condition",
@@ -160,10 +161,11 @@ def extent_of(queues: Iterable[Queue]) -> Extent:
     for queue in queues:
         population = reopened(queue.unit, queue.population)
         narrowing = population.narrowing.without("outcome").without("replay")
-        for values, ran, fell in _counts(replace(population, narrowing=narrowing, preset="all").rows()):
+        whole = replace(population, narrowing=narrowing, preset="all")
+        for values, ran, fell in _counts(whole):
             attempted[values] += ran
             failed[values] += fell
-        for values, ran, _ in _counts(population.rows()):
+        for values, ran, _ in _counts(population):
             counted[values] += ran
     keys = attempted.keys() | counted.keys()
     return Extent(
@@ -173,14 +175,12 @@ def extent_of(queues: Iterable[Queue]) -> Extent:
     )
 
 
-def _counts(trials: QuerySet[Trial]) -> Iterable[tuple[tuple[str, ...], int, int]]:
-    rows = (
-        trials.order_by()
-        .values_list("task__suite__key", *OF_TRIAL.values())
-        .annotate(
-            ran=Count("pk", filter=Q(status__in=ATTEMPTED)),
-            fell=Count("pk", filter=Q(success=False)),
-        )
+def _counts(population: Population) -> Iterable[tuple[tuple[str, ...], int, int]]:
+    """Trials that ran, and of these those that failed as the record knew it when the population was pinned."""
+    failed = success_is(False, population.choices)
+    trials = population.rows().filter(status__in=ATTEMPTED).order_by()
+    counted = trials.values_list("task__suite__key", *OF_TRIAL.values()).annotate(
+        ran=Count("pk"), fell=Count("pk", filter=failed)
     )
-    for suite, *raw, ran, fell in rows:
+    for suite, *raw, ran, fell in counted:
         yield tuple(value_of(name, value, suite) for name, value in zip(FACETS, raw, strict=True)), ran, fell

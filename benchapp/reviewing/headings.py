@@ -91,7 +91,7 @@ class Heading:
 
 
 def heading_of(coding: Coding) -> Heading:
-    """One query."""
+    """One query, and one for each queue."""
     version, queues = coding.version, coding.queues
     alphas = alphas_of(queues)
     return Heading(
@@ -132,5 +132,5 @@ def population_said(queue: Queue) -> str:
         population = reopened(queue.unit, queue.population)
     except ValueError:
         return queue.population
-    narrowed = ", ".join(text for _, text in population.chips())
+    narrowed = ", ".join(text for _, _, text in population.narrowed_by())
     return population.says() + (f" ({narrowed})" if narrowed else "")

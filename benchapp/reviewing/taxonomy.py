@@ -11,10 +11,10 @@ from functools import cached_property
 import numpy as np
 
 from benchapp.inference.interval import Floats
-from benchapp.models import Code
+from benchapp.models import Code, Queue
 from benchapp.reviewing.estimating import Flags, Sample, Share, horvitz_thompson, shares
-from benchapp.reviewing.facets import Cell, Extent
-from benchapp.reviewing.results import Coded, Coding
+from benchapp.reviewing.facets import Cell, Extent, extent_of
+from benchapp.reviewing.results import Coded, Coding, coding_of
 
 Chosen = Mapping[str, frozenset[str]]
 
@@ -147,6 +147,22 @@ class Taxonomy:
 
     def _is_in(self, item: Coded) -> bool:
         return all(getattr(item.facts, name) in values for name, values in self.chosen.items())
+
+
+def taxonomy_of(queues: Sequence[Queue], chosen: Chosen | None = None) -> Taxonomy:
+    """Of queues of one version (else NotTogether), counted as they stand now."""
+    coding = coding_of(queues)
+    return Taxonomy(coding, extent_if_known(queues), chosen or {})
+
+
+def extent_if_known(queues: Sequence[Queue]) -> Extent | None:
+    """None where the units are no trials, or where a stored population means nothing any more."""
+    if queues[0].unit != Queue.Unit.TRIAL:
+        return None
+    try:
+        return extent_of(queues)
+    except ValueError:
+        return None
 
 
 def sample_of(drawn: Sequence[Coded]) -> Sample:

@@ -19,12 +19,12 @@ from benchapp.inference.interval import Interval
 from benchapp.models import Attribution, Code, CodeExample, Label, Queue, Review, User
 from benchapp.reviewing.blinding import closed_trials
 from benchapp.reviewing.estimating import Share
-from benchapp.reviewing.facets import FACETS, Extent, extent_of
+from benchapp.reviewing.facets import FACETS, Extent
 from benchapp.reviewing.guessing import Guesses, guesses_of
 from benchapp.reviewing.headings import Heading, heading_of
 from benchapp.reviewing.results import Basis, Coded, Coding, NotTogether, coding_of, settled
 from benchapp.reviewing.saturation import Saturation, saturation_of
-from benchapp.reviewing.taxonomy import Per, Row, Taxonomy, blame, uncoded_strata
+from benchapp.reviewing.taxonomy import Per, Row, Taxonomy, blame, extent_if_known, uncoded_strata
 
 COVERS = {"clusters": "other episodes of the same kind", "population": "coding every unit of this population"}
 COUNTS = {"fractions": "by the share of its reviewers", "settled": "left out"}
@@ -227,16 +227,10 @@ class Results:
 
 def results_of(queues: Sequence[Queue], asked: Asked) -> Results:
     """NotTogether where the queues cannot be counted together."""
-    coding = coding_of(queues)
-    if coding.unit != Queue.Unit.TRIAL:
-        return Results(tuple(queues), asked, coding, None)
-    try:
-        return Results(tuple(queues), asked, coding, extent_of(queues))
-    except ValueError as error:
-        problem = (
-            f"What the queue was drawn from can no longer be counted, so nothing is given per 100 attempted: {error}."
-        )
-        return Results(tuple(queues), asked, coding, None, (problem,))
+    coding, extent = coding_of(queues), extent_if_known(queues)
+    unknown = extent is None and coding.unit == Queue.Unit.TRIAL
+    problem = "What the queue was drawn from can no longer be counted, so nothing is given per 100 failed or attempted."
+    return Results(tuple(queues), asked, coding, extent, (problem,) if unknown else ())
 
 
 def _of_codebook(coding: Coding, user: User) -> Iterable[tuple[int, Example]]:
