@@ -20,7 +20,7 @@ from benchapp.comparing.groups import MODEL, Group, Groups
 from benchapp.comparing.narrowing import Narrowing, in_words, later, success_is, trials_behind
 from benchapp.comparing.selection import selected
 from benchapp.exporting.asking import trials_asked
-from benchapp.models import Decision, Episode, Queue, Run, Trial
+from benchapp.models import Decision, Episode, Experiment, Queue, Run, Trial
 from runner.types import DecisionStatus
 
 Unit = Queue.Unit
@@ -132,9 +132,16 @@ class Population:
         ran = " that ran," if self.unit == Unit.TRIAL and self.preset == "all" else ""
         return f"{NOUNS[Unit(self.unit)]}{ran} {PRESETS[self.unit][self.preset]}"
 
-    def chips(self) -> list[tuple[str, str]]:
-        """(part of the address, what it says) for everything that narrows the selection."""
-        return [(name, text) for name, _, text in in_words(self.choices, self.narrowing)]
+    def narrowed_by(self) -> list[tuple[str, Any, str]]:
+        """(part of the address, its value, what it says) for everything that narrows the selection; not the pin, which
+        every queue has."""
+        experiments = Experiment.objects.filter(public_id__in=self.choices.experiment)
+        names = dict(experiments.values_list("public_id", "name")) if self.choices.experiment else {}
+        return [
+            (name, value, f"experiment {names.get(value, value)}" if name == "experiment" else text)
+            for name, value, text in in_words(self.choices, self.narrowing)
+            if name != "as_of"
+        ]
 
     def _runs(self) -> QuerySet[Any]:
         return selected(self.choices).order_by().values("pk")
@@ -149,15 +156,23 @@ class Population:
         return wanted
 
 
-def parse_population(query: QueryDict) -> tuple[Population, list[str]]:
+def parse_population(query: QueryDict, *, preset: str = "all") -> tuple[Population, list[str]]:
     """The population of an address, and a sentence per part that means nothing: then nothing may be drawn, since less
-    narrowing would draw from more than was asked for."""
+    narrowing would draw from more than was asked for. `preset`: of trials, where the address names none.
+
+    `outcome=failed` of Compare's list of trials says the same as the preset, and becomes it.
+    """
     choices, narrowing, problems = trials_asked(query, besides=FORM)
     unit = query.get("unit") or Unit.TRIAL
     if unit not in PRESETS:
         problems.append(f"unit: {unit[:80]!r} is not known, expected one of {', '.join(PRESETS)}")
         unit = Unit.TRIAL
-    preset = query.get("preset") or "all"
+    if named := query.get("preset"):
+        preset = named
+    elif unit != Unit.TRIAL:
+        preset = "all"
+    elif narrowing.outcome and not narrowing.covered:  # a metric may count something else than passes
+        preset, narrowing = narrowing.outcome, narrowing.without("outcome")
     if preset not in PRESETS[unit]:
         problems.append(f"preset: {preset[:80]!r} is not known, expected one of {', '.join(PRESETS[unit])}")
         preset = "all"
