@@ -25,7 +25,17 @@ from inspector.views import (
     runs,
     trials,
 )
-from inspector.views.review import agreement, coding, exhibits, index, new_queue, queues, resolution, results
+from inspector.views.review import (
+    agreement,
+    coding,
+    exhibits,
+    index,
+    new_queue,
+    queues,
+    resolution,
+    results,
+    suggestions,
+)
 
 urlpatterns: list[URLPattern] = [
     *twin("", overview.index, "index"),
@@ -94,6 +104,9 @@ urlpatterns: list[URLPattern] = [
     *twin("review/queues/<uuid:public_id>/disagreements/", agreement.disagreements, "disagreements"),
     path("review/queues/<uuid:public_id>/disagreements/open/", agreement.disagreements_open, name="disagreements-open"),
     *twin("review/items/<uuid:public_id>/resolve/", resolution.resolution, "resolve"),
+    # /review/queues/<id>/suggestions/
+    *twin("review/queues/<uuid:public_id>/suggestions/", suggestions.suggestions, "suggestions"),
+    path("review/queues/<uuid:public_id>/suggestions/run/", suggestions.suggestions_run, name="suggestions-run"),
     # /review/, /review/queues/<id>/
     *twin("review/", index.review, "review"),
     *twin("review/queues/new/", new_queue.queue_new, "queue-new"),

@@ -135,7 +135,7 @@ def _says(row: Suggestion) -> tuple[object, ...]:
 
 def standing(items: Sequence[QueueItem] | QuerySet[QueueItem]) -> QuerySet[Suggestion]:
     """The suggestions that count: of the rules those of the present version; of a judge all that its calls gave."""
-    found = Suggestion.objects.filter(item__in=items).select_related("code")
+    found = Suggestion.objects.filter(item__in=items).select_related("code", "call")
     return found.filter(~Q(source=RULES_SOURCE) | Q(source_version=RULES_VERSION)).order_by("item", "id")
 
 
