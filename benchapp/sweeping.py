@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from benchapp.comparing import shelf
 from benchapp.models import Blob, Episode, Experiment, ImportBatch, Refusal, Run, Seal, Seeding, Skip, Snapshot
+from benchapp.reviewing.pointing import pointed_at, pointing_at
 
 
 class StillWorking(Exception):
@@ -21,22 +22,26 @@ class Swept:
     experiments: int
     snapshots: int
     blobs: int
+    kept: tuple[str, ...] = ()  # deleted experiments that people's work is about, and what that is
 
 
 def sweep() -> Swept:
-    """Removes for good. StillWorking while an episode is held or an import runs; nothing is removed then."""
+    """Removes for good. StillWorking while an episode is held or an import runs; nothing is removed then. A deleted
+    experiment that a review came to point at meanwhile is kept and named."""
     if Episode.objects.filter(lease_until__gt=timezone.now()).exists():
         raise StillWorking("an episode is running: wait for it, or pause it")
     if ImportBatch.objects.filter(status=ImportBatch.Status.RUNNING).exists():
         raise StillWorking("an import is running, or was interrupted: repeat it to its end first")
     with transaction.atomic():
-        entombed = Experiment.objects.exclude(deleted_at=None)
+        kept = pointed_at(Experiment.objects.exclude(deleted_at=None))
+        entombed = Experiment.objects.exclude(deleted_at=None).exclude(pk__in=[each.pk for each in kept])
         shelf.clear(Run.objects.filter(experiment__in=entombed))
         experiments = entombed.count()
         entombed.delete()
         for target in (Seeding, Seal, Refusal, Skip):  # entries point at these, so no cascade reaches them
             target._default_manager.filter(entry=None).delete()
-        return Swept(experiments, _remove_unreferenced(Snapshot), _remove_unreferenced(Blob))
+        names = tuple(f"{each.name} ({pointing_at(each)})" for each in kept)
+        return Swept(experiments, _remove_unreferenced(Snapshot), _remove_unreferenced(Blob), names)
 
 
 def _remove_unreferenced(model: type[Model]) -> int:

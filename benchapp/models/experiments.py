@@ -42,6 +42,10 @@ class StillRunning(Exception):
     """The act needs the work to have ended."""
 
 
+class StillReviewed(Exception):
+    """People said something about it that would lose what it is about."""
+
+
 class ExperimentQuerySet(models.QuerySet["Experiment"]):
     def standing(self) -> ExperimentQuerySet:
         """Everything that was not deleted."""
@@ -95,9 +99,17 @@ class Experiment(PublicModel):
         experiment.save(update_fields=["status", "started_at", "finished_at"])
 
     def entomb(self, *, actor: User | None, reason: str) -> None:
-        """Marks it deleted: it is shown nowhere from now on. The sweep removes it later, and only then is it gone."""
+        """Marks it deleted: it is shown nowhere from now on. The sweep removes it later, and only then is it gone.
+
+        StillRunning while it has work left; StillReviewed while a review, an example of a codebook or a comment is about
+        something in it.
+        """
+        from benchapp.reviewing.pointing import pointing_at  # it reads the models, of which this is one
+
         if self.is_open:
             raise StillRunning(f"{self.name} is {self.status}: cancel it first")
+        if said := pointing_at(self):
+            raise StillReviewed(f"{self.name} is kept, because people's work is about it: {said}")
         with transaction.atomic():
             self.deleted_at = timezone.now()
             self.save(update_fields=["deleted_at"])

@@ -13,6 +13,8 @@ from benchapp.models import (
     Activity,
     Blob,
     Chunk,
+    CodeExample,
+    Comment,
     Decision,
     Entry,
     Episode,
@@ -23,11 +25,14 @@ from benchapp.models import (
     Snapshot,
     Trial,
 )
-from benchapp.models.experiments import StillRunning
+from benchapp.models.experiments import StillReviewed, StillRunning
 from benchapp.sweeping import StillWorking, sweep
 from benchapp.synthesis.campaign import Size, write_campaign
 from runner.engine import run_episode
 from tests.benchapp.small_rows import make_episode, recorder_of, small_suite
+from tests.factories import make_decision, make_family, make_snapshot, make_trial, make_user
+from tests.factories import make_episode as make_own_episode
+from tests.review_factories import make_code, make_item, make_queue, make_version
 from tests.runner.small_episode import small_toolbox
 
 pytestmark = pytest.mark.django_db
@@ -96,3 +101,53 @@ def test_the_sweep_waits_for_those_who_write():
     with pytest.raises(StillWorking, match="import"):
         sweep()
     assert Trial.objects.count() == 30
+
+
+# --- what people's work is about ---------------------------------------------------------------------------------------
+
+
+def reviewed() -> Experiment:
+    trial = make_trial(success=False)
+    make_queue([trial])
+    experiment = trial.episode.run.experiment
+    Experiment.objects.update(status="done")
+    experiment.refresh_from_db()
+    return experiment
+
+
+def test_it_does_not_delete_what_a_review_is_about():
+    experiment = reviewed()
+    with pytest.raises(StillReviewed, match="people's work is about it: 1 item of a review queue"):
+        experiment.entomb(actor=None, reason="")
+    with pytest.raises(CommandError, match="people's work is about it"):
+        call_command("delete_experiment", str(experiment.public_id), confirm=experiment.name)
+    assert Experiment.objects.standing().count() == 1
+
+
+@pytest.mark.parametrize("unit", ["decision", "snapshot", "example", "comment"])
+def test_whatever_people_said_keeps_what_it_is_about(unit):
+    episode = make_own_episode()
+    decision = make_decision(episode, make_family(), after=make_snapshot({"a/SKILL.md": "x"}))
+    if unit == "comment":
+        person = make_user()
+        Comment.objects.create(on="line", place="x", address="/", run=episode.run, author=person, text="Why?")
+    elif unit == "example":
+        CodeExample.objects.create(code=make_code(make_version(frozen=False), "x"), decision=decision)
+    else:
+        target = {"decision": decision} if unit == "decision" else {"snapshot": decision.after, "episode": episode}
+        make_item(make_queue([]), **target)
+    Experiment.objects.update(status="done")
+    experiment = Experiment.objects.get(runs=episode.run)
+    with pytest.raises(StillReviewed, match="people's work is about it: 1 "):
+        experiment.entomb(actor=None, reason="")
+
+
+def test_the_sweep_keeps_and_names_what_came_under_review_after_it_was_deleted(capsys):
+    experiment = reviewed()
+    Experiment.objects.filter(pk=experiment.pk).update(deleted_at=timezone.now())
+    write_campaign(SIZE).entomb(actor=None, reason="")
+    call_command("sweep")
+    said = capsys.readouterr().out
+    assert "removed 1 experiments" in said
+    assert f"{experiment.name} (1 item of a review queue)" in said
+    assert list(Experiment.objects.all()) == [experiment]

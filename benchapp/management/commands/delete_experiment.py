@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from benchapp.models import Experiment
-from benchapp.models.experiments import StillRunning
+from benchapp.models.experiments import StillReviewed, StillRunning
 
 
 class Command(BaseCommand):
@@ -26,6 +26,6 @@ class Command(BaseCommand):
             raise CommandError(f"its name is {experiment.name!r}, not {options['confirm']!r}: nothing was deleted")
         try:
             experiment.entomb(actor=None, reason=options["reason"])
-        except StillRunning as error:
+        except (StillReviewed, StillRunning) as error:
             raise CommandError(str(error)) from None
         self.stdout.write(f"{experiment.name}: deleted; `manage.py sweep` removes it for good")

@@ -16,3 +16,5 @@ class Command(BaseCommand):
         except StillWorking as error:
             raise CommandError(f"{error}; nothing was removed") from None
         self.stdout.write(f"removed {swept.experiments} experiments, {swept.snapshots} snapshots, {swept.blobs} blobs")
+        for name in swept.kept:
+            self.stdout.write(f"kept, because people's work is about it: {name}")
