@@ -65,7 +65,8 @@ class Carried:
 @dataclass(frozen=True, slots=True)
 class Agreement:
     """Of one queue now. items: of the overlap. complete: of these, with all their reviews. top: codes folded into those
-    at the top of the codebook, None where there is no other level. confusion: key of code or None -> pairs of reviews.
+    at the top of the codebook, None where there is no other level. by_code: a code with others beneath it is used where any
+    of these is. confusion: of codes as given; key of code or None -> pairs of reviews.
     """
 
     items: int
@@ -120,8 +121,11 @@ def measured(queue: Queue, items: Sequence[Answered], codes: Sequence[Code]) -> 
     double = [(item, answers) for item, answers in own if len(answers) > 1]
     units = [_unit(answers) for _, answers in double]
     clusters = [item.cluster for item, _ in double]
-    roots = _roots(codes)
-    folded = [{who: frozenset(roots[code] for code in said) for who, said in unit.items()} for unit in units]
+    above = _above(codes)
+    folded = [{who: frozenset(above[code][-1] for code in said) for who, said in unit.items()} for unit in units]
+    spread = [
+        {who: frozenset(each for code in said for each in above[code]) for who, said in unit.items()} for unit in units
+    ]
     told = [{answer.reviewer: answer.attribution for answer in answers if answer.attribution} for _, answers in double]
     return Agreement(
         items=len(items),
@@ -134,7 +138,7 @@ def measured(queue: Queue, items: Sequence[Answered], codes: Sequence[Code]) -> 
         top=_measure(folded, clusters, masi_distance) if any(code.parent_id for code in codes) else None,
         attribution=_measure(told, clusters, nominal_distance),
         first_failure=closeness([[answer.first for answer in answers] for _, answers in double]),
-        by_code=tuple((code, code_agreement(units, code.pk)) for code in codes),
+        by_code=tuple((code, code_agreement(spread, code.pk)) for code in codes),
         confusion=confusion(units),
         carried=_carried(items),
     )
@@ -156,16 +160,15 @@ def _carried(items: Sequence[Answered]) -> Carried | None:
     return Carried(answers, _measure(units, [item.cluster for item in items], masi_distance))
 
 
-def _roots(codes: Sequence[Code]) -> dict[int, int]:
-    """Key of code -> key of the code at the top above it."""
+def _above(codes: Sequence[Code]) -> dict[int, list[int]]:
+    """Key of code -> itself and the codes above it, the one at the top last."""
     parents = {code.pk: code.parent_id for code in codes}
-    roots = {}
+    found = {}
     for code in parents:
-        top = code
-        while (above := parents.get(top)) is not None:
-            top = above
-        roots[code] = top
-    return roots
+        found[code] = [code]
+        while (parent := parents.get(found[code][-1])) is not None:
+            found[code].append(parent)
+    return found
 
 
 def closeness(firsts: Sequence[Sequence[Step | None]]) -> Closeness:

@@ -11,11 +11,12 @@ from benchapp.agreement.confusion import NONE, Cell
 from benchapp.agreement.kappa import COHEN, CodeAgreement
 from benchapp.models import AgreementReport, Attribution, Code, User
 from benchapp.reviewing.agreeing import Agreement
-from benchapp.reviewing.disagreeing import Compared
+from benchapp.reviewing.disagreeing import About, Compared
 
 FEW_ITEMS, FEW_TASKS = 30, 10
 HEATS = 5
 NO_CODE = "no code"
+WORDS = {About.CODES: "codes", About.ATTRIBUTION: "attribution", About.STEP: "first failure"}
 
 
 def alpha_text(value: float | None) -> str:
@@ -271,7 +272,12 @@ class DisagreementRow:
 def disagreement_rows(
     rows: Iterable[Compared], codes: Mapping[int, Code], users: Mapping[int, User]
 ) -> list[DisagreementRow]:
-    return [DisagreementRow(each, _said(each, codes, users), sorted(each.differs)) for each in rows]
+    return [
+        DisagreementRow(
+            each, _said(each, codes, users), [word for about, word in WORDS.items() if about in each.differs]
+        )
+        for each in rows
+    ]
 
 
 def _said(each: Compared, codes: Mapping[int, Code], users: Mapping[int, User]) -> list[Said]:

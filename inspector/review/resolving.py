@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from benchapp.models import Attribution, Code, Mark, QueueItem, Resolution, Review
+from benchapp.reviewing.overlap import attribution_of
 from inspector.review.agreement import in_tree
 from inspector.visible import visible
 
@@ -93,7 +94,7 @@ def sheet_of(item: QueueItem, filled: Filled | None) -> Sheet:
     sets = {review.pk: _codes_of(review) for review in told}
     shared = frozenset.intersection(*sets.values()) if sets else frozenset()
     every: frozenset[Code] = frozenset().union(*sets.values())
-    filled = filled or Filled(frozenset(code.public_id for code in shared))
+    filled = filled or Filled(frozenset(code.public_id for code in shared), attribution=_shared_attribution(told))
     views = [_review_view(review, sets[review.pk], shared, number) for number, review in enumerate(told, start=1)]
     return Sheet(
         reviews=views,
@@ -105,6 +106,12 @@ def sheet_of(item: QueueItem, filled: Filled | None) -> Sheet:
         shared_codes=_ids(shared),
         memo=filled.memo,
     )
+
+
+def _shared_attribution(reviews: list[Review]) -> str:
+    """Where all reviews blame the same; empty where they do not, or where one is silent."""
+    found = {attribution_of(review.marks.all()) or "" for review in reviews}
+    return found.pop() if len(found) == 1 else ""
 
 
 def _codes_of(review: Review) -> frozenset[Code]:

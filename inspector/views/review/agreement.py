@@ -21,6 +21,7 @@ from benchapp.reviewing.resolving import closed_sentence
 from inspector.access import needs
 from inspector.pages import absolute, next_url, paginate, render_page
 from inspector.review.agreement import (
+    WORDS,
     alphas,
     cautions,
     cell_in_words,
@@ -162,7 +163,7 @@ def query_of(wanted: Wanted, codes: dict[int, Code]) -> str:
 
 def _tabs(wanted: Wanted, rows: list[Compared]) -> list[dict[str, Any]]:
     """What to list, each with how many there are."""
-    names = [(About.CODES, "codes"), (About.ATTRIBUTION, "attribution"), (About.STEP, "first failure"), (None, "all")]
+    names: list[tuple[About | None, str]] = [*WORDS.items(), (None, "all")]
     return [
         {
             "text": text,

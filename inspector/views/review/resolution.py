@@ -79,7 +79,7 @@ def _answer(request: HttpRequest, *, public_id: UUID, item: QueueItem) -> HttpRe
     following, query, left = _following(request, item)
     messages.success(request, f"Item {item.ordinal + 1} is resolved; {left} to go." if left else "All are resolved.")
     if following is not None:
-        return HttpResponseRedirect(_address(following, query))
+        return HttpResponseRedirect(f"{_address(following, query)}#main")  # else the browser keeps the step of this one
     return HttpResponseRedirect(f"{reverse('disagreements', args=[item.queue.public_id])}?{query}")
 
 

@@ -159,6 +159,8 @@ def test_codes_are_folded_into_their_top_ones() -> None:
     assert found.top is not None
     assert found.top.equal.k == 2
     assert found.top.estimate.value == pytest.approx(1.0)
+    by_name = {code.name: each for code, each in found.by_code}
+    assert (by_name["reading"].both.k, by_name["late"].both.k, by_name["late"].used.k) == (1, 0, 1)
 
 
 def test_its_queries_do_not_grow_with_the_items(django_assert_num_queries: object) -> None:

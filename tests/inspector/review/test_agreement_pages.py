@@ -1,0 +1,296 @@
+"""The pages about agreement: what they show, to whom, and what opening them leaves in the record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from benchapp.models import AgreementReport, Queue, QueueItem, Resolution, Review, User
+from benchapp.reviewing.agreeing import Occasion, agreement_of, take_report
+from tests.factories import make_trial, make_user
+from tests.queries import assert_queries_flat
+from tests.review_factories import make_code, make_item, make_queue, make_review, make_version
+
+pytestmark = pytest.mark.django_db
+
+SAID = [
+    (["over-specific"], ["over-specific"]),
+    (["misapplied"], ["silent bypass"]),
+    (["misapplied", "over-specific"], ["over-specific"]),
+    (["misapplied"], ["misapplied"]),
+]
+
+
+@pytest.fixture
+def people() -> list[User]:
+    return [make_user(username=name, level="reviewer") for name in ("ann", "bob")]
+
+
+@pytest.fixture
+def queue(people: list[User]) -> Queue:
+    made = make_queue([make_trial(success=False) for _ in SAID], reviewers=people, name="<b>Spring</b>")
+    for item, answers in zip(made.items.all(), SAID, strict=True):
+        for person, codes in zip(people, answers, strict=True):
+            make_review(item, person, codes, mark={"quote": "<script>alert(1)</script>", "memo": "see <i>step</i> 1"})
+    return made
+
+
+@pytest.fixture
+def opened(queue: Queue, people: list[User]) -> Queue:
+    take_report(queue, Occasion.DISCUSSION, people[0])
+    return queue
+
+
+def page(name: str, queue: Queue, query: str = "") -> str:
+    return reverse(name, args=[queue.public_id]) + query
+
+
+def resolve_page(item: QueueItem, query: str = "") -> str:
+    return reverse("resolve", args=[item.public_id]) + query
+
+
+def answer(item: QueueItem, *codes: str, **fields: Any) -> dict[str, Any]:
+    known = dict(item.queue.version.codes.values_list("name", "public_id"))
+    return {"codes": [str(known[code]) for code in codes], "category": "slip", "attribution": "", "memo": "", **fields}
+
+
+# --- agreement --------------------------------------------------------------------------------------------------------
+
+
+def test_it_shows_alpha_with_what_it_rests_on(client: Client, queue: Queue) -> None:
+    text = client.get(page("agreement", queue)).text
+    value = agreement_of(queue).codes.estimate.value
+    assert f"α {value:.2f}" in text
+    assert "4 items; 2/4 pairs of reviews equal" in text
+    assert "No interval: 4 tasks, too few for an interval." in text
+    assert f"{100 * value:.0f} % closer in their codes than any two of these reviews" in text
+    assert "few. Others of the same kind could give quite another value" in text
+    assert "&lt;b&gt;Spring" in text
+
+
+def test_its_twin_says_the_same_numbers(client: Client, queue: Queue) -> None:
+    data = client.get(page("agreement-json", queue)).json()
+    assert data["now"]["codes"]["alpha"] == pytest.approx(agreement_of(queue).codes.estimate.value)
+    assert data["now"]["codes"]["equal"] == {"k": 2, "n": 4, "share": 0.5}
+    by_name = {row["name"]: row for row in data["now"]["by_code"]}
+    assert by_name["misapplied"]["both"] == {"k": 1, "n": 3, "share": pytest.approx(1 / 3)}
+    assert by_name["misapplied"]["coefficient"] == "Cohen's kappa"
+    names = {row["code"]: row["name"] for row in data["now"]["by_code"]}
+    cells = {(names.get(row["code"]), names.get(row["with"])): row["pairs"] for row in data["now"]["confusion"]}
+    assert cells["over-specific", "over-specific"] == 2
+    assert cells["misapplied", "silent bypass"] == cells["silent bypass", "misapplied"] == 1
+    assert cells["misapplied", None] == 1
+
+
+def test_the_matrix_leads_to_items_only_once_they_are_open(client: Client, queue: Queue, people: list[User]) -> None:
+    link = page("disagreements", queue) + "?code="
+    assert link not in client.get(page("agreement", queue)).text
+    take_report(queue, Occasion.DISCUSSION, people[0])
+    text = client.get(page("agreement", queue)).text
+    assert link in text
+    assert "may have been talked over" in text
+
+
+def test_an_empty_queue_says_what_is_missing(client: Client) -> None:
+    text = client.get(page("agreement", make_queue())).text
+    assert "There is no alpha yet: no item has two answers." in text
+    assert "0 of 2 overlap items have all their reviews" in text
+    assert "None yet. One is taken by itself" in text
+
+
+def test_codes_stand_as_a_tree_and_hostile_names_are_text(client: Client, people: list[User]) -> None:
+    version = make_version(["<b>top</b>"])
+    below = make_code(version, "below", parent=version.codes.get())
+    queue = make_queue([make_trial(success=False)], version=version)
+    for person in people:
+        make_review(queue.items.get(), person, [below])
+    text = client.get(page("agreement", queue)).text
+    assert "&lt;b&gt;top" in text
+    assert 'class="depth-1"' in text
+    assert "Top codes" in text
+
+
+def test_a_report_is_kept_on_asking(client: Client, queue: Queue) -> None:
+    response = client.post(page("agreement-keep", queue))
+    assert response.status_code == 302
+    report = AgreementReport.objects.get()
+    assert (report.occasion, report.is_before_discussion, report.taken_by.username) == ("asked", True, "local")
+    assert "the one to publish" in client.get(page("agreement", queue)).text
+
+
+def test_reading_it_leaves_nothing_in_the_record(client: Client, queue: Queue) -> None:
+    for name in ("agreement", "disagreements"):
+        client.get(page(name, queue))
+    assert not AgreementReport.objects.exists()
+
+
+# --- disagreements ----------------------------------------------------------------------------------------------------
+
+
+def test_before_anybody_opened_them_nothing_of_them_is_shown(client: Client, queue: Queue) -> None:
+    text = client.get(page("disagreements", queue)).text
+    assert "Opening these begins the discussion" in text
+    assert "silent bypass" not in text
+    data = client.get(page("disagreements-json", queue)).json()
+    assert (data["opened"], data["items"]) == (False, [])
+    item = queue.items.first()
+    assert client.get(resolve_page(item)).url == page("disagreements", queue)
+    assert client.get(reverse("resolve-json", args=[item.public_id])).json()["reviews"] == []
+
+
+def test_opening_them_keeps_the_agreement_first(client: Client, queue: Queue) -> None:
+    response = client.post(page("disagreements-open", queue), follow=True)
+    assert "Item 2" in response.text
+    report = AgreementReport.objects.get()
+    assert (report.occasion, report.is_before_discussion) == ("discussion", True)
+    assert report.values["codes"]["items"] == 4
+
+
+def test_they_list_what_differs_by_kind_state_and_cell(client: Client, opened: Queue) -> None:
+    def numbers(query: str) -> list[int]:
+        return [row["number"] for row in client.get(page("disagreements-json", opened, query)).json()["items"]]
+
+    codes = dict(opened.version.codes.values_list("name", "public_id"))
+    assert numbers("") == [2, 3]
+    assert numbers("?about=any") == [1, 2, 3, 4]
+    assert numbers("?about=attribution") == []
+    assert numbers("?state=resolved") == []
+    assert numbers(f"?code={codes['misapplied']}&with={codes['silent bypass']}") == [2]
+    assert numbers(f"?code={codes['misapplied']}&with=none") == [3]
+    assert numbers(f"?code={codes['misapplied']}&with={codes['misapplied']}") == [4]
+    assert numbers("?about=nonsense&state=x&code=1&with=2") == [2, 3]
+
+
+def test_the_twin_names_nobody(client: Client, opened: Queue, people: list[User]) -> None:
+    text = client.get(page("disagreements-json", opened)).text
+    assert people[0].pseudonym in text
+    assert "ann" not in text
+
+
+def test_its_queries_do_not_grow_with_the_items(client: Client, opened: Queue, people: list[User]) -> None:
+    def more(count: int) -> None:
+        for _ in range(count):
+            item = make_item(opened, trial=make_trial(success=False))
+            for person, code in zip(people, ("misapplied", "silent bypass"), strict=True):
+                make_review(item, person, [code])
+
+    assert_queries_flat(client, page("disagreements", opened), more)
+    assert_queries_flat(client, page("agreement", opened), more)
+
+
+# --- resolving --------------------------------------------------------------------------------------------------------
+
+
+def test_the_reviews_stand_side_by_side_as_text(client: Client, opened: Queue) -> None:
+    text = client.get(resolve_page(opened.items.all()[1])).text
+    assert "Review by ann" in text
+    assert "Review by bob" in text
+    assert "&lt;script&gt;alert(1)" in text
+    assert "<script>alert(1)" not in text
+    assert "?step=1#step-1" in text
+
+
+def test_what_all_reviews_share_is_ticked_from_the_start(client: Client, opened: Queue) -> None:
+    item = opened.items.all()[2]
+    text = client.get(resolve_page(item)).text
+    shared = opened.version.codes.get(name="over-specific").public_id
+    assert f'value="{shared}" checked' in text
+    assert text.count("checked") == 2  # and "not told" of the attribution
+
+
+def test_resolving_goes_on_to_the_next_open_one_of_the_same_list(client: Client, opened: Queue) -> None:
+    second, third = opened.items.all()[1:3]
+    before = list(Review.objects.values())
+    response = client.post(resolve_page(second, "?about=codes&state=open"), answer(second, "misapplied"))
+    assert response.url == resolve_page(third, "?about=codes&state=open") + "#main"
+    made = Resolution.objects.get()
+    assert (made.adjudicator.username, [code.name for code in made.codes.all()]) == ("local", ["misapplied"])
+    assert list(Review.objects.values()) == before
+    last = client.post(resolve_page(third), answer(third), follow=True)
+    assert "All are resolved." in last.text
+    assert client.get(page("disagreements-json", opened, "?state=resolved")).json()["items"][0]["category"] == "slip"
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "said"),
+    [
+        ({"category": ""}, 400, "Choose why they differ."),
+        ({"category": "moon"}, 400, "moon"),
+        ({"category": "agreed"}, 400, "did not all give these codes"),
+        ({"codes": ["5c1119a5-9a2c-5d6e-8f0b-7b1d3f2e4a60"]}, 400, "not one of the available choices"),
+        ({"seen": "5c1119a5-9a2c-5d6e-8f0b-7b1d3f2e4a60"}, 409, "Somebody resolved this item meanwhile"),
+    ],
+)
+def test_what_cannot_stand_is_refused_and_stays_in_the_form(
+    client: Client, opened: Queue, fields: dict[str, Any], status: int, said: str
+) -> None:
+    item = opened.items.all()[1]
+    sent = {**answer(item, "misapplied", memo="kept & shown"), **fields}
+    response = client.post(resolve_page(item), sent)
+    assert response.status_code == status
+    assert said in response.text
+    assert "kept &amp; shown" in response.text
+    assert not Resolution.objects.exists()
+
+
+def test_a_resolution_is_replaced_only_by_who_saw_it(client: Client, opened: Queue) -> None:
+    item = opened.items.all()[1]
+    client.post(resolve_page(item), answer(item, "misapplied"))
+    first = Resolution.objects.get()
+    assert client.post(resolve_page(item), answer(item)).status_code == 409
+    client.post(resolve_page(item), answer(item, "silent bypass", seen=str(first.public_id)))
+    text = client.get(resolve_page(item)).text
+    assert Resolution.objects.filter(superseded_at=None).get() != first
+    assert "superseded" in text
+
+
+# --- who --------------------------------------------------------------------------------------------------------------
+
+CLOSED = ["agreement", "agreement-json", "disagreements", "disagreements-json"]
+
+
+@pytest.fixture
+def accounts(settings: Any) -> None:
+    settings.SINGLE_USER = False
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_who_still_has_blind_items_gets_none_of_it(
+    client: Client, accounts: None, opened: Queue, people: list[User], name: str
+) -> None:
+    item = make_item(opened, trial=make_trial(success=False))
+    make_review(item, people[0], ["misapplied"])
+    client.force_login(people[1])
+    response = client.get(page(name, opened))
+    assert response.status_code == 403
+    assert "You still have 1 item of this queue" in response.text
+    assert client.get(resolve_page(opened.items.first())).status_code == 403
+    client.force_login(people[0])
+    assert client.get(page(name, opened)).status_code == 200
+
+
+def test_viewers_read_and_change_nothing(client: Client, accounts: None, opened: Queue) -> None:
+    client.force_login(make_user(level="viewer"))
+    item = opened.items.all()[1]
+    assert client.get(page("agreement", opened)).status_code == 200
+    text = client.get(resolve_page(item)).text
+    assert "Resolving takes the level reviewer; yours is viewer." in text
+    assert "<textarea" not in text
+    for url in (page("agreement-keep", opened), page("disagreements-open", opened)):
+        assert client.post(url).status_code == 403
+    assert client.post(resolve_page(item), answer(item)).status_code == 403
+    assert AgreementReport.objects.count() == 1
+
+
+def test_reviewers_of_an_item_read_how_it_was_answered_but_do_not_resolve_it(
+    client: Client, accounts: None, opened: Queue, people: list[User]
+) -> None:
+    item = opened.items.all()[1]
+    client.force_login(people[0])
+    assert "You reviewed this item yourself" in client.get(resolve_page(item)).text
+    assert client.post(resolve_page(item), answer(item)).status_code == 403
+    client.force_login(make_user(level="reviewer"))
+    assert client.post(resolve_page(item), answer(item)).status_code == 302
