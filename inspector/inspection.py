@@ -128,7 +128,7 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
     trajectories = list(attempt.trajectories.filter(is_superseded=False)) if attempt else []
     trajectory = _chosen_trajectory(trajectories, query.get("trajectory", ""))
     uses = list(attempt.skill_uses.order_by("step", "id")[:MAX_SKILL_STEPS]) if attempt else []
-    window = _window(trajectory.steps_total if trajectory else 0, query)
+    window = window_of(trajectory.steps_total if trajectory else 0, query)
     compactions = {found.kind: found for found in trajectory.compactions.order_by("id")} if trajectory else {}
     view = query.get("view", "")
     view = view if view in VIEWS else "full"
@@ -176,7 +176,7 @@ def _chosen_trajectory(trajectories: Sequence[Trajectory], public_id: str) -> Tr
     return next(asked, None) or next(main, None) or next(iter(trajectories), None)
 
 
-def _window(total: int, query: Mapping[str, str]) -> Window:
+def window_of(total: int, query: Mapping[str, str]) -> Window:
     """?step=14 or ?step=last opens the page that holds it; ?first=26 begins a page there."""
     step = _place(query.get("step", ""), total)
     first = _place(query.get("first", ""), total)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from benchapp.models import Attempt, Check, Dimension, Verdict
@@ -67,24 +68,25 @@ class VerdictView:
         return {True: "passed", False: "failed", None: "unscored"}[self.verdict.success]
 
 
-def verdicts_of(attempt: Attempt | None) -> list[VerdictView]:
-    """Every verdict of an attempt, the primary one first. Three queries."""
+def verdicts_of(attempt: Attempt | None, *, clean: Callable[[str], str] = visible) -> list[VerdictView]:
+    """Every verdict of an attempt, the primary one first, its texts as `clean` leaves them. Three queries."""
     if attempt is None:
         return []
     verdicts = attempt.verdicts.select_related("output").defer("output__data").prefetch_related("checks", "dimensions")
-    return [view_of(verdict) for verdict in verdicts.order_by("-is_primary", "id")]
+    return [view_of(verdict, clean=clean) for verdict in verdicts.order_by("-is_primary", "id")]
 
 
-def view_of(verdict: Verdict) -> VerdictView:
+def view_of(verdict: Verdict, *, clean: Callable[[str], str] = visible) -> VerdictView:
     """Needs the checks and dimensions prefetched."""
     checks = list(verdict.checks.all())
-    groups = tuple(_group(group, found) for group in CheckGroup if (found := [c for c in checks if c.group == group]))
+    by_group = ((group, [check for check in checks if check.group == group]) for group in CheckGroup)
+    groups = tuple(_group(group, found, clean) for group, found in by_group if found)
     return VerdictView(verdict, groups, tuple(verdict.dimensions.all()))
 
 
-def _group(group: CheckGroup, checks: list[Check]) -> Group:
+def _group(group: CheckGroup, checks: list[Check], clean: Callable[[str], str]) -> Group:
     ordered = sorted(checks, key=lambda check: _ORDER[CheckStatus(check.status)])
-    lines = [_line(check) for check in ordered[:MAX_CHECKS]]
+    lines = [_line(check, clean) for check in ordered[:MAX_CHECKS]]
     passed = sum(check.status == CheckStatus.PASSED for check in checks)
     skipped = sum(check.status == CheckStatus.SKIPPED for check in checks)
     return Group(
@@ -99,7 +101,6 @@ def _group(group: CheckGroup, checks: list[Check]) -> Group:
     )
 
 
-def _line(check: Check) -> CheckLine:
-    message = check.message.strip()
-    left_out = max(0, len(message) - MAX_MESSAGE)
-    return CheckLine(visible(check.name), check.status, visible(message[:MAX_MESSAGE]), left_out)
+def _line(check: Check, clean: Callable[[str], str]) -> CheckLine:
+    message = clean(check.message.strip())
+    return CheckLine(clean(check.name), check.status, message[:MAX_MESSAGE], max(0, len(message) - MAX_MESSAGE))

@@ -17,7 +17,7 @@ MAX_SKILLS = 2_000
 MIN_PATH_PART = 8  # characters of a part of a source's path that are worth hiding
 
 # What the agent was told besides its task begins with one of these lines and runs to the end of the prompt.
-_SECTIONS = re.compile(r"\s*^## (?:Skill library|Earlier trials of this family)[ \t]*$.*", re.MULTILINE | re.DOTALL)
+_SECTIONS = re.compile(r"^## (?:Skill library|Earlier trials of this family)[ \t]*$", re.MULTILINE)
 _PARAGRAPHS = re.compile(r"(?:\A|\n)[ \t]*(?:\n[ \t]*)*\S.*?(?=\n[ \t]*\n|\Z)", re.DOTALL)
 _SPEAKS_OF_SKILLS = re.compile(
     r"\bskills?\b|\bearlier (?:trials?|attempts?|trajector)|<system-reminder>", re.IGNORECASE
@@ -43,7 +43,7 @@ class Masks:
         if not self.hidden.conditions:
             return []
         section = _SECTIONS.search(prompt)
-        end = section.start() if section else len(prompt.rstrip())
+        end = len((prompt[: section.start()] if section else prompt).rstrip())
         spans = [found.span() for found in _PARAGRAPHS.finditer(prompt, 0, end) if self.is_harness_talk(found.group())]
         return [
             *((start, min(stop, end)) for start, stop in spans),

@@ -25,8 +25,10 @@ _MODELS = (
     r"|(?:sonnet|opus|haiku)[- ]?(?=\d))(?![a-z])"
     r"[\w\-/:@.]*(?<![.:/])(?:[ ](?:sonnet|opus|haiku|pro|flash|mini|code|cli|max|turbo|coder)(?![a-z]))*(?:[ ]\d+(?:\.\d+)*)?"
 )
-# Where skills live and what they are called on disk, wherever a text names it.
-SKILL_PATHS = r"[^\s'\"`|;&()<>]*(?:(?<![\w-])skills(?=/)|(?<=/)skills(?![\w-])|SKILL\.md)[^\s'\"`|;&()<>]*"
+# Where skills live and what they are called on disk, wherever a text names it. Only tried where a word begins: from
+# within a word of a million characters each try would read the rest of it.
+_WORD = r"[^\s'\"`|;&()<>]"
+SKILL_PATHS = rf"(?<!{_WORD}){_WORD}*(?:(?<![\w-])skills(?=/)|(?<=/)skills(?![\w-])|SKILL\.md){_WORD}*"
 
 
 @dataclass(frozen=True, slots=True)

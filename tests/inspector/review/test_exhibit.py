@@ -1,0 +1,181 @@
+"""What the coding screen shows of an item, drawn by itself."""
+
+from __future__ import annotations
+
+import pytest
+from django.template.loader import render_to_string
+from django.test import Client, RequestFactory
+from django.urls import reverse
+
+from benchapp.models import Queue, QueueItem, User
+from inspector.review.exhibit import Exhibit, exhibit_of, load_unit
+from runner.types import Observation, Source, Step, ToolCall
+from tests.factories import (
+    make_decision,
+    make_episode,
+    make_family,
+    make_snapshot,
+    make_trial,
+    make_user,
+    record_steps,
+)
+from tests.review_factories import make_item, make_queue
+
+pytestmark = pytest.mark.django_db
+
+
+def reviewer() -> User:
+    return make_user(level="reviewer")
+
+
+def load(item: QueueItem) -> QueueItem:
+    return load_unit(QueueItem.objects).get(pk=item.pk)
+
+
+def html(exhibit: Exhibit) -> str:
+    return render_to_string("review/_exhibit.html", {"exhibit": exhibit}, RequestFactory().get("/"))
+
+
+def steps(*commands: str, answer: str = "done") -> list[Step]:
+    found = [Step(1, Source.USER, message="Sum the column.")]
+    for number, command in enumerate(commands, start=2):
+        call = ToolCall(f"c{number}", "bash", {"command": command})
+        found.append(Step(number, Source.AGENT, tool_calls=(call,), observations=(Observation(answer, f"c{number}"),)))
+    return found
+
+
+def test_it_shows_steps_with_places_to_mark() -> None:
+    user = reviewer()
+    trial = make_trial(success=False)
+    record_steps(trial.counting_attempt(), steps("ls", answer="one\ntwo"))
+    item = make_queue([trial], reviewers=[user]).items.get()
+    text = html(exhibit_of(load(item), user, {}))
+    assert 'id="step-2" class="step agent" data-step="2"' in text
+    assert '<pre class="result" data-field="observations/0" data-start="0">one\ntwo</pre>' in text
+    assert '<pre class="call" data-field="tool_calls/0" data-start="5">command: ls</pre>' in text  # behind its name
+
+
+def test_it_names_nothing_of_the_record_while_it_hides() -> None:
+    user = reviewer()
+    trial = make_trial(success=False, mounted=["tidy-tables"], read=["tidy-tables"])
+    item = make_queue([trial], reviewers=[user]).items.get()
+    text = html(exhibit_of(load(item), user, {}))
+    run = trial.episode.run
+    for secret in (trial.public_id, run.public_id, run.condition, "tidy-tables", run.experiment.name):
+        assert str(secret) not in text
+
+
+def test_it_shows_all_once_the_queue_is_closed() -> None:
+    user = reviewer()
+    trial = make_trial(success=False, mounted=["tidy-tables"])
+    queue = make_queue([trial], reviewers=[user])
+    Queue.objects.filter(pk=queue.pk).update(closed_at=queue.created_at)
+    exhibit = exhibit_of(load(queue.items.get()), user, {})
+    assert exhibit.address == trial.get_absolute_url()
+    assert trial.episode.run.condition in html(exhibit)
+    assert not exhibit.hides
+
+
+def test_a_trial_without_trajectory_says_so() -> None:
+    user = reviewer()
+    trial = make_trial(success=False, attempt={"steps": None})
+    item = make_queue([trial], reviewers=[user]).items.get()
+    text = html(exhibit_of(load(item), user, {"step": "7", "trajectory": "3"}))
+    assert "left no trajectory that could be read" in text
+
+
+def test_a_decision_shows_its_difference_line_by_line() -> None:
+    user = reviewer()
+    family = make_family()
+    episode = make_episode(environment=family.environment)
+    trial = make_trial(episode, family.tasks.first(), success=False)
+    before = make_snapshot({"sums/SKILL.md": "# Sums\n\nAdd all.\n"})
+    after = make_snapshot({"sums/SKILL.md": "# Sums\n\nAdd all but empty cells, as claude-sonnet-4 would.\n"})
+    decision = make_decision(episode, family, before=before, after=after, after_trial=trial, evidence=[trial])
+    queue = make_queue([], reviewers=[user], unit="decision")
+    item = make_item(queue, decision=decision)
+    exhibit = exhibit_of(load(item), user, {})
+    text = html(exhibit)
+    assert 'data-side="after" data-line="3"' in text
+    assert 'data-side="before" data-line="3"' in text
+    assert "claude" not in text
+    assert "as [hidden] would" in text
+    assert str(decision.public_id) not in text
+
+
+def test_a_library_shows_its_files_with_their_lines() -> None:
+    user = reviewer()
+    episode = make_episode()
+    snapshot = make_snapshot({"sums/SKILL.md": "# Sums\n\nAdd all.\n", "sums/data.bin": b"\0\1"})
+    queue = make_queue([], reviewers=[user], unit="snapshot")
+    item = make_item(queue, snapshot=snapshot, episode=episode)
+    text = html(exhibit_of(load(item), user, {}))
+    assert 'data-path="sums/SKILL.md"' in text
+    assert '<tr data-line="3">' in text
+    assert "A binary file, not shown." in text
+    assert snapshot.digest not in text
+
+
+def test_an_empty_library_is_a_result() -> None:
+    user = reviewer()
+    item = make_item(
+        make_queue([], reviewers=[user], unit="snapshot"), snapshot=make_snapshot({}), episode=make_episode()
+    )
+    assert "The library is empty" in html(exhibit_of(load(item), user, {"file": "gone"}))
+
+
+# --- pieces of folded texts ------------------------------------------------------------------------------------------
+
+
+def long_item(user: User, text: str) -> QueueItem:
+    trial = make_trial(success=False)
+    record_steps(trial.counting_attempt(), steps("cat big", answer=text))
+    return make_queue([trial], reviewers=[user]).items.get()
+
+
+def test_a_folded_text_comes_whole_in_pieces(client: Client, settings: pytest.FixtureRequest) -> None:
+    settings.SINGLE_USER = False  # type: ignore[attr-defined]
+    user = reviewer()
+    client.force_login(user)
+    body = "claude-opus-4 said:\n" + "\n".join(f"line {number}" for number in range(20_000)) + "\nby gpt-5"
+    item = long_item(user, body)
+    field = next(
+        field
+        for step in exhibit_of(load(item), user, {}).trial.steps  # type: ignore[union-attr]
+        for field in step.fields
+        if field.kind == "result"
+    )
+    url = reverse("review-field", args=[item.public_id])
+    middle, at = "", field.start
+    while at < field.end:
+        answer = client.get(url, {"step": 2, "field": "observations/0", "start": at, "end": field.end}).text
+        piece = answer.partition("\n[... ")[0]
+        middle, at = middle + piece, at + len(piece)
+    shown = body.replace("claude-opus-4", "[hidden]").replace("gpt-5", "[hidden]")
+    assert field.head + middle + field.tail == shown
+
+
+def test_a_piece_for_htmx_can_be_marked(client: Client, settings: pytest.FixtureRequest) -> None:
+    settings.SINGLE_USER = False  # type: ignore[attr-defined]
+    user = reviewer()
+    client.force_login(user)
+    item = long_item(user, "x" * 100_000)
+    url = reverse("review-field", args=[item.public_id])
+    answer = client.get(url, {"step": 2, "field": "observations/0", "start": 7}, headers={"HX-Request": "true"}).text
+    assert answer.startswith('<pre class="result" data-field="observations/0" data-start="7">xxx')
+    assert "start=48007" in answer
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"step": 99, "field": "message"},
+        {"step": 2, "field": "observations/7"},
+        {"step": 2, "field": "../x"},
+        {"step": 2, "field": "message", "trajectory": 4},
+        {},
+    ],
+)
+def test_there_is_no_such_piece(client: Client, query: dict[str, object]) -> None:
+    item = long_item(reviewer(), "short")
+    assert client.get(reverse("review-field", args=[item.public_id]), query).status_code == 404
