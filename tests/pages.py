@@ -9,7 +9,8 @@ from django.urls import reverse
 from benchapp.comparing.choices import Choices
 from benchapp.comparing.saving import save_comparison
 from benchapp.metrics.catalogue import METRICS
-from benchapp.models import Attempt, Comparison, Run, Trial
+from benchapp.models import AgreementReport, Attempt, Comparison, Queue, Run, Trial
+from benchapp.reviewing.agreeing import take_report
 from tests.factories import (
     make_attempt,
     make_batch,
@@ -19,13 +20,20 @@ from tests.factories import (
     make_suite,
     make_trial,
     make_unordered_episode,
+    make_user,
 )
+from tests.review_factories import make_queue, make_review
 
 CONDITION = "selfgen-always"
+QUEUE = "<b>failed</b> deployments"
 
 
 def _run() -> Run:
     return Run.objects.get(condition=CONDITION)
+
+
+def _queue() -> Queue:
+    return Queue.objects.get(name=QUEUE)
 
 
 # name of the address -> what fills it
@@ -47,7 +55,10 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "people": list,
     "activity": list,
     "comments": list,
-    "me": list,
+    "account": list,
+    "agreement": lambda: [_queue().public_id],
+    "disagreements": lambda: [_queue().public_id],
+    "resolve": lambda: [_queue().items.first().public_id],
     "trial": lambda: [Trial.objects.filter(episode__run=_run(), success=False).first().public_id],
 }
 
@@ -71,6 +82,7 @@ def make_world() -> None:
     for success in (True, False, None):
         make_trial(make_unordered_episode(imported), phase="evaluation", success=success)
     make_batch(problems=2)
+    _put_under_review(run)
     save_comparison(Choices(), [METRICS["ESR"]], name="<b>ESR</b>, every condition")
 
 
@@ -78,3 +90,17 @@ def _put_to_work(trial: Trial) -> None:
     attempt = make_attempt(trial, counts=False, worker="host-1")
     Attempt.objects.filter(pk=attempt.pk).update(status="running", finished_at=None)
     Trial.objects.filter(pk=trial.pk).update(status="running", is_done=False, success=None)
+
+
+def _put_under_review(run: Run) -> None:
+    """A queue of three failed trials; two people answered two of them, differ about one, and that was opened."""
+    people = [make_user(username=name, level="reviewer") for name in ("ann", "bob")]
+    trials = list(Trial.objects.filter(episode__run=run, success=False)[:3])
+    queue = make_queue(trials, reviewers=people, name=QUEUE)
+    first, second = queue.items.all()[:2]
+    for person, codes in zip(people, (["misapplied"], ["misapplied", "silent bypass"]), strict=True):
+        make_review(
+            first, person, codes, mark={"quote": "<b>done</b>", "memo": "never checked", "attribution": "agent"}
+        )
+        make_review(second, person, ["over-specific"])
+    take_report(queue, AgreementReport.Occasion.DISCUSSION, people[0])

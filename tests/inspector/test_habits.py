@@ -26,6 +26,8 @@ MAX_HTML_BYTES = 100_000
 
 # Parts and acts: asked for by a page, never opened by themselves. Their own tests are named beside them.
 PARTS = {
+    "agreement-keep": "inspector/review/test_agreement_pages",
+    "disagreements-open": "inspector/review/test_agreement_pages",
     "login": "inspector/test_login",
     "logout": "inspector/test_login",
     "password": "inspector/test_login",
