@@ -14,9 +14,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
-from benchapp.models import Mark, QueueItem, Snapshot, Trajectory
+import orjson
+
+from benchapp.models import Blob, Decision, Mark, QueueItem, Snapshot, Trajectory
 from benchapp.trajectory_store import read_whole_steps
 from runner.trajectories.fields import fields
+from runner.types import DecisionStatus
 
 MAX_QUOTE = 2_000  # characters of a marked range that are kept beside its offsets
 FIELD = re.compile(r"(message|reasoning|tool_calls/\d{1,6}|observations/\d{1,6})\Z")
@@ -155,15 +158,22 @@ class Evidence:
         return self._readings[key]
 
     def _in_file(self, place: Place) -> Place:
-        snapshot = self._snapshot(place.field)
-        file = snapshot.files.filter(path=place.path).first()
-        if file is None:
+        total = self._lines(place.field, place.path)
+        if total is None:
             raise Misplaced(f"there is no file {place.path!r}")
         if not place.has_range:
             return replace(place.without_range(), step=None)
-        if not 1 <= (place.start or 0) <= (place.end or 0) <= file.lines:
-            raise Misplaced(f"{place.path} has {file.lines} lines, not {place.start} to {place.end}")
+        if not 1 <= (place.start or 0) <= (place.end or 0) <= total:
+            raise Misplaced(f"{place.path} has {total} lines, not {place.start} to {place.end}")
         return replace(place, step=None)
+
+    def _lines(self, side: str, path: str) -> int | None:
+        """Lines of a file, None where there is none. The later side of a refused decision is what its patch asked for."""
+        if self.item.decision is not None and side == "after":
+            proposed = _proposed(self.item.decision).get(path)
+            if proposed is not None:
+                return len(proposed.splitlines())
+        return self._snapshot(side).files.filter(path=path).values_list("lines", flat=True).first()
 
     def _snapshot(self, side: str) -> Snapshot:
         item = self.item
@@ -172,6 +182,14 @@ class Evidence:
         if item.snapshot is not None and not side:
             return item.snapshot
         raise Misplaced(f"there are no files {side!r} in this item")
+
+
+def _proposed(decision: Decision) -> dict[str, str]:
+    """path -> text that a refused patch asked for; empty for a patch that was taken."""
+    if decision.patch_id is None or decision.status not in (DecisionStatus.REJECTED, DecisionStatus.FAILED):
+        return {}
+    files = orjson.loads(Blob.objects.read(decision.patch_id)).get("upsert_files", {})
+    return {str(path): str(text) for path, text in files.items()}
 
 
 def place_of(mark: Mark, evidence: Evidence) -> Place:

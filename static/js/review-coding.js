@@ -27,6 +27,7 @@ class CodingPage {
     if (!page.is_held) this.panel.tell("lost", "you hold no place of this item; the first save takes one if one is free");
     this.redraw();
     this.#startAt();
+    this.evidence.root.focus({ preventScroll: true });
     this.listen();
     this.aheadTimer = setTimeout(() => this.fetchAhead(), AHEAD_AFTER);
   }
@@ -51,17 +52,16 @@ class CodingPage {
 
   // --- marks ---
 
-  // The mark that keys speak about: the active one where one still stands at it, else a new one at this place.
+  // The mark that keys speak about: what is selected, else the chosen mark (walking on lets go of it), else the place
+  // one stands at.
   #markHere(draft) {
-    const place = this.evidence.place();
-    if (draft.mark && this.#isAt(draft.mark, place)) return draft.mark;
-    return this.#add(draft, place);
+    const text = this.evidence.selected();
+    if (draft.mark && (!text || this.#isAt(draft.mark, text))) return draft.mark;
+    return this.#add(draft, text ?? this.evidence.place());
   }
 
   #isAt(mark, place) {
-    if (!place) return true; // standing nowhere: the chosen mark is meant
-    if (place.start !== undefined) return mark.start === place.start && mark.end === place.end && mark.field === place.field && mark.path === (place.path ?? "");
-    return mark.step === place.step && mark.trajectory === place.trajectory;
+    return ["start", "end", "field"].every((name) => mark[name] === place[name]) && mark.path === (place.path ?? "") && mark.step === (place.step ?? null);
   }
 
   #add(draft, place) {
@@ -474,7 +474,8 @@ class CodingPage {
       field.value = "";
       this.panel.filter("");
     }
-    field.blur();
+    this.evidence.root.focus({ preventScroll: true });
+    this.panel.find(".panel-scroll").scrollTop = 0; // the codes are what one looks at
   }
 }
 

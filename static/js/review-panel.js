@@ -47,7 +47,8 @@ class ReviewPanel {
     this.find("[data-no-marks]").hidden = draft.marks.length > 0;
     const list = this.find("[data-marks]");
     list.replaceChildren(...draft.marks.map((mark) => this.#line(mark, mark.id === draft.active)));
-    list.querySelector(".now")?.scrollIntoView({ block: "nearest" });
+    const now = list.querySelector(".now");
+    if (now) list.scrollTop = now.offsetTop - (list.clientHeight - now.offsetHeight) / 2; // the list alone
   }
 
   #line(mark, isActive) {

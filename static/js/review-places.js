@@ -17,7 +17,7 @@ class ReviewEvidence {
   get stops() {
     const steps = this.root.querySelectorAll(".steps > li[data-step]");
     if (steps.length) return [...steps];
-    const changed = this.root.querySelectorAll("[data-path] .diff tr[class]");
+    const changed = this.root.querySelectorAll("[data-path] .diff tr:is(.add, .del)");
     return [...(changed.length ? changed : this.root.querySelectorAll("[data-path] .diff tr"))];
   }
 
@@ -170,12 +170,10 @@ class ReviewEvidence {
   }
 }
 
-// Path, side and line of a row: its numbers stand in the ids that links point at, f0-R12 or f0-L12.
+// A row of a difference says its side itself; in a library the file does.
 function lineOf(row) {
   const file = row.closest("[data-path]");
-  const [, letter, line] = row.querySelector("a[id]")?.id.match(/-([LR])(\d+)$/) ?? [];
-  const later = file.dataset.side ?? "after";
-  return { path: file.dataset.path, side: letter === "L" ? "before" : later, line: Number(line) || null };
+  return { path: file.dataset.path, side: row.dataset.side ?? file.dataset.side ?? "", line: Number(row.dataset.line) || null };
 }
 
 function isLine(row, path, side, line) {

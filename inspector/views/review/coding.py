@@ -10,6 +10,7 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import ensure_csrf_cookie
 from django.views.decorators.http import require_POST, require_safe
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -60,6 +61,7 @@ class Guessed(BaseModel):
 
 
 @never_cache
+@ensure_csrf_cookie
 @require_safe
 def item(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     found, user = _item(public_id), _user(request)

@@ -11,7 +11,7 @@ from django.core.exceptions import PermissionDenied
 from django.db import OperationalError, connection, transaction
 from pydantic import ValidationError
 
-from benchapp.models import Activity, Attribution, Label, Mark, QueueItem, Review, Slot, Trial, User
+from benchapp.models import Activity, Attribution, Blob, Label, Mark, QueueItem, Review, Slot, Trial, User
 from benchapp.models.reviews import FinalReview
 from benchapp.reviewing import drafting
 from benchapp.reviewing.anchoring import MAX_QUOTE, Evidence
@@ -275,6 +275,21 @@ def test_marks_on_a_decision_name_a_side_a_file_and_lines(user: User) -> None:
     for wrong in ({"path": "nowhere"}, {"field": "aside"}, {"start": 0}, {"end": 10**6}):
         with pytest.raises(Refused):
             drafting.save_draft(item, user, draft({**given, "id": uuid4(), **wrong}), revision=1)
+
+
+def test_marks_on_a_refused_decision_stand_in_what_was_proposed(user: User) -> None:
+    run = make_learning_run(families=1, environments=1)
+    decision = run.episodes.get().decisions.filter(status="rejected").last()
+    decision.patch_id = Blob.objects.put(b'{"summary": "s", "upsert_files": {"new/SKILL.md": "one\ntwo"}}')
+    decision.save()
+    queue = make_queue([], unit="decision", reviewers=[user], population_total=1)
+    item = make_item(queue, decision=decision)
+    given = mark(item, step=None, field="after", path="new/SKILL.md", start=2, end=2, quote="two")
+    assert drafting.save_draft(item, user, draft(given), revision=0).marks.get().start == 2
+    with pytest.raises(Refused, match="has 2 lines"):
+        drafting.save_draft(item, user, draft({**given, "id": uuid4(), "end": 3}), revision=1)
+    with pytest.raises(Refused, match="no file"):
+        drafting.save_draft(item, user, draft({**given, "id": uuid4(), "field": "before"}), revision=1)
 
 
 def test_marks_on_a_library_name_a_file(user: User) -> None:
