@@ -17,7 +17,7 @@ EDITORS = frozenset({"str_replace_editor", "str_replace_based_edit_tool"})  # on
 READING_TOOLS = frozenset(
     "read read_file read_many_files view view_file view_image open_file file_read ls list_directory".split()
 ) | frozenset({"glob", "grep", "search_file_content", "grep_search", "list_dir"})
-DONE_TOOLS = frozenset({"mark_task_complete", "task_complete", "submit", "finish", "attempt_completion"})
+DONE_TOOLS = frozenset({"mark_task_complete", "task_complete", "attempt_completion"})  # a submit claims nothing
 COMMAND_KEYS = ("command", "cmd", "script", "shell_command", "keystrokes", "code")
 
 READERS = frozenset(

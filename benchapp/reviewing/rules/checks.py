@@ -10,11 +10,13 @@ from benchapp.reviewing.rules.facts import TrialFacts
 from benchapp.reviewing.rules.finding import Place, Reason, words_around
 
 _NUMBER = r"[-+]?(?:\d[\d,_]{0,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][-+]?\d{1,3})?"
+# A number by itself: no part of a date, a telephone number, a version or a word.
+_ALONE = r"(?![\w:]|[-/ .]\d)"
 _EXPECTED_GOT = re.compile(
-    rf"\b[Ee]xpected:?\s*(?:about\s*|approximately\s*|[~≈])?(?P<expected>{_NUMBER})\b"
-    rf"[^\n]{{0,60}}?\b(?:[Gg]ot|but was|[Aa]ctual|found|received):?\s*(?P<got>{_NUMBER}|None\b|nan\b)"
+    rf"\b[Ee]xpected:?\s*(?:[A-Za-z_'\":=]{{1,40}}\s{{1,3}}){{0,3}}(?:[~≈]\s?)?(?<![\w+])(?P<expected>{_NUMBER}){_ALONE}"
+    rf"[^\n]{{0,60}}?\b(?:[Gg]ot|but was|[Aa]ctual|found|received):?\s*(?:(?P<got>{_NUMBER}){_ALONE}|(?P<none>None|nan)\b)"
 )
-_ASSERTED = re.compile(rf"\bassert (?P<got>{_NUMBER}) == (?:approx\()?(?P<expected>{_NUMBER})")
+_ASSERTED = re.compile(rf"\bassert (?P<got>{_NUMBER}) == (?:approx\()?(?P<expected>{_NUMBER}){_ALONE}")
 _UNCALCULATED = re.compile(r"(?:cached value|not (?:been )?recalculated|formula (?:has|with) no value|data_only)", re.I)
 _CELL = re.compile(r"\b(?:[A-Z]{1,3}\d{1,5}\b|[Cc]ell\b|xlsx|[Ss]heet)")
 _MISSING_FILE = re.compile(
@@ -43,7 +45,7 @@ def numeric_mismatch(facts: TrialFacts) -> Reason | None:
     if not facts.failed:
         return None
     for match in _matches(facts, _EXPECTED_GOT, _ASSERTED):
-        expected, got = _number(match["expected"]), _number(match["got"])
+        expected, got = _number(match["expected"]), _number(match["got"] or "")
         if expected is None or got is None or expected == got:
             continue
         return Reason(f"Expected {expected:g}, got {got:g}{_relation(expected, got)}.", "", _place(match))
@@ -58,8 +60,8 @@ def missing_recalculation(facts: TrialFacts) -> Reason | None:
     if not facts.failed:
         return None
     for match in _matches(facts, _UNCALCULATED, _EXPECTED_GOT):
-        empty = "got" in match.re.groupindex and match["got"] in ("None", "nan")
-        if (match.re is _UNCALCULATED or empty) and _CELL.search(match.string):
+        empty = match.re is _UNCALCULATED or match["none"] is not None
+        if empty and _CELL.search(match.string):
             return Reason(
                 "A cell that needs a value has none where formulas are not calculated.", "agent", _place(match)
             )

@@ -137,6 +137,8 @@ def test_it_sees_that_the_verifiers_own_tool_failed() -> None:
         ("expected -3.5, got 3.5", "the sign is wrong"),
         ("AssertionError: assert 12 == 14", "Expected 14, got 12."),
         ("Expected: 1,200 but was: 1,300", "Expected 1200, got 1300."),
+        ("clinic Mill Lane: expected visits 11, found 13; and 5 more", "Expected 11, got 13."),
+        ("expected 'values used: 86' in notes.md, found 94", "Expected 86, got 94."),
     ],
 )
 def test_it_reads_the_two_numbers_of_a_check(message: str, reason: str) -> None:
@@ -144,7 +146,17 @@ def test_it_reads_the_two_numbers_of_a_check(message: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "message", ["expected 'a', got 'b'", "expected 3 rows", "expected 4, got 4", "expected 4, got None"]
+    "message",
+    [
+        "expected 'a', got 'b'",
+        "expected 3 rows",
+        "expected 4, got 4",
+        "expected 4, got None",
+        "line 11: expected +44 20 9864 1453, found +442048815781",
+        "expected 2026-01-20T17:08:21Z, found 2026-01-20T17:09:56Z",
+        "expected one line, found 3",
+        "expected v1.2.3, found 4",
+    ],
 )
 def test_it_sees_no_numeric_mismatch_without_two_different_numbers(message: str) -> None:
     assert "numeric-mismatch" not in found(facts(LOOK, messages=[message]))
@@ -254,6 +266,14 @@ def test_it_sees_whether_anything_was_looked_at_after_the_last_change(commands: 
 def test_it_sees_a_claim_of_success_without_a_test(last: str, words: str, speaks: bool) -> None:
     steps = [shell(1, WRITE), shell(2, last), says(3, words)]
     assert ("premature-success" in found(facts(steps))) is speaks
+
+
+def test_handing_in_claims_nothing_by_itself() -> None:
+    def ending(tool: str) -> list[Step]:
+        return [shell(1, WRITE), Step(2, Source.AGENT, "out.csv is written.", tool_calls=(ToolCall("c", tool, {}),))]
+
+    assert "premature-success" not in found(facts(ending("submit")))
+    assert "premature-success" in found(facts(ending("mark_task_complete")))
 
 
 def test_it_does_not_call_a_tested_success_premature_nor_a_passed_one() -> None:
