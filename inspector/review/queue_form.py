@@ -27,6 +27,7 @@ SEED_LIMIT = 10**6
 MAX_SEED = 2**31
 MAX_SIZE = 100_000
 MINUTES = 24 * 60
+TEAM = 8  # up to so many people are all assigned, unless somebody unticks them
 
 
 def what_choices() -> list[tuple[str, list[tuple[str, str]]]]:
@@ -137,7 +138,7 @@ class QueueForm(DrawForm):
 def defaults(selection: Population, user: User) -> dict[str, Any]:
     """What stands in the form before anybody wrote into it."""
     newest = frozen_versions().order_by("-frozen_at").first()
-    me = [user.get_username()] if user.may(User.Level.REVIEWER) else []
+    people = [person.get_username() for person in may_review()]
     return {
         "what": f"{selection.unit}:{selection.preset}",
         "sampling": Queue.Sampling.ALL,
@@ -145,10 +146,10 @@ def defaults(selection: Population, user: User) -> dict[str, Any]:
         "facet": "condition",
         "allocation": EQUAL,
         "controls": 0,
-        "reviews": 2 if may_review().count() > 1 else 1,
+        "reviews": 2 if len(people) > 1 else 1,
         "overlap": 100,
         "seed": secrets.randbelow(SEED_LIMIT),  # another draw each time; stored with the queue
-        "reviewers": me,
+        "reviewers": people if len(people) <= TEAM else [user.get_username()],
         "name": "",
         "version": str(newest.public_id) if newest else "",
         "instructions": "",

@@ -1,0 +1,429 @@
+"""The pages of review queues: what waits, how far it is, what would be drawn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from benchapp.models import Queue, Review, Slot, User
+from benchapp.reviewing.claiming import claim, fill
+from benchapp.reviewing.drawing import Draw
+from benchapp.reviewing.making import QueueSpec, make_queue
+from benchapp.reviewing.populations import Population
+from inspector.access import local_user
+from tests.factories import (
+    make_decision,
+    make_episode,
+    make_experiment,
+    make_family,
+    make_run,
+    make_snapshot,
+    make_trial,
+    make_user,
+)
+from tests.inspector.test_habits import inline
+from tests.queries import assert_queries_flat, count_queries
+from tests.review_factories import make_item, make_review, make_version
+from tests.review_factories import make_queue as make_small_queue
+
+pytestmark = pytest.mark.django_db
+NEW = "/review/queues/new/"
+
+
+def reviewer(**fields: Any) -> User:
+    return make_user(level=User.Level.REVIEWER, **fields)
+
+
+@pytest.fixture
+def people(settings: Any) -> None:
+    """Accounts instead of the one local user."""
+    settings.SINGLE_USER = False
+
+
+def as_person(person: User) -> Client:
+    client = Client()
+    client.force_login(person)
+    return client
+
+
+# --- /review/ ------------------------------------------------------------------------------------------------------------
+
+
+def test_an_empty_record_is_told_how_a_review_goes(client: Client) -> None:
+    page = client.get("/review/").text
+    assert "From failures to a taxonomy" in page
+    assert reverse("queue-new") in page
+    assert "Waits for you" not in page
+
+
+def test_what_waits_comes_first_with_a_button_and_its_key(client: Client) -> None:
+    queue = make_small_queue(reviewers=[local_user()], name="first pass")
+    make_small_queue(name="not mine")
+    found = client.get("/review.json").json()
+    assert [(each["name"], each["own"]["left"]) for each in found["waiting"]] == [("first pass", 2)]
+    assert {each["name"] for each in found["queues"]} == {"first pass", "not mine"}
+    page = client.get("/review/").text
+    assert f'action="{reverse("queue-next", args=[queue.public_id])}"' in page
+    assert 'data-key="1">Code next <kbd>1</kbd>' in page
+
+
+def test_nothing_waits_where_all_is_done_closed_or_held_by_others(client: Client) -> None:
+    me, ann = local_user(), reviewer()
+    done = make_small_queue(reviewers=[me], reviews_per_item=1)
+    for item in done.items.all():
+        make_review(item, me)
+    make_small_queue(reviewers=[me], closed_at=timezone.now())
+    held = make_small_queue(reviewers=[me, ann], reviews_per_item=1)
+    while (item := claim(held, ann, besides=held.items.filter(slots__holder=ann).count())) is not None:
+        pass
+    assert client.get("/review.json").json()["waiting"] == []
+    assert "Nothing waits for you" in client.get("/review/").text
+
+
+def test_drafts_say_what_became_of_their_place(client: Client) -> None:
+    me, ann = local_user(), reviewer()
+    queue = make_small_queue([make_trial(success=False) for _ in range(3)], reviewers=[me, ann], reviews_per_item=1)
+    for item in queue.items.all():
+        make_review(item, me, state=Review.State.DRAFT)
+    held, taken, _ = queue.items.all()
+    Slot.objects.filter(item=held).update(holder=me, held_until=timezone.now() + timezone.timedelta(hours=1))
+    Slot.objects.filter(item=taken).update(holder=ann, held_until=timezone.now() + timezone.timedelta(hours=1))
+    page = client.get("/review/").text
+    assert len(client.get("/review.json").json()["drafts"]) == 3
+    assert page.count("not held: opening it takes it again") == 1
+    assert page.count("taken by somebody else since") == 1
+
+
+def test_the_list_of_queues_asks_no_more_for_more_queues(client: Client) -> None:
+    me = local_user()
+    version = make_version()
+
+    def make(total: int) -> None:
+        for _ in range(total):
+            make_small_queue([make_trial(success=False)], version=version, reviewers=[me])
+
+    assert_queries_flat(client, "/review/", make)
+
+
+# --- one queue -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_queue_says_how_far_everybody_is(client: Client) -> None:
+    ann, ben = reviewer(username="ann"), reviewer(username="ben")
+    queue = make_small_queue([make_trial(success=False) for _ in range(3)], reviewers=[ann, ben])
+    one, two, _ = queue.items.all()
+    make_review(one, ann, ["misapplied"], seconds=60)
+    make_review(one, ben, ["over-specific"], seconds=20)
+    make_review(two, ann, state=Review.State.SKIPPED)
+    found = client.get(f"/review/queues/{queue.public_id}.json").json()
+    assert found["people"] == [
+        {"name": "ann", "assigned": True, "submitted": 1, "drafts": 0, "skipped": 1, "left": 1, "median_seconds": 60},
+        {"name": "ben", "assigned": True, "submitted": 1, "drafts": 0, "skipped": 0, "left": 2, "median_seconds": 20},
+    ]
+    assert found["reviews"] == {"submitted": 3, "needed": 6, "held": 0}
+    assert [row["status"] for row in found["rows"]] == ["awaiting resolution", "in progress", "waiting"]
+    assert found["statuses"]["awaiting resolution"] == 1
+
+
+def test_items_are_filtered_by_status(client: Client) -> None:
+    queue = make_small_queue()
+    make_review(queue.items.first(), reviewer())
+    found = client.get(f"/review/queues/{queue.public_id}.json?status=waiting").json()
+    assert [row["number"] for row in found["rows"]] == [2]
+    assert "No item has this status" in client.get(f"{queue.get_absolute_url()}?status=resolved").text
+
+
+def test_items_come_in_pages(client: Client) -> None:
+    queue = make_small_queue([])
+    episode = make_episode()
+    for _ in range(101):
+        make_item(queue, trial=make_trial(episode, finished=False))
+    first = client.get(f"/review/queues/{queue.public_id}.json").json()
+    assert len(first["rows"]) == 100
+    assert (
+        [row["number"] for row in client.get(first["next"]).json()["rows"]] == [101]
+        if ".json" in first["next"]
+        else True
+    )
+
+
+def test_a_queue_asks_no_more_for_more_items(client: Client) -> None:
+    me, ann = local_user(), reviewer()
+    queue = make_small_queue(reviewers=[me, ann])
+    make_review(queue.items.first(), me, ["misapplied"])
+    make_review(queue.items.first(), ann, ["misapplied"])
+
+    def make(total: int) -> None:
+        for _ in range(total):
+            make_review(make_item(queue, trial=make_trial(success=False)), ann, ["misapplied"])
+
+    assert_queries_flat(client, queue.get_absolute_url(), make)
+
+
+@pytest.mark.parametrize("unit", ["decision", "snapshot"])
+def test_decisions_and_libraries_are_named(client: Client, unit: str) -> None:
+    episode = make_episode(title="Spreadsheets")
+    decision = make_decision(episode, make_family(name="Totals"), after=make_snapshot({"a/SKILL.md": "x"}))
+    queue = make_queue(
+        QueueSpec("q", make_version(), Population(unit=unit), Draw(), (local_user(),), hides_conditions=False),
+        user=local_user(),
+    )
+    row = client.get(f"/review/queues/{queue.public_id}.json").json()["rows"][0]
+    assert row["title"] == ("decision 1" if unit == "decision" else "Spreadsheets")
+    assert decision.family.name in client.get(queue.get_absolute_url()).text or unit == "snapshot"
+
+
+def test_hostile_texts_stay_texts(client: Client) -> None:
+    queue = make_small_queue(name="<script>x</script>", instructions="<img src=x onerror=alert(1)>")
+    page = client.get(queue.get_absolute_url()).text
+    assert not inline(page)
+    assert "&lt;script&gt;x" in page
+
+
+# --- coding next -----------------------------------------------------------------------------------------------------------
+
+
+def test_code_next_holds_an_item_and_opens_it(client: Client) -> None:
+    queue = make_small_queue(reviewers=[local_user()])
+    response = client.post(reverse("queue-next", args=[queue.public_id]))
+    item = queue.items.first()
+    assert response.url == item.get_absolute_url()
+    assert item.slots.filter(holder=local_user()).count() == 1
+    assert client.get(reverse("queue-next", args=[queue.public_id])).status_code == 405
+
+
+def test_code_next_says_why_there_is_nothing(client: Client) -> None:
+    queue = make_small_queue(reviewers=[])
+    url = reverse("queue-next", args=[queue.public_id])
+    assert "You are not assigned to this queue" in client.post(url, follow=True).text
+    queue.reviewers.add(local_user())
+    for item in queue.items.all():
+        make_review(item, local_user())
+    assert "Nothing is left for you here" in client.post(url, follow=True).text
+    Queue.objects.update(closed_at=timezone.now())
+    assert "This queue is closed" in client.post(url, follow=True).text
+
+
+# --- who may ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_viewer_reads_and_takes_nothing(people: None) -> None:
+    viewer = as_person(make_user(level=User.Level.VIEWER))
+    queue = make_small_queue()
+    assert viewer.get(queue.get_absolute_url()).status_code == 200
+    assert viewer.get("/review/").status_code == 200
+    assert viewer.get(NEW).status_code == 403
+    for name in ("queue-next", "queue-people", "queue-close"):
+        assert viewer.post(reverse(name, args=[queue.public_id])).status_code == 403
+
+
+def test_only_its_maker_and_admins_manage_a_queue(people: None) -> None:
+    maker, other, admin = reviewer(), reviewer(username="other"), make_user(level=User.Level.ADMIN)
+    queue = make_small_queue(created_by=maker)
+    add = reverse("queue-people", args=[queue.public_id])
+    assert as_person(other).post(add, {"add": "other"}).status_code == 403
+    assert "Only whoever made this queue" in as_person(other).post(add, {"add": "other"}).text
+    assert as_person(maker).post(add, {"add": "other"}).status_code == 302
+    assert list(queue.reviewers.all()) == [other]
+    assert as_person(admin).post(add, {"remove": "other"}).status_code == 302
+    assert not queue.reviewers.exists()
+    assert as_person(maker).post(add, {"add": "nobody"}).status_code == 404
+    assert as_person(other).post(reverse("queue-close", args=[queue.public_id])).status_code == 403
+    as_person(maker).post(reverse("queue-close", args=[queue.public_id]), {"reason": "done"})
+    queue.refresh_from_db()
+    assert not queue.is_open
+
+
+def test_a_viewer_cannot_be_made_a_reviewer_by_assigning(people: None) -> None:
+    admin, queue = make_user(level=User.Level.ADMIN), make_small_queue()
+    make_user(username="vera")
+    page = as_person(admin).post(reverse("queue-people", args=[queue.public_id]), {"add": "vera"}, follow=True).text
+    assert "vera may not review" in page
+    assert not queue.reviewers.exists()
+
+
+# --- what the blind do not see --------------------------------------------------------------------------------------------
+
+
+def blind_queue(ann: User, condition: str, facet: str = "condition") -> Queue:
+    experiment = make_experiment()
+    for _ in range(3):
+        make_trial(make_episode(make_run(experiment, condition=condition)), success=False)
+        make_trial(make_episode(make_run(experiment, condition=condition)), success=True)
+    from benchapp.comparing.choices import Choices
+
+    population = Population(
+        choices=Choices(experiment=(experiment.public_id,), condition=(condition,)), preset="failed"
+    )
+    how = Draw("stratified", size=3, facet=facet, controls=2)
+    return make_queue(QueueSpec("blind", make_version(), population, how, (ann,)), user=make_user(level="admin"))
+
+
+def test_nothing_tells_a_blind_reviewer_the_condition(people: None) -> None:
+    ann = reviewer()
+    queue = blind_queue(ann, "selfgen-always")
+    client = as_person(ann)
+    for url in (queue.get_absolute_url(), f"/review/queues/{queue.public_id}.json", "/review/", "/review.json"):
+        text = client.get(url).text
+        assert "selfgen-always" not in text
+        assert str(queue.items.first().trial.public_id) not in text
+        assert str(queue.items.first().trial.episode.run.public_id) not in text
+    assert "Parts of the selection are hidden from you" in client.get(queue.get_absolute_url()).text
+    assert client.get(f"/review/queues/{queue.public_id}.json").json()["drawing"]["strata"] == []
+
+
+def test_who_has_nothing_left_to_code_sees_how_it_was_drawn(people: None) -> None:
+    ann = reviewer()
+    queue = blind_queue(ann, "selfgen-always")
+    for item in queue.items.all():
+        make_review(item, ann)
+    found = as_person(ann).get(f"/review/queues/{queue.public_id}.json").json()["drawing"]
+    assert found["strata"] == [{"stratum": "selfgen-always", "drawn": 3, "inclusion": 1.0}]
+    assert "condition selfgen-always" in found["selection"]
+
+
+def test_who_reviews_nothing_sees_how_it_was_drawn(people: None) -> None:
+    queue = blind_queue(reviewer(), "selfgen-always")
+    assert "selfgen-always" in as_person(make_user(level="admin")).get(queue.get_absolute_url()).text
+
+
+def test_no_list_tells_a_control_from_a_failure(people: None) -> None:
+    ann = reviewer()
+    queue = blind_queue(ann, "selfgen-always")
+    rows = as_person(ann).get(f"/review/queues/{queue.public_id}.json").json()["rows"]
+    controls = set(queue.items.filter(is_control=True).values_list("ordinal", flat=True))
+    shapes = [
+        {key: value for key, value in row.items() if key not in ("number", "url", "title", "family")} for row in rows
+    ]
+    assert len(controls) == 2
+    assert all(shape == shapes[0] for shape in shapes)
+
+
+# --- a new one -------------------------------------------------------------------------------------------------------------
+
+
+def form(**changes: Any) -> dict[str, Any]:
+    version = make_version()
+    return {
+        "what": "trial:failed",
+        "sampling": "all",
+        "reviews": 1,
+        "overlap": 100,
+        "seed": 5,
+        "reviewers": [local_user().username],
+        "name": "first pass",
+        "version": str(version.public_id),
+        "reservation": 30,
+        "hides_conditions": "on",
+        **changes,
+    }
+
+
+def test_it_says_what_it_gives_before_anything_is_saved(client: Client) -> None:
+    for success in (False, False, True, None):
+        make_trial(success=success)
+    found = client.get("/review/queues/new.json").json()
+    assert (found["population_total"], found["items"], found["median_seconds"]) == (2, 2, None)
+    assert found["hours_per_person"] is None
+    queue = make_small_queue([], version=make_version())
+    make_review(make_item(queue, trial=make_trial()), reviewer(), seconds=120)
+    page = client.post(NEW, form(what="trial:all", sampling="random", size=2, show="1")).text
+    assert "<b>2</b> items" in page
+    assert "about 0.1 hours per person" in page
+    assert Queue.objects.count() == 1
+
+
+def test_it_makes_the_queue_of_its_address(client: Client) -> None:
+    kept = make_trial(make_episode(make_run(condition="curated-static")), success=False)
+    make_trial(success=False)
+    response = client.post(f"{NEW}?condition=curated-static", form(instructions="Read first."))
+    queue = Queue.objects.get()
+    assert response.url == queue.get_absolute_url()
+    assert [item.trial for item in queue.items.all()] == [kept]
+    assert (queue.hides_conditions, queue.hides_models) == (True, False)
+    assert (queue.instructions, queue.reservation_seconds, queue.seed) == ("Read first.", 1800, 5)
+    assert list(queue.reviewers.all()) == [local_user()]
+
+
+def test_the_list_of_trials_leads_to_a_queue_of_the_same_trials(client: Client) -> None:
+    make_trial(success=False)
+    make_trial(success=True)
+    page = client.get("/compare/trials/?outcome=passed").text
+    assert f"{NEW}?outcome=passed" in page
+    assert client.get("/review/queues/new.json?outcome=passed").json()["from"] == "trials that passed"
+    assert f"{NEW}?&amp;preset=all" in client.get("/compare/trials/").text
+    assert client.get("/review/queues/new.json?&preset=all").json()["population_total"] == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"name": ""}, "Give it a name"),
+        ({"reviewers": []}, "Assign at least one reviewer"),
+        ({"version": ""}, "Choose a frozen version"),
+        ({"sampling": "random", "size": ""}, "Say how many items to draw"),
+        ({"sampling": "stratified", "size": 2, "facet": "status"}, "Choose what makes the strata"),
+        ({"reviews": 2}, "take 2 reviewers; 1 are assigned"),
+        ({"what": "trial:unscored"}, "there is nothing to review"),
+        ({"controls": 3}, "no passed trial"),
+        ({"what": "step:all"}, "Select a valid choice"),
+        ({"overlap": 101}, "less than or equal to 100"),
+    ],
+)
+def test_what_cannot_be_made_is_said_and_what_was_written_stays(client: Client, changes: dict, says: str) -> None:
+    make_trial(success=False)
+    response = client.post(NEW, form(instructions="keep me", **changes))
+    assert response.status_code == 400
+    assert says in response.text.replace("&#x27;", "'")
+    assert "keep me" in response.text
+    assert not Queue.objects.exists()
+
+
+def test_a_draft_of_a_codebook_is_not_offered(client: Client) -> None:
+    draft = make_version(frozen=False)
+    make_trial(success=False)
+    assert str(draft.public_id) not in client.get(NEW).text
+    assert client.post(NEW, form(version=str(draft.public_id))).status_code == 400
+
+
+def test_an_address_that_means_nothing_draws_nothing(client: Client) -> None:
+    make_trial(success=False)
+    response = client.post(f"{NEW}?color=red", form())
+    assert response.status_code == 400
+    assert "color: no such choice" in response.text
+    assert not Queue.objects.exists()
+
+
+def test_strata_are_shown_before_they_are_drawn(client: Client) -> None:
+    for condition, total in (("no-skill", 4), ("selfgen-always", 2)):
+        for _ in range(total):
+            make_trial(make_episode(make_run(condition=condition)), success=False)
+    page = client.post(NEW, form(sampling="stratified", size=2, facet="condition", show="1"))
+    assert page.context["strata"]
+    assert page.context["sketch"].by_stratum == [("no-skill", 2, 4), ("selfgen-always", 2, 2)]
+
+
+def test_the_form_asks_no_more_for_more_trials(client: Client) -> None:
+    make_version()
+    episode = make_episode()
+
+    def make(total: int) -> None:
+        for _ in range(total):
+            make_trial(episode, success=False)
+
+    assert_queries_flat(client, NEW, make)
+
+
+def test_filling_keeps_the_list_true(client: Client) -> None:
+    me = local_user()
+    queue = make_small_queue(reviewers=[me], reviews_per_item=1)
+    while item := claim(queue, me):
+        fill(item, me, Review.objects.create(item=item, reviewer=me, state=Review.State.SUBMITTED))
+    found = client.get(f"/review/queues/{queue.public_id}.json").json()
+    assert found["statuses"]["reviewed"] == 2
+    assert found["own"] == {"left": 0, "done": 2}
+    assert count_queries(client, queue.get_absolute_url()) < 40
