@@ -25,7 +25,6 @@ from tests.factories import (
     make_trial,
     make_user,
 )
-from tests.inspector.test_habits import inline
 from tests.queries import assert_queries_flat, count_queries
 from tests.review_factories import make_item, make_review, make_version
 from tests.review_factories import make_queue as make_small_queue
@@ -144,11 +143,7 @@ def test_items_come_in_pages(client: Client) -> None:
         make_item(queue, trial=make_trial(episode, finished=False))
     first = client.get(f"/review/queues/{queue.public_id}.json").json()
     assert len(first["rows"]) == 100
-    assert (
-        [row["number"] for row in client.get(first["next"]).json()["rows"]] == [101]
-        if ".json" in first["next"]
-        else True
-    )
+    assert [row["number"] for row in client.get(first["next"]).json()["rows"]] == [101]
 
 
 def test_a_queue_asks_no_more_for_more_items(client: Client) -> None:
@@ -180,8 +175,10 @@ def test_decisions_and_libraries_are_named(client: Client, unit: str) -> None:
 def test_hostile_texts_stay_texts(client: Client) -> None:
     queue = make_small_queue(name="<script>x</script>", instructions="<img src=x onerror=alert(1)>")
     page = client.get(queue.get_absolute_url()).text
-    assert not inline(page)
+    assert "<script>x" not in page
+    assert "<img src=x" not in page
     assert "&lt;script&gt;x" in page
+    assert "&lt;img src=x" in page
 
 
 # --- coding next -----------------------------------------------------------------------------------------------------------
