@@ -11,13 +11,13 @@ from typing import Any, BinaryIO
 import orjson
 
 from benchapp.exporting.dictionary import Field, Kind
+from benchapp.exporting.spreadsheet import unrun
 
 Row = Sequence[Any]
 
 PIECE = 500  # rows in one piece of text
 UTC_Z = orjson.OPT_UTC_Z
 ROW_GROUP = 10_000  # rows of Parquet in memory at once
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for a formula's start
 
 
 class _Echo:
@@ -50,7 +50,7 @@ def _cell(value: Any) -> str:
         return repr(value)
     if isinstance(value, (list, tuple)):
         return ";".join(_cell(each) for each in value)
-    return f"'{value}" if value.startswith(FORMULA) else value
+    return unrun(value)
 
 
 def _time(moment: datetime) -> str:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from io import StringIO
 from typing import Any
 
+from benchapp.exporting.spreadsheet import unrun
 from inspector.charts.drawing import Column, Table
 
 MINUS = "\N{MINUS SIGN}"
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs what starts with one of these
 MAX_ROWS = 400  # on a page; CSV and JSON have all
 
 
@@ -93,12 +93,9 @@ def csv_text(table: Table, absolute: Callable[[str], str]) -> str:
 
 
 def _head(column: Column) -> str:
-    return f"{column.key} ({column.unit})" if column.unit else column.key
+    return unrun(f"{column.key} ({column.unit})" if column.unit else column.key)
 
 
 def _guarded(values: Iterable[Any]) -> list[Any]:
     """Unknown as an empty cell; text that a spreadsheet would run gets an apostrophe in front."""
-    return [
-        "" if value is None else f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
-        for value in values
-    ]
+    return ["" if value is None else unrun(value) if isinstance(value, str) else value for value in values]

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from benchapp.exporting.spreadsheet import unrun
 from benchapp.published.checking import Finding
 from benchapp.published.findings import findings
 from benchapp.published.loading import PublishedDataError, published_rows
@@ -55,7 +56,10 @@ class Command(BaseCommand):
         elif options["csv"]:
             writer = csv.DictWriter(self.stdout, columns, lineterminator="\n")
             writer.writeheader()
-            writer.writerows(values)
+            writer.writerows(
+                {name: unrun(value) if isinstance(value, str) else value for name, value in row.items()}
+                for row in values
+            )
         else:
             self.stdout.write("\n".join(lines))
 

@@ -1,0 +1,19 @@
+"""What stands in a CSV cell may be typed by strangers, and a spreadsheet runs a text that begins like a formula."""
+
+from __future__ import annotations
+
+import re
+
+# The wide forms are read as their narrow twins by spreadsheets of East Asian locales.
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\Z", re.ASCII)
+
+
+def unrun(text: str) -> str:
+    """`text` with an apostrophe before it where a spreadsheet would run it; a plain number stays one.
+
+    Every CSV that leaves the installation passes its texts through here (OWASP, CSV injection).
+    """
+    if text.startswith(FORMULA) and not _NUMBER.match(text):
+        return f"'{text}"
+    return text
