@@ -27,13 +27,17 @@ View = Callable[..., HttpResponse]
 FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP")
 
 
-def needs(level: str) -> Callable[[View], View]:
-    """The view answers people of this level and above; others get 403 that says which level it takes."""
+def needs(level: str, *, to_change: bool = False) -> Callable[[View], View]:
+    """The view answers people of this level and above; others get 403 that says which level it takes.
+
+    `to_change`: reading it (GET, HEAD) takes no level, everything else does.
+    """
 
     def wrap(view: View) -> View:
         @wraps(view)
         def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-            if not request.user.may(level):  # type: ignore[union-attr]
+            is_open = to_change and request.method in {"GET", "HEAD"}
+            if not is_open and not request.user.may(level):  # type: ignore[union-attr]
                 raise PermissionDenied(f"This takes the level {level}; yours is {request.user.level}.")  # type: ignore[union-attr]
             return view(request, *args, **kwargs)
 

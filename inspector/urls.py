@@ -27,6 +27,8 @@ from inspector.views import (
 )
 from inspector.views.review import (
     agreement,
+    codebooks,
+    codes,
     coding,
     exhibits,
     index,
@@ -35,6 +37,7 @@ from inspector.views.review import (
     resolution,
     results,
     suggestions,
+    versions,
 )
 
 urlpatterns: list[URLPattern] = [
@@ -74,7 +77,7 @@ urlpatterns: list[URLPattern] = [
     path("logout/", login.logout, name="logout"),
     path("password/", login.password, name="password"),
     *twin("people/", people.accounts, "people"),
-    *twin("people/me/", people.me, "me"),
+    *twin("people/me/", people.me, "account"),
     path("people/add/", people.account_add, name="account-add"),
     path("people/<path:name>/change/", people.account_change, name="account-change"),
     *twin("activity/", activity.activity, "activity"),
@@ -114,4 +117,24 @@ urlpatterns: list[URLPattern] = [
     path("review/queues/<uuid:public_id>/next/", queues.queue_next, name="queue-next"),
     path("review/queues/<uuid:public_id>/people/", queues.queue_people, name="queue-people"),
     path("review/queues/<uuid:public_id>/close/", queues.queue_close, name="queue-close"),
+    # /review/codebooks/, /review/versions/<id>/, /review/codes/<id>/
+    *twin("review/codebooks/", codebooks.codebooks, "codebooks"),
+    path("review/codebooks/new/", codebooks.codebook_new, name="codebook-new"),
+    *twin("review/codebooks/<uuid:public_id>/", codebooks.codebook, "codebook"),
+    path("review/codebooks/<uuid:public_id>/draft/", codebooks.codebook_draft, name="codebook-draft"),
+    *twin("review/versions/<uuid:public_id>/", versions.version, "codebook-version"),
+    *twin("review/versions/<uuid:public_id>/diff/", versions.version_diff, "codebook-diff"),
+    *twin("review/versions/<uuid:public_id>/carry/<uuid:queue_id>/", versions.version_carry, "codebook-carry"),
+    path("review/versions/<uuid:public_id>/codebook.<str:form>", versions.version_export, name="codebook-export"),
+    path("review/versions/<uuid:public_id>/freeze/", versions.version_freeze, name="codebook-freeze"),
+    path("review/versions/<uuid:public_id>/discard/", versions.version_discard, name="codebook-discard"),
+    path("review/versions/<uuid:public_id>/clone/", versions.version_clone, name="codebook-clone"),
+    path("review/versions/<uuid:public_id>/add/", codes.code_add, name="code-add"),
+    path("review/codes/<uuid:public_id>/<slug:act>/", codes.code_act, name="code-act"),
+    path("review/examples/<uuid:public_id>/remove/", codes.example_remove, name="example-remove"),
+    path(
+        "review/reviews/<uuid:review_id>/marks/<uuid:mark_id>/example-of/<uuid:code_id>/",
+        codes.mark_example,
+        name="mark-example",
+    ),
 ]

@@ -56,6 +56,7 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "activity": list,
     "comments": list,
     "account": list,
+    "results": lambda: [_queue().public_id],
     "agreement": lambda: [_queue().public_id],
     "disagreements": lambda: [_queue().public_id],
     "resolve": lambda: [_queue().items.first().public_id],

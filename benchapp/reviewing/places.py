@@ -143,6 +143,15 @@ def chart_name(key: str, choices: Choices) -> str:
     return f"chart {key}?{query}"
 
 
+def place_in_words(on: str, name: str) -> str:
+    """A canonical name without its ids."""
+    if on == Comment.On.STEP:
+        return name[name.rindex("step ") :]
+    if on == Comment.On.LINE:
+        return name.split(" ", 4)[4]
+    return name.partition("?")[0]
+
+
 def counts_below(prefix: str) -> dict[str, int]:
     """The rest of the place's name -> comments that stand there, for every place below `prefix`. One query."""
     standing = Comment.objects.filter(place__startswith=prefix, retracted_at=None).order_by()

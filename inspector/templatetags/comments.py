@@ -6,7 +6,10 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from benchapp.models import Comment
+from benchapp.reviewing.places import place_in_words
 from inspector.commented import CommentedChart, CommentedSteps
+from inspector.visible import visible
 
 register = template.Library()
 
@@ -24,6 +27,12 @@ def chart_comments(commented: CommentedChart | str | None) -> SafeString:
     if not isinstance(commented, CommentedChart):
         return SafeString("")
     return _link(commented.url, commented.count, "this chart", kind="plain")
+
+
+@register.filter
+def where(comment: Comment) -> str:
+    """The place in a few words: "step 3", "tidy/SKILL.md line 7", "chart forest"."""
+    return visible(place_in_words(comment.on, comment.place))
 
 
 def _link(url: str, count: int, place: str, *, kind: str = "") -> SafeString:

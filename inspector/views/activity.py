@@ -26,6 +26,7 @@ PAGES = {
     "queue": "queue",
     "queueitem": "review-item",
 }
+WORDS = {"user": "account", "codebookversion": "codebook version", "queueitem": "item", "judgecall": "judge"}
 # What somebody said of an item stands with the item, where blindness rules; the log says only that they did.
 ABOUT_ITEMS = frozenset({"queueitem", "review", "resolution", "suggestion", "judgecall"})
 
@@ -39,7 +40,9 @@ def activity(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     data = {"acts": acts, "filter": chosen, "next": next_url(request, page)}
     context = {
         "page": page,
-        "rows": [(fact, _told(fact["detail"])) for fact in acts],
+        "rows": [
+            ({**fact, "target_word": WORDS.get(fact["target"], fact["target"])}, _told(fact["detail"])) for fact in acts
+        ],
         "people": _values("actor_name"),
         "verbs": _values("verb"),
         "targets": _values("target_kind"),

@@ -66,7 +66,7 @@ def write(request: HttpRequest) -> HttpResponseBase:
     except CommentRefused as refusal:
         return _thread(request, place, problem=str(refusal), text=text, answers=answers)
     if wants_fragment(request):
-        return _thread(request, place)
+        return _thread(request, place, taken=answers)
     return HttpResponseRedirect(f"{reverse('comments-about')}?{request.GET.urlencode()}")
 
 
@@ -105,8 +105,15 @@ def _place(request: HttpRequest) -> Place:
 
 
 def _thread(
-    request: HttpRequest, place: Place, *, problem: str = "", text: str = "", answers: str = ""
+    request: HttpRequest,
+    place: Place,
+    *,
+    problem: str = "",
+    text: str = "",
+    answers: str = "",
+    taken: str | None = None,
 ) -> HttpResponse:
+    """`problem`: why `text`, which answers `answers`, was refused. `taken`: what the text answered that was kept."""
     said = thread_at(place)
     mine = Mention.objects.filter(user=request.user, comment__place=place.name, read_at=None)  # type: ignore[misc]
     context = {
@@ -116,6 +123,7 @@ def _thread(
         "problem": problem,
         "text": text,
         "written_to": answers,
+        "taken": taken,
         "max_chars": MAX_CHARS,
         "total": sum(not each.retracted_at for first, answered in said for each in (first, *answered)),
         "unread": set(mine.values_list("comment", flat=True)),

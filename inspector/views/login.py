@@ -9,4 +9,4 @@ from inspector.access import open_to_all
 
 login = open_to_all(LoginView.as_view(template_name="people/login.html", redirect_authenticated_user=True))
 logout = open_to_all(LogoutView.as_view(next_page=reverse_lazy("login")))
-password = PasswordChangeView.as_view(template_name="people/password.html", success_url=reverse_lazy("me"))
+password = PasswordChangeView.as_view(template_name="people/password.html", success_url=reverse_lazy("account"))

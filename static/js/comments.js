@@ -139,6 +139,7 @@ document.addEventListener("input", (event) => {
 document.addEventListener("htmx:afterSwap", (event) => {
   const thread = document.getElementById("thread");
   if (!thread) return;
+  if (thread.dataset.taken !== undefined) sessionStorage.removeItem(`comment:${thread.dataset.taken}`);
   settle(thread);
   const total = Number(thread.dataset.total);
   if (opener?.isConnected && !Number.isNaN(total)) {
@@ -150,16 +151,6 @@ document.addEventListener("htmx:afterSwap", (event) => {
     if (total) opener.classList.remove("passing");
   }
   if (sheet?.open) thread.querySelector(".say:last-of-type textarea, .say textarea")?.focus({ preventScroll: true });
-});
-
-document.addEventListener("htmx:afterRequest", (event) => {
-  const form = event.target.closest?.(".say");
-  if (!form) return;
-  if (event.detail.successful && !form.isConnected) {
-    const refused = document.querySelector("#thread .note.bad");
-    if (!refused) sessionStorage.removeItem(kept(form));
-    settle(document.getElementById("thread"));
-  }
 });
 
 // 401, 403, 500 or no network: the text stays where it is, and what to do is said.

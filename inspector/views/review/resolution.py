@@ -55,6 +55,7 @@ class ResolveForm(forms.Form):
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@needs(User.Level.REVIEWER, to_change=True)
 def resolution(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     item = get_object_or_404(load_unit(QueueItem.objects.select_related("queue")), public_id=public_id)
     item.queue = open_queue(request, item.queue.public_id)
@@ -65,7 +66,6 @@ def resolution(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     return _page(request, item, as_json=as_json)
 
 
-@needs(User.Level.REVIEWER)
 def _answer(request: HttpRequest, *, public_id: UUID, item: QueueItem) -> HttpResponse:
     form = ResolveForm(item, request.POST)
     if not form.is_valid():
