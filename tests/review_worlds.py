@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from django.utils import timezone
+
 from benchapp.models import Experiment, Queue, QueueItem, Trial, User
 from tests.factories import (
     make_experiment,
@@ -28,7 +30,7 @@ class World:
     items: tuple[QueueItem, ...]  # six of memory, then three of no-skill
 
 
-def make_reviewed_world(**fields: object) -> World:
+def make_reviewed_world(*, frozen: bool = True, **fields: object) -> World:
     """Nothing is reviewed yet. Codes: "skill" over "stale" and "misapplied"; and "tool"."""
     suite = make_suite()
     family = make_family(suite=suite, key="F1")
@@ -40,11 +42,14 @@ def make_reviewed_world(**fields: object) -> World:
         for task in tasks:
             make_trial(episode, task, phase="evaluation", success=True, sample=1)
             failed.setdefault(condition, []).append(make_trial(episode, task, phase="evaluation", success=False))
-    version = make_version(())
+    version = make_version((), frozen=False)
     top = make_code(version, "skill", ordinal=0)
     make_code(version, "stale", parent=top, ordinal=1)
     make_code(version, "misapplied", parent=top, ordinal=2)
     make_code(version, "tool", ordinal=3)
+    if frozen:
+        version.frozen_at = timezone.now()
+        version.save()
     people = (make_user(level=User.Level.REVIEWER), make_user(level=User.Level.REVIEWER))
     queue = Queue.objects.create(
         version=version,

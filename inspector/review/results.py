@@ -27,7 +27,7 @@ from benchapp.reviewing.saturation import Saturation, saturation_of
 from benchapp.reviewing.taxonomy import Per, Row, Taxonomy, blame, extent_if_known, uncoded_strata
 
 COVERS = {"clusters": "other episodes of the same kind", "population": "coding every unit of this population"}
-COUNTS = {"fractions": "by the share of its reviewers", "settled": "left out"}
+COUNTS = {"fractions": "by the share of their reviewers", "settled": "left out"}
 MAX_GROUPS = 8  # columns of the table by facet
 MAX_EXAMPLES = 3  # of a code
 QUOTE_CHARS = 140
@@ -183,7 +183,7 @@ class Results:
         heights, counts = [0.0] * TENTHS, [0] * TENTHS
         for mark in marks:
             tenth = (mark.step - 1) * TENTHS // mark.of
-            heights[tenth] += weights[mark.item] / times[mark.item]
+            heights[tenth] += float(weights[mark.item]) / times[mark.item]
             counts[tenth] += 1
         total = sum(heights) or 1.0
         return FirstFailures(tuple(height / total for height in heights), tuple(counts), len(times))

@@ -74,7 +74,7 @@ def _bars(rows: Sequence[Row], results: Results) -> go.Figure:
         x=[100 * (share.value or 0) for _, _, share in drawn],
         y=[place for place, _, _ in drawn],
         width=0.62,
-        marker={"color": [blue if not row.depth else veil(blue, 0.5) for _, row, _ in drawn], "line": {"width": 0}},
+        marker={"color": [veil(blue, 0.35 if row.depth else 0.65) for _, row, _ in drawn], "line": {"width": 0}},
         error_x={**_around([share for _, _, share in drawn], results), "color": INK, "thickness": 1.3, "width": 3},
         hovertext=[_hover(row, results) for _, row, _ in drawn],
         hoverinfo="text",
@@ -248,18 +248,19 @@ def draw_first_failures(results: Results) -> Drawing:
     rows = zip(names, found.shares, found.counts, strict=True)
     table = Table(columns, tuple(TableRow((name, 100 * share, count)) for name, share, count in rows))
     bars = go.Bar(
-        x=names,
+        x=[10 * tenth + 5 for tenth in range(TENTHS)],
+        width=9,
         y=[100 * share for share in found.shares],
         marker={"color": series(0).colour},
         text=[str(count) for count in found.counts],
         textposition="outside",
-        hovertext=[f"{count} of {found.marks} marks" for count in found.counts],
+        hovertext=[f"{name}: {count} of {found.marks} marks" for name, count in zip(names, found.counts, strict=True)],
         hoverinfo="text",
         name="",
         cliponaxis=False,
     )
-    figure = go.Figure(bars, layout(height=260, bargap=0.15))
-    figure.update_xaxes(title_text="part of the trajectory where the first failure lies")
+    figure = go.Figure(bars, layout(height=260))
+    figure.update_xaxes(title_text="how far into the trajectory, %", range=[0, 100], showgrid=False)
     figure.update_yaxes(title_text="% of items", rangemode="tozero")
     said = f"Numbers on the bars: marks, of {found.marks} in {found.items} items; heights are weighted."
     return Drawing(figure, table, (said,))

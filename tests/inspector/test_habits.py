@@ -26,6 +26,9 @@ MAX_HTML_BYTES = 100_000
 
 # Parts and acts: asked for by a page, never opened by themselves. Their own tests are named beside them.
 PARTS = {
+    "results-chart": "inspector/review/test_results_page",
+    "labels-export": "inspector/review/test_results_page",
+    "results-export": "inspector/review/test_results_page",
     "agreement-keep": "inspector/review/test_agreement_pages",
     "disagreements-open": "inspector/review/test_agreement_pages",
     "login": "inspector/test_login",
