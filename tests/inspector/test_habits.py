@@ -26,6 +26,9 @@ MAX_HTML_BYTES = 100_000
 
 # Parts and acts: asked for by a page, never opened by themselves. Their own tests are named beside them.
 PARTS = {
+    "queue-next": "inspector/review/test_queue_pages",
+    "queue-people": "inspector/review/test_queue_pages",
+    "queue-close": "inspector/review/test_queue_pages",
     "results-chart": "inspector/review/test_results_page",
     "labels-export": "inspector/review/test_results_page",
     "results-export": "inspector/review/test_results_page",
