@@ -5,7 +5,8 @@
 The model: six codes of very unequal frequency. A task has a code of its own that half of its items show; an item shows
 none, one or two codes. A reviewer sees an item rightly with a chance that depends on the task (logit with SD 0.8) and
 else misses a code, adds one or takes one for another: so both codes and mistakes cluster by task. Three reviewers leave
-out 15 % of the items each. The truth an interval has to cover is alpha over 40,000 tasks with the same reviewers.
+out 15 % of the items each. "uneven": the k-th task has its items in proportion to 1/k, so that a few tasks hold most.
+The truth an interval has to cover is alpha over 40,000 tasks with the same reviewers.
 docs/agreement.md judges what comes out.
 """
 
@@ -36,6 +37,7 @@ OWN, NONE, SECOND, MISSING = 0.5, 0.1, 0.25, 0.15
 TASK_SD = 0.8
 LEVELS = {"high": 2.2, "middle": 0.7, "low": -0.8}  # log-odds of seeing an item rightly in an average task
 SIZES = ((6, 30), (6, 60), (10, 30), (10, 60), (10, 120), (30, 30), (30, 60), (30, 120))  # tasks, items
+UNEVEN = ((10, 60), (30, 120))
 POPULATION = (40_000, 160_000)
 SETS = [frozenset(code for code in range(CODES) if mask >> code & 1) for mask in range(2**CODES)]
 DISTANCES = np.array([[masi_distance(one, other) for other in SETS] for one in SETS])
@@ -49,11 +51,14 @@ class Scene:
     items: int
     reviewers: int
     level: str
+    uneven: bool = False
 
 
 def scenes() -> Iterator[Scene]:
     for (tasks, items), reviewers, level in product(SIZES, (2, 3), LEVELS):
         yield Scene(tasks, items, reviewers, level)
+    for (tasks, items), reviewers, level in product(UNEVEN, (2, 3), LEVELS):
+        yield Scene(tasks, items, reviewers, level, uneven=True)
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------
@@ -62,6 +67,9 @@ def scenes() -> Iterator[Scene]:
 def draw(scene: Scene, rng: np.random.Generator) -> Tally:
     """A data set: code sets as bit masks, [items, reviewers], -1 where nobody looked, packed as alpha needs it."""
     task = np.arange(scene.items) % scene.tasks
+    if scene.uneven:
+        share = 1 / np.arange(1, scene.tasks + 1)
+        task = rng.choice(scene.tasks, size=scene.items, p=share / share.sum())
     own = _codes(scene.tasks, rng)
     first = np.where(rng.random(scene.items) < OWN, own[task], _codes(scene.items, rng))
     truth = 1 << first
@@ -218,7 +226,8 @@ def main() -> None:
             truths[key] = float(alpha_many(all_tasks, np.ones((1, all_tasks.clusters)))[0])
         scores = run(scene, truths[key], datasets=asked.datasets, count=asked.resamples, seed=asked.seed)
         cells = " | ".join(score.line() for score in scores.values())
-        print(scene.tasks, scene.items, scene.reviewers, scene.level, f"{truths[key]:.3f}", "|", cells, flush=True)
+        name = (scene.tasks, scene.items, scene.reviewers, scene.level, *(["uneven"] if scene.uneven else []))
+        print(*name, f"{truths[key]:.3f}", "|", cells, flush=True)
     print(f"{time.process_time() - began:.0f} s of CPU")
 
 
