@@ -150,7 +150,7 @@ document.addEventListener("htmx:afterSwap", (event) => {
     opener.classList.toggle("some", total > 0);
     if (total) opener.classList.remove("passing");
   }
-  if (sheet?.open) thread.querySelector(".say:last-of-type textarea, .say textarea")?.focus({ preventScroll: true });
+  if (sheet?.open) document.getElementById("say-new")?.focus({ preventScroll: true });
 });
 
 // 401, 403, 500 or no network: the text stays where it is, and what to do is said.
