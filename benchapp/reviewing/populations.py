@@ -25,9 +25,9 @@ from runner.types import DecisionStatus
 
 Unit = Queue.Unit
 FORM = ("unit", "preset")  # parts of a population's address that Compare does not know
-PRESETS: Mapping[str, Mapping[str, str]] = {  # unit -> preset -> what it says after "trials that ran", "decisions", ...
+PRESETS: Mapping[str, Mapping[str, str]] = {  # unit -> preset -> what it says after "trials", "decisions", ...
     Unit.TRIAL: {
-        "all": "whatever their result",
+        "all": "that ran",
         "failed": "that failed",
         "passed": "that passed",
         "unscored": "without a verdict",
@@ -36,7 +36,7 @@ PRESETS: Mapping[str, Mapping[str, str]] = {  # unit -> preset -> what it says a
         "improvements": "that passed where the baseline failed",
     },
     Unit.DECISION: {
-        "all": "whatever came of them",
+        "all": "of every outcome",
         DecisionStatus.APPLIED: "that changed the library",
         DecisionStatus.NO_OP: "that changed nothing",
         DecisionStatus.REJECTED: "that broke a rule",
@@ -129,8 +129,7 @@ class Population:
 
     def says(self) -> str:
         """Without the selection: "trials that failed where the baseline passed"."""
-        ran = " that ran," if self.unit == Unit.TRIAL and self.preset == "all" else ""
-        return f"{NOUNS[Unit(self.unit)]}{ran} {PRESETS[self.unit][self.preset]}"
+        return f"{NOUNS[Unit(self.unit)]} {PRESETS[self.unit][self.preset]}"
 
     def narrowed_by(self) -> list[tuple[str, Any, str]]:
         """(part of the address, its value, what it says) for everything that narrows the selection; not the pin, which

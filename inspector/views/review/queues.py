@@ -76,6 +76,7 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         "status": wanted if wanted in set(ItemStatus) else "",
         "noun": UNITS[Queue.Unit(found.unit)],
         "is_mine": may_claim(found, user),
+        "held_minutes": max(1, round(found.reservation_seconds / 60)),
         "hides": [text for name, text in HIDDEN.items() if getattr(found, name)],
         "links": links_of(found),
         "manages": manages,
