@@ -9,8 +9,12 @@ from django.urls import reverse
 from benchapp.comparing.choices import Choices
 from benchapp.comparing.saving import save_comparison
 from benchapp.metrics.catalogue import METRICS
-from benchapp.models import AgreementReport, Attempt, Comparison, Queue, Run, Trial
+from benchapp.models import AgreementReport, Attempt, CodebookVersion, Comparison, Queue, Run, Trial
 from benchapp.reviewing.agreeing import take_report
+from benchapp.reviewing.codebooks import draft_of, freeze
+from benchapp.reviewing.codes import Wording, add, rename, split
+from benchapp.reviewing.examples import add_example
+from benchapp.reviewing.suggesting import suggest
 from tests.factories import (
     make_attempt,
     make_batch,
@@ -34,6 +38,10 @@ def _run() -> Run:
 
 def _queue() -> Queue:
     return Queue.objects.get(name=QUEUE)
+
+
+def _version(number: int) -> CodebookVersion:
+    return _queue().version.codebook.versions.get(number=number)
 
 
 # name of the address -> what fills it
@@ -62,7 +70,13 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "results": lambda: [_queue().public_id],
     "agreement": lambda: [_queue().public_id],
     "disagreements": lambda: [_queue().public_id],
+    "suggestions": lambda: [_queue().public_id],
     "resolve": lambda: [_queue().items.first().public_id],
+    "codebooks": list,
+    "codebook": lambda: [_queue().version.codebook.public_id],
+    "codebook-version": lambda: [_version(3).public_id],
+    "codebook-diff": lambda: [_version(2).public_id],
+    "codebook-carry": lambda: [_version(2).public_id, _queue().public_id],
     "trial": lambda: [Trial.objects.filter(episode__run=_run(), success=False).first().public_id],
 }
 
@@ -87,6 +101,7 @@ def make_world() -> None:
         make_trial(make_unordered_episode(imported), phase="evaluation", success=success)
     make_batch(problems=2)
     _put_under_review(run)
+    _revise(_queue().version)
     save_comparison(Choices(), [METRICS["ESR"]], name="<b>ESR</b>, every condition")
 
 
@@ -108,3 +123,17 @@ def _put_under_review(run: Run) -> None:
         )
         make_review(second, person, ["over-specific"])
     take_report(queue, AgreementReport.Occasion.DISCUSSION, people[0])
+    suggest(queue)
+
+
+def _revise(version: CodebookVersion) -> None:
+    """A second version with a change of most kinds, and a draft of a third that shows an example."""
+    draft = draft_of(version.codebook, None)
+    rename(draft.codes.get(name="misapplied"), "<b>misapplied</b>", None)
+    split(
+        draft.codes.get(name="over-specific"), [Wording("constants", "Values of an episode."), Wording("paths")], None
+    )
+    add(draft, Wording("new", "What is new."), None)
+    freeze(draft, None, "<i>why</i>")
+    code = draft_of(version.codebook, None).codes.get(name="silent bypass")
+    add_example(code, None, trial=Trial.objects.filter(success=False).first(), step=2, quote="<b>cat</b>")

@@ -46,21 +46,26 @@ class Stopped(Exception):
 
 @dataclass(slots=True)
 class Budget:
-    """What one run may use. None: no limit. A call is counted when it is made, its cost when it is known."""
+    """What one run may use. None: no limit. A call is counted when it is made, its cost when it is known.
+
+    A reply without usage, such as one that a filter withheld, counts as much as the dearest one so far.
+    """
 
     calls: int | None = None
     usd: float | None = None
     used_calls: int = 0
     used_usd: float = 0.0
+    dearest_usd: float = 0.0
     unpriced: int = 0
 
     def check(self) -> None:
         """Stopped where the next call would go over. A limit in dollars cannot hold where prices are unknown."""
         if self.calls is not None and self.used_calls >= self.calls:
             raise Stopped(f"the limit of {self.calls} calls is used up")
-        if self.usd is not None and self.used_usd >= self.usd:
-            raise Stopped(f"the limit of ${self.usd:.2f} is used up (${self.used_usd:.4f})")
-        if self.usd is not None and self.unpriced:
+        spent = self.used_usd + self.unpriced * self.dearest_usd
+        if self.usd is not None and spent >= self.usd:
+            raise Stopped(f"the limit of ${self.usd:.2f} is used up (${spent:.4f})")
+        if self.usd is not None and self.unpriced and not self.dearest_usd:
             raise Stopped(
                 "the cost of this model is unknown, so a limit in dollars cannot hold: limit the calls instead"
             )
@@ -70,6 +75,7 @@ class Budget:
             self.unpriced += 1
         else:
             self.used_usd += cost_usd
+            self.dearest_usd = max(self.dearest_usd, cost_usd)
 
 
 @dataclass(slots=True)

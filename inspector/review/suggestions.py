@@ -82,6 +82,9 @@ def cautions(queue: Queue, truth: Truth, source: Source | None) -> list[str]:
     settled = len(source.looked & truth.codes.keys()) if source else 0
     if source and settled < FEW:
         said.append(f"{settled} settled items are few: from about {FEW} on these rates begin to tell judges apart.")
+    without = sum(truth.basis.values()) - settled
+    if source and without:
+        said.append(f"{without} settled items without an answer of it are not in these numbers.")
     if source and not source.is_rules:
         said.append(
             "Labels that a prompt, a model or a codebook was tuned on say nothing about how good it is: take a queue for"

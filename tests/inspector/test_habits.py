@@ -50,6 +50,17 @@ PARTS = {
     "comparison-save": "inspector/test_comparisons",
     "comparison-report": "inspector/test_report",
     "comparison-export": "inspector/test_comparisons",
+    "suggestions-run": "inspector/review/test_suggestions_page",
+    "codebook-new": "inspector/review/test_codebook_pages",
+    "codebook-draft": "inspector/review/test_codebook_pages",
+    "codebook-export": "inspector/review/test_codebook_pages",
+    "codebook-freeze": "inspector/review/test_codebook_pages",
+    "codebook-discard": "inspector/review/test_codebook_pages",
+    "codebook-clone": "inspector/review/test_codebook_pages",
+    "code-add": "inspector/review/test_codebook_pages",
+    "code-act": "inspector/review/test_codebook_pages",
+    "example-remove": "inspector/review/test_codebook_pages",
+    "mark-example": "inspector/review/test_codebook_pages",
     "trial-field": "inspector/test_trial",
 }
 

@@ -13,7 +13,7 @@ from benchapp.models import Blob, JudgeCall, Queue, QueueItem, Suggestion, Trial
 from benchapp.reviewing.judge_evidence import HIDDEN, Evidence, evidence_of
 from benchapp.reviewing.judge_prompt import PROMPT_VERSION
 from benchapp.reviewing.judge_reply import MAX_LABELS, Refused, Unreadable, read_reply
-from benchapp.reviewing.judging import Budget, judge_queue, source_of
+from benchapp.reviewing.judging import Budget, Stopped, judge_queue, source_of
 from benchapp.reviewing.suggesting import Names
 from runner.models.litellm import FILTERED, LiteLLM
 from runner.models.scripted import Scripted
@@ -212,6 +212,16 @@ def test_a_limit_in_dollars_ends_at_the_first_call_of_unknown_cost(provider: Pro
     outcome = judge_queue(queue, judge_model(provider), Budget(usd=5))
     assert len(provider.asked) == 1
     assert "cost of this model is unknown" in outcome.stopped
+
+
+def test_a_reply_without_usage_counts_as_the_dearest_one() -> None:
+    budget = Budget(usd=1.0)
+    budget.note(0.4)
+    budget.note(None)
+    budget.check()
+    budget.note(None)
+    with pytest.raises(Stopped, match=r"\$1.00 is used up \(\$1.2000\)"):
+        budget.check()
 
 
 def test_it_can_ask_only_about_what_people_have_reviewed(provider: Provider) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -336,6 +337,12 @@ def test_each_rule_says_what_it_sees_and_what_it_cannot(key: str) -> None:
     rule = RULES[key]
     assert len(rule.sees) > 30
     assert len(rule.cannot_see) > 20
+
+
+@pytest.mark.parametrize("key", RULES)
+def test_each_rule_stands_in_the_documentation_with_its_codes(key: str) -> None:
+    document = (Path(__file__).resolve().parents[3] / "docs" / "suggestions.md").read_text("utf-8")
+    assert f"| `{key}` | {', '.join(RULES[key].codes)} |" in document
 
 
 def test_no_rule_speaks_of_a_trial_that_passed() -> None:

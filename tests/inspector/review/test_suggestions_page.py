@@ -101,6 +101,7 @@ def test_a_judge_stands_with_its_calls_and_its_cost(client: Client) -> None:
     assert "This judge is scripted" in page
     assert "tuned on" in page
     assert "of 1/3 calls" in page
+    assert "2 settled items without an answer" in page
 
 
 def test_it_says_that_reviewers_saw_the_suggestions(client: Client) -> None:
