@@ -319,6 +319,7 @@ class CodingPage {
 
   close() {
     clearTimeout(this.aheadTimer);
+    this.ahead = null;
     this.saver.stop();
   }
 
@@ -328,7 +329,7 @@ class CodingPage {
     const { root } = this.panel;
     root.addEventListener("click", (event) => this.#clicked(event));
     root.addEventListener("input", (event) => this.#typed(event.target));
-    root.addEventListener("focusout", (event) => event.target.matches("textarea") && this.saver.save());
+    root.addEventListener("focusout", (event) => event.target.matches("textarea") && !this.saver.tries && this.saver.save());
     for (const name of ["mouseover", "focusin"]) {
       root.addEventListener(name, (event) => {
         const line = event.target.closest?.("[data-code]");

@@ -178,7 +178,7 @@ class ReviewSaver {
 
   async #send(leaving) {
     const sent = (this.sentState = this.#state());
-    this.tell("saving", "saving");
+    if (!this.tries) this.tell("saving", "saving");
     const result = await this.#ask(this.page.urls.save, this.#body(), { keepalive: leaving });
     if (result?.status === 200) this.#arrived(result.answer, sent);
     else await this.#handle(result);

@@ -280,7 +280,7 @@ def test_marks_on_a_decision_name_a_side_a_file_and_lines(user: User) -> None:
 def test_marks_on_a_refused_decision_stand_in_what_was_proposed(user: User) -> None:
     run = make_learning_run(families=1, environments=1)
     decision = run.episodes.get().decisions.filter(status="rejected").last()
-    decision.patch_id = Blob.objects.put(b'{"summary": "s", "upsert_files": {"new/SKILL.md": "one\ntwo"}}')
+    decision.patch_id = Blob.objects.put(rb'{"summary": "s", "upsert_files": {"new/SKILL.md": "one\ntwo"}}')
     decision.save()
     queue = make_queue([], unit="decision", reviewers=[user], population_total=1)
     item = make_item(queue, decision=decision)
