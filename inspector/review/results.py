@@ -265,7 +265,8 @@ def _notes(results: Results) -> Iterable[str]:
             " Per 100 attempted and per 100 failed count the population's trials against these."
         )
     if counted[Basis.SPLIT]:
-        yield f"{counted[Basis.SPLIT]} items await a resolution: counted {COUNTS[asked.counts]}."
+        await_one = "item awaits" if counted[Basis.SPLIT] == 1 else "items await"
+        yield f"{counted[Basis.SPLIT]} {await_one} a resolution: counted {COUNTS[asked.counts]}."
     missing = counted[Basis.SKIPPED] + counted[Basis.OPEN]
     if missing:
         yield (

@@ -53,10 +53,14 @@ def draw_taxonomy(results: Results) -> Drawing:
     table = _taxonomy_table(results)
     if not results.taxonomy.sampled:
         return Drawing(None, table, absent="No item is coded yet.")
-    shown = rows if len(rows) <= MAX_CODES else [row for row in rows if row.is_used][:MAX_CODES]
-    hidden = len(rows) - len(shown)
-    notes = (f"{len(shown)} of {len(rows)} codes are drawn; the table has all.",) if hidden else ()
+    shown = drawn_rows(rows)
+    notes = (f"{len(shown)} of {len(rows)} codes are drawn; the table has all.",) if len(shown) < len(rows) else ()
     return Drawing(_bars(shown, results), table, notes)
+
+
+def drawn_rows(rows: Sequence[Row]) -> Sequence[Row]:
+    """All where they fit, else those that were used."""
+    return rows if len(rows) <= MAX_CODES else ([row for row in rows if row.is_used] or rows)[:MAX_CODES]
 
 
 def _bars(rows: Sequence[Row], results: Results) -> go.Figure:

@@ -27,7 +27,7 @@ from inspector.review.results import (
     Results,
     group_values,
 )
-from inspector.review.results_charts import PER_SAID, is_large
+from inspector.review.results_charts import PER_SAID, drawn_rows, is_large
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,7 @@ def context_of(request: HttpRequest, results: Results) -> dict[str, Any]:
         "queue": results.queues[0],
         "heading": results.heading,
         "taxonomy_rows": [_row_text(results, row, pers, examples) for row in results.rows],
+        "undrawn": len(results.rows) - len(drawn_rows(results.rows)),
         "pers": [(per, PER_SAID[per]) for per in pers],
         "per": results.per,
         "asked": results.asked,

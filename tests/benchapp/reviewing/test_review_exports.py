@@ -11,6 +11,10 @@ import orjson
 import pytest
 from django.core.management import CommandError, call_command
 
+from benchapp.comparing.choices import Choices
+from benchapp.comparing.narrowing import Narrowing
+from benchapp.exporting.dictionary import EXPORTS
+from benchapp.exporting.export import Export
 from benchapp.exporting.formats import csv_pieces
 from benchapp.models import AgreementReport, Code, Queue, Resolution, Review, User
 from benchapp.reviewing.headings import heading_of
@@ -161,10 +165,10 @@ def test_it_gives_one_row_to_every_answer_in_every_format() -> None:
 
 def test_it_makes_no_formula_of_a_quote_or_a_memo() -> None:
     world = make_reviewed_world()
-    make_review(world.items[0], world.people[0], ["stale"], mark={"quote": "=cmd()", "memo": "+1"}, memo="@x")
+    make_review(world.items[0], world.people[0], ["stale"], mark={"quote": "=cmd()", "memo": "+cmd"}, memo="@x")
     text = b"".join(LabelExport(queue_of(world), None, quotes=True, memos=True).pieces("csv")).decode()
     (row,) = csv.DictReader(StringIO(text, newline=""))
-    assert (row["quote"], row["memo"], row["review_memo"]) == ("'=cmd()", "'+1", "'@x")
+    assert (row["quote"], row["memo"], row["review_memo"]) == ("'=cmd()", "'+cmd", "'@x")
 
 
 # --- the command -----------------------------------------------------------------------------------------------------
@@ -192,3 +196,14 @@ def test_the_command_refuses_in_words(tmp_path: Path) -> None:
         call_command("export_review", str(world.queue.public_id))
     with pytest.raises(CommandError, match="There is no queue"):
         call_command("export_review", "00000000-0000-0000-0000-000000000000", table=tmp_path / "table.csv")
+
+
+def test_no_export_of_runs_holds_what_reviewers_wrote() -> None:
+    world = make_reviewed_world()
+    mark = {"quote": "quoted-text", "memo": "memo-of-mark", "attribution": "author"}
+    make_review(world.items[0], world.people[0], ["misapplied"], mark=mark, memo="memo-of-review")
+    for what in EXPORTS:
+        text = b"".join(Export(what, Choices(), Narrowing()).pieces("json")).decode()
+        assert what == "differences" or str(world.experiment.public_id) in text  # the models differ: no baseline
+        for kept_back in ("quoted-text", "memo-of-mark", "memo-of-review", "misapplied", world.people[0].pseudonym):
+            assert kept_back not in text

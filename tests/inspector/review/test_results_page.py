@@ -273,3 +273,14 @@ def test_controls_stand_beside_the_population(client: Client) -> None:
     row = next(row for row in twin(client, world)["codes"] if row["code"] == "tool")
     assert row["controls"] == {"k": 1, "n": 1}
     assert row["shares"]["population"]["n"] == 9
+
+
+@pytest.mark.parametrize("used", [0, 3])
+def test_it_draws_the_used_codes_of_a_large_codebook_and_says_so(client: Client, used: int) -> None:
+    names = [f"code {place}" for place in range(45)]
+    queue = make_queue([make_trial(success=False)], version=make_version(names))
+    make_review(queue.items.get(), make_user(), names[:used])
+    answer = client.get(reverse("results-chart", args=[queue.public_id, "taxonomy", "json"])).json()
+    drawn = used or 40
+    assert answer["notes"] == [f"{drawn} of 45 codes are drawn; the table has all."]
+    assert f"{45 - drawn} codes not drawn" in client.get(reverse("results", args=[queue.public_id])).text
