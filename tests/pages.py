@@ -15,6 +15,7 @@ from benchapp.reviewing.codebooks import draft_of, freeze
 from benchapp.reviewing.codes import Wording, add, rename, split
 from benchapp.reviewing.examples import add_example
 from benchapp.reviewing.suggesting import suggest
+from inspector.access import local_user
 from tests.factories import (
     make_attempt,
     make_batch,
@@ -30,6 +31,7 @@ from tests.review_factories import make_queue, make_review
 
 CONDITION = "selfgen-always"
 QUEUE = "<b>failed</b> deployments"
+CODED = "what the visitor codes"
 
 
 def _run() -> Run:
@@ -66,6 +68,7 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "account": list,
     "review": list,
     "queue-new": list,
+    "review-item": lambda: [Queue.objects.get(name=CODED).items.get().public_id],
     "queue": lambda: [_queue().public_id],
     "results": lambda: [_queue().public_id],
     "agreement": lambda: [_queue().public_id],
@@ -124,6 +127,8 @@ def _put_under_review(run: Run) -> None:
         make_review(second, person, ["over-specific"])
     take_report(queue, AgreementReport.Occasion.DISCUSSION, people[0])
     suggest(queue)
+    shown = {"hides_conditions": False, "hides_models": False, "hides_labels": False}
+    make_queue(trials[:1], version=queue.version, reviewers=[local_user()], name=CODED, **shown)
 
 
 def _revise(version: CodebookVersion) -> None:

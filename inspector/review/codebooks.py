@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from django.db.models import Count, Q
 from django.urls import reverse
 
 from benchapp.models import Activity, Code, CodebookVersion, CodeExample, CodeOrigin, Label, Review, User
-from benchapp.reviewing.codes import Wording
 from benchapp.reviewing.diffing import Change, VersionDiff
 from benchapp.reviewing.examples import hidden_examples
 from benchapp.reviewing.hierarchy import in_order
@@ -22,6 +22,7 @@ KIND_WORDS = {
     CodeOrigin.Kind.MERGED: "merged from",
     CodeOrigin.Kind.SPLIT: "split from",
 }
+FIELD_TITLES = {"definition": "Definition", "include": "Label it when", "exclude": "Not when"}
 CHANGE_TITLES = {
     "split": "Split",
     "merged": "Merged",
@@ -145,11 +146,18 @@ def _example_as_json(shown: ShownExample) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownChange:
-    """A change with its words as differences, one per pair of codes whose words differ."""
+class Comparison:
+    """Two codes and their texts that differ: (number on the page, difference)."""
 
+    before: Code
+    after: Code
+    diffs: tuple[tuple[int, FileDiff], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownChange:
     change: Change
-    diffs: tuple[tuple[int, FileDiff], ...]  # (number on the page, difference)
+    comparisons: tuple[Comparison, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,40 +169,35 @@ class ChangeGroup:
 
 
 def change_groups(diff: VersionDiff) -> list[ChangeGroup]:
-    groups: list[ChangeGroup] = []
-    number = 0
+    groups = []
+    numbers = count(1)
     for kind, title in CHANGE_TITLES.items():
-        shown = []
-        for change in (change for change in diff.changes if change.kind == kind):
-            diffs = []
-            for before, after in _pairs(change):
-                number += 1
-                diffs.append((number, _word_diff(before, after)))
-            shown.append(ShownChange(change, tuple(diffs)))
-        if shown:
-            groups.append(ChangeGroup(kind, title, CHANGE_SAYS[kind], tuple(shown)))
+        found = [change for change in diff.changes if change.kind == kind]
+        if found:
+            shown = tuple(ShownChange(change, tuple(_comparisons(change, numbers))) for change in found)
+            groups.append(ChangeGroup(kind, title, CHANGE_SAYS[kind], shown))
     return groups
 
 
-def _pairs(change: Change) -> list[tuple[Code, Code]]:
+def _comparisons(change: Change, numbers: Iterator[int]) -> Iterator[Comparison]:
     """Every old code beside every new one it became, where they say something different."""
-    pairs = [(before, after) for before in change.before for after in change.after]
-    return [(before, after) for before, after in pairs if _told(before)[1:] != _told(after)[1:]]
+    for before in change.before:
+        for after in change.after:
+            if diffs := _field_diffs(before, after):
+                yield Comparison(before, after, tuple((next(numbers), each) for each in diffs))
 
 
-def _word_diff(before: Code, after: Code) -> FileDiff:
-    return diff_file(f"{before.name} → {after.name}", _lines(before).encode(), _lines(after).encode())
+def _field_diffs(before: Code, after: Code) -> list[FileDiff]:
+    """One difference per text that says something else; the names stand above them."""
+    return [
+        diff_file(title, _as_lines(getattr(before, name)), _as_lines(getattr(after, name)))
+        for name, title in FIELD_TITLES.items()
+        if getattr(before, name) != getattr(after, name)
+    ]
 
 
-def _told(code: Code) -> tuple[str, ...]:
-    said = Wording.of(code)
-    return said.name, said.definition, said.include, said.exclude
-
-
-def _lines(code: Code) -> str:
-    name, definition, include, exclude = _told(code)
-    parts = (("Name", name), ("Definition", definition), ("Label it when", include), ("Not when", exclude))
-    return "".join(f"{title}: {text or '(nothing)'}\n" for title, text in parts)
+def _as_lines(text: str) -> bytes:
+    return f"{text}\n".encode() if text else b""
 
 
 # --- who did what ------------------------------------------------------------------------------------------------------
@@ -208,15 +211,17 @@ def told(acts: Iterable[Activity]) -> list[tuple[Activity, str]]:
 def _sentence(verb: str, detail: dict[str, Any]) -> str:
     say = SENTENCES.get(verb)
     found = say(detail) if say else verb
-    return f"{found} in v{detail['version']}" if "version" in detail else found
+    if "version" not in detail or verb in WITH_VERSION:
+        return found
+    return f"{found} in v{detail['version']}"
 
 
 SENTENCES: dict[str, Callable[[dict[str, Any]], str]] = {
     "codebook.started": lambda detail: "began the codebook",
     "codebook.cloned": lambda detail: f"began the codebook with {detail.get('codes', 0)} codes of a {_source(detail)}",
-    "codebook.drafted": lambda detail: "began the draft",
-    "codebook.discarded": lambda detail: "discarded the draft",
-    "codebook.frozen": lambda detail: f"froze {detail.get('codes', 0)} codes",
+    "codebook.drafted": lambda detail: f"began the draft of {_version(detail)}",
+    "codebook.discarded": lambda detail: f"discarded the draft of {_version(detail)}",
+    "codebook.frozen": lambda detail: f"froze {_version(detail)} with {detail.get('codes', 0)} codes",
     "code.added": lambda detail: f"added {_code(detail)}",
     "code.renamed": lambda detail: f"renamed {_code(detail)} to “{detail.get('to', '')}”",
     "code.redefined": lambda detail: f"changed the {', '.join(detail.get('texts', {}))} of {_code(detail)}",
@@ -227,6 +232,13 @@ SENTENCES: dict[str, Callable[[dict[str, Any]], str]] = {
     "example.added": lambda detail: f"added an example of {_code(detail)}",
     "example.removed": lambda detail: f"removed an example of {_code(detail)}",
 }
+
+
+WITH_VERSION = frozenset({"codebook.drafted", "codebook.discarded", "codebook.frozen"})
+
+
+def _version(detail: dict[str, Any]) -> str:
+    return f"v{detail.get('version', '?')}"
 
 
 def _code(detail: dict[str, Any]) -> str:

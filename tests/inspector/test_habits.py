@@ -26,6 +26,12 @@ MAX_HTML_BYTES = 100_000
 
 # Parts and acts: asked for by a page, never opened by themselves. Their own tests are named beside them.
 PARTS = {
+    "review-save": "inspector/review/test_coding_page",
+    "review-submit": "inspector/review/test_coding_page",
+    "review-skip": "inspector/review/test_coding_page",
+    "review-release": "inspector/review/test_coding_page",
+    "review-ahead": "inspector/review/test_coding_page",
+    "review-guess": "inspector/review/test_coding_page",
     "queue-next": "inspector/review/test_queue_pages",
     "queue-people": "inspector/review/test_queue_pages",
     "queue-close": "inspector/review/test_queue_pages",

@@ -69,9 +69,9 @@ def codebook_new(request: HttpRequest) -> HttpResponse:
 def codebook(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     found = get_object_or_404(Codebook.objects.select_related("created_by"), public_id=public_id)
     versions = list(
-        found.versions.select_related("frozen_by", "created_by").annotate(
-            codes_total=Count("codes", distinct=True), queues_total=Count("queues", distinct=True)
-        )
+        found.versions.select_related("frozen_by", "created_by")
+        .annotate(codes_total=Count("codes", distinct=True), queues_total=Count("queues", distinct=True))
+        .order_by("-number")  # said again because grouping drops the model's own order
     )
     acts = Activity.objects.filter(target_kind="codebook", target_id=found.public_id).order_by("-at", "-id")
     page = paginate(request, acts, per_page=ACTS_PER_PAGE)
@@ -115,7 +115,9 @@ def _page(
     status: int = 200,
 ) -> HttpResponse:
     rows = Codebook.objects.prefetch_related("versions").select_related("created_by")
-    page = paginate(request, rows.annotate(queues_total=Count("versions__queues")).order_by("name", "id"), per_page=PER_PAGE)
+    page = paginate(
+        request, rows.annotate(queues_total=Count("versions__queues")).order_by("name", "id"), per_page=PER_PAGE
+    )
     data = {
         "codebooks": [_codebook_as_json(request, codebook) for codebook in page],
         "starters": [

@@ -248,7 +248,8 @@ def _carry_page(request: HttpRequest, plan: CarryPlan, *, as_json: bool) -> Http
 
 
 def _fates(request: HttpRequest, plan: CarryPlan) -> list[tuple[Any, Any, int | None]]:
-    """Counts of labels stay untold to somebody who still codes in that queue unseen by others."""
+    """What must be looked at first. Counts stay untold to somebody who still codes in that queue unseen by others."""
     queue = plan.queue
     is_blind = queue.is_open and queue.hides_labels and queue.reviewers.filter(pk=request.user.pk).exists()
-    return [(code, fate, None if is_blind else total) for code, fate, total in plan.by_code()]
+    rows = sorted(plan.by_code(), key=lambda row: (not row[1].must_look, row[1].kind == "kept"))
+    return [(code, fate, None if is_blind else total) for code, fate, total in rows]
