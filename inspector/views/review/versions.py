@@ -186,6 +186,7 @@ def version_diff(request: HttpRequest, public_id: UUID, *, as_json: bool = False
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@needs(User.Level.REVIEWER, to_change=True)
 def version_carry(request: HttpRequest, public_id: UUID, queue_id: UUID, *, as_json: bool = False) -> HttpResponse:
     """What carrying this queue over would do; sent, it does it. The queue's maker and admins may."""
     found = version_of(public_id)
@@ -199,7 +200,6 @@ def version_carry(request: HttpRequest, public_id: UUID, queue_id: UUID, *, as_j
     return _carry_page(request, plan, as_json=as_json)
 
 
-@needs(User.Level.REVIEWER)
 def _carry(request: HttpRequest, queue: Queue, found: CodebookVersion) -> HttpResponse:
     if not _may_carry(request, queue):
         raise PermissionDenied("Only who made the queue, or an admin, can carry it over: it closes the queue.")
