@@ -49,6 +49,7 @@ PARTS = {
     "comments-read": "inspector/test_comments",
     "account-add": "inspector/test_people",
     "account-change": "inspector/test_people",
+    "review-field": "inspector/review/test_exhibit",
     "imports-assign": "inspector/test_imports_page",
     "chart-csv": "inspector/test_chart_pages",
     "compare-export": "benchapp/test_exports",
