@@ -16,7 +16,12 @@ from inspector.access import needs
 from tests.factories import make_user
 
 # What a viewer may send: each is about the sender's own account and nothing else.
-OWN = {"login": "comes in", "logout": "goes out", "password": "their own password", "comments-read": "their own mentions"}
+OWN = {
+    "login": "comes in",
+    "logout": "goes out",
+    "password": "their own password",
+    "comments-read": "their own mentions",
+}
 UNSAFE = ("post", "put", "patch", "delete")
 EXAMPLES = {"uuid": str(uuid.UUID(int=7)), "int": 7, "slug": "x", "str": "x", "path": "x"}
 REFUSED = {403, 405}
