@@ -8,7 +8,6 @@ from typing import Any
 from benchapp.models import Activity, User
 from benchapp.models.base import PublicModel
 
-
 COMMAND_LINE = "command line"
 
 
