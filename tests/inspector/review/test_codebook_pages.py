@@ -347,3 +347,12 @@ def test_a_version_asks_no_more_for_more_codes_and_examples(client: Client) -> N
             add_example(code, None, trial=make_trial(success=False), step=1)
 
     assert assert_queries_flat(client, f"/review/versions/{draft.public_id}/", make) <= 16
+
+
+def test_a_submitted_answer_offers_its_places_as_examples(client: Client) -> None:
+    local = User.objects.get_or_create(username="local", defaults={"level": "admin"})[0]
+    queue = make_queue(reviewers=[local])
+    review = make_review(queue.items.first(), local, ["misapplied"])
+    text = client.get(queue.items.first().get_absolute_url()).text
+    mark, code = review.marks.get(), named(queue.version, "misapplied")
+    assert f"/review/reviews/{review.public_id}/marks/{mark.public_id}/example-of/{code.public_id}/" in text
