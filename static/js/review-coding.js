@@ -30,6 +30,8 @@ class CodingPage {
     this.evidence.root.focus({ preventScroll: true });
     this.listen();
     this.aheadTimer = setTimeout(() => this.fetchAhead(), AHEAD_AFTER);
+    // A tab that was closed a moment ago still looks alive: look once more.
+    this.recoverTimer = setTimeout(() => this.saver.recover() && this.redraw(), LEFT_BEHIND + 1000);
   }
 
   #startAt() {
@@ -319,6 +321,7 @@ class CodingPage {
 
   close() {
     clearTimeout(this.aheadTimer);
+    clearTimeout(this.recoverTimer);
     this.ahead = null;
     this.saver.stop();
   }

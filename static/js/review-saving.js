@@ -3,7 +3,7 @@
 
 const QUIET = 1000;
 const IDLE = 60_000; // nobody is at work after a minute without a key, a click or a scroll
-const LEFT_BEHIND = 30_000; // another tab that kept something so long ago is gone
+const LEFT_BEHIND = 5000; // a tab that has something unsent says so every second; one that stopped is gone
 const RETRY = [2000, 4000, 8000, 15_000, 30_000];
 const KEPT = "skillglass-review";
 
@@ -57,6 +57,7 @@ class KeptDrafts {
     } catch {
       // it was never written
     }
+    return true;
   }
 }
 
@@ -95,10 +96,13 @@ class ReviewSaver {
 
   // What this browser kept from before. Built on what the server has, it goes on; else the person chooses.
   recover() {
+    if (this.conflict || this.isStopped) return false;
     for (const entry of this.kept.read()) {
-      if (entry.key !== this.kept.key) this.kept.drop(entry.key);
+      if (entry.key === this.kept.key ? this.isDirty : !this.kept.drop(entry.key)) continue;
       if (!entry.isDirty || saysTheSame(entry.said, this.draft.said)) continue;
-      if (entry.revision === this.revision) {
+      if (this.isDirty) {
+        this.#openConflict({ draft: entry.said, revision: this.revision });
+      } else if (entry.revision === this.revision) {
         this.draft.replaceBy(entry.said);
         this.draft.nothing = entry.nothing ?? false;
         this.changed();
@@ -265,5 +269,6 @@ class ReviewSaver {
     const isAtWork = document.visibilityState === "visible" && document.hasFocus() && now - this.seenAt < IDLE;
     if (isAtWork) this.seconds += Math.min(now - this.tickedAt, 2000) / 1000;
     this.tickedAt = now;
+    if (this.isDirty) this.#keep();
   }
 }
