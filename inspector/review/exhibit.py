@@ -47,8 +47,9 @@ class Exhibit:
     @property
     def hides(self) -> str:
         """What is hidden of the evidence, in words; empty where all of it is shown."""
-        words = {"conditions": "the condition and its skills", "models": "the models"}
-        return " and ".join(word for name, word in words.items() if getattr(self.hidden, name))
+        condition = "the condition and its skills" if self.unit == "trial" else "the condition"
+        words = {"conditions": condition, "models": "the models"}
+        return ", ".join(word for name, word in words.items() if getattr(self.hidden, name))
 
 
 def exhibit_of(item: QueueItem, user: User, query: Mapping[str, str]) -> Exhibit:
