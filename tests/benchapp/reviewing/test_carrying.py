@@ -397,7 +397,7 @@ def _up(code: Code, draft: CodebookVersion) -> list[Code]:
 
 class RandomChains(TestCase):
     @given(seed=st.integers(0, 2**32), steps=st.integers(1, 14))
-    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     def test_exactly_the_touched_labels_are_asked_again(self, seed: int, steps: int) -> None:
         dice = random.Random(seed)
         names = ["a", "b", "c", "d", "e"]
