@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 
 from django.db import IntegrityError, transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models.functions import Coalesce
+from django.db.models.lookups import Exact
 from django.utils import timezone
 
 from benchapp.models import Queue, QueueItem, Review, Slot, User
@@ -40,9 +42,10 @@ def claim(queue: Queue, user: User, *, besides: int = 0) -> QueueItem | None:
                 return held[0].item
             continue  # lost between the two: look again
         slots = _candidates(queue, user)
-        if not slots:
+        if slots is None:
             return None
-        for slot in (slots[0], *random.sample(slots[1:], len(slots) - 1)):  # who lost a race looks further away
+        others = slots[1:]
+        for slot in slots[:1] + random.sample(others, len(others)):  # who lost a race looks further away
             if _take(slot, user):
                 return slot.item
     raise Contended(f"{queue}: {ROUNDS * BATCH} slots went to others while this one was looked for")
@@ -56,7 +59,7 @@ def may_claim(queue: Queue, user: User) -> bool:
 def held_by(queue: Queue, user: User) -> QuerySet[Slot]:
     """What the person holds and has not filled, drafts first; with it holds whose time ran out and nobody took."""
     return (
-        Slot.objects.filter(item__queue=queue, holder=user, review=None)
+        Slot.objects.filter(unfilled(), item__queue=queue, holder=user)
         .select_related("item__queue")
         .alias(begun=Exists(_own_reviews(user)))
         .order_by(F("begun").desc(), "item__ordinal")
@@ -103,26 +106,39 @@ def free_slots(queue: Queue, user: User) -> int:
     return Slot.objects.filter(item__queue=queue, holder=user, review=None).update(holder=None, held_until=None)
 
 
-def _candidates(queue: Queue, user: User) -> list[Slot]:
-    """Open slots in order, one per item: items new to the person, else those of drafts they gave back."""
-    own = Slot.objects.filter(item=OuterRef("item"), holder=user)
-    first = Slot.objects.filter(free(timezone.now()), item=OuterRef("item"), place__lt=OuterRef("place"))
-    slots = (
-        Slot.objects.filter(free(timezone.now()), ~Exists(own), ~Exists(first), item__queue=queue)
-        .select_related("item__queue")
-        .order_by("item__ordinal")
-    )
-    new = list(slots.filter(~Exists(_own_reviews(user)))[:BATCH])
-    return new or list(slots.filter(Exists(_own_reviews(user).filter(state=Review.State.DRAFT)))[:BATCH])
+def _candidates(queue: Queue, user: User) -> list[Slot] | None:
+    """Free slots in the queue's order, one per item: items new to the person, else those of drafts they gave back.
+
+    None where there are none; an empty list where all that were seen went to others meanwhile. Asked by item, in the
+    order of an index, so that it stops at the first ones however long the queue is.
+    """
+    now = timezone.now()
+    own = Slot.objects.filter(item=OuterRef("pk"), holder=user)
+    items = queue.items.filter(Exists(Slot.objects.filter(free(now), item=OuterRef("pk"))), ~Exists(own))
+    reviews = Review.objects.filter(item=OuterRef("pk"), reviewer=user)
+    drafts = reviews.filter(state=Review.State.DRAFT)
+    for wanted in (items.filter(~Exists(reviews)), items.filter(Exists(drafts))):
+        keys = list(wanted.order_by("ordinal").values_list("pk", flat=True)[:BATCH])
+        if keys:
+            slots = Slot.objects.filter(free(now), item__in=keys).select_related("item__queue")
+            by_item = {slot.item_id: slot for slot in slots.order_by("-place")}  # the lowest place stays
+            return [by_item[key] for key in keys if key in by_item]
+    return None
 
 
 def _own_reviews(user: User) -> QuerySet[Review]:
     return Review.objects.filter(item=OuterRef("item"), reviewer=user)
 
 
+def unfilled() -> Q:
+    """Slots without a review. Written so that no index on `review` serves it: SQLite believes that a unique column is NULL
+    in one row at most, looks all unfilled slots of the record up by it, and does so again for every item."""
+    return Q(Exact(Coalesce(F("review"), 0), 0))
+
+
 def free(now: datetime) -> Q:
     """Slots that nobody holds in time and no review fills."""
-    return Q(review=None) & (Q(holder=None) | Q(held_until__lte=now))
+    return unfilled() & (Q(holder=None) | Q(held_until__lte=now))
 
 
 def _take(slot: Slot, user: User) -> bool:

@@ -12,7 +12,7 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from benchapp.models import Queue, Review, Slot, User
-from benchapp.reviewing.claiming import free
+from benchapp.reviewing.claiming import free, unfilled
 
 State = Review.State
 
@@ -102,7 +102,7 @@ def people_of(queue: Queue) -> list[PersonProgress]:
 def own_drafts(user: User) -> Iterable[Review]:
     """Of open queues, the one last saved first."""
     drafts = Review.objects.filter(reviewer=user, state=State.DRAFT, item__queue__closed_at=None)
-    mine = Slot.objects.filter(item=OuterRef("item"), holder=user, review=None)
+    mine = Slot.objects.filter(unfilled(), item=OuterRef("item"), holder=user)
     open_slots = Slot.objects.filter(free(timezone.now()), item=OuterRef("item"))
     return (
         drafts.annotate(is_held=Exists(mine), is_open=Exists(open_slots))
