@@ -301,6 +301,8 @@ class CodingPage {
       if (response.ok) this.ahead.html = await response.text();
     } catch {
       // not needed: the next item is then fetched when it is wanted
+    } finally {
+      this.hasLookedAhead = true;
     }
   }
 
