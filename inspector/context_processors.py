@@ -15,7 +15,7 @@ def frame(request: HttpRequest) -> dict[str, object]:
     user = getattr(request, "user", None)
     return {
         "theme": theme if theme in {"light", "dark"} else "",
-        "version": settings.VERSION,
+        "skillglass_version": settings.VERSION,
         "section": (name or "").split("-")[0],
         "may": SimpleLazyObject(lambda: {level.value: _may(user, level) for level in User.Level}),
         "unread_mentions": SimpleLazyObject(lambda: _unread(user)),

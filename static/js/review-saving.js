@@ -134,7 +134,7 @@ class ReviewSaver {
   // Sends what is new. Saves follow each other; one that is asked for meanwhile is done after.
   async save({ leaving = false } = {}) {
     clearTimeout(this.timer);
-    if (this.isStopped || this.conflict || (!this.isDirty && !this.tries)) return;
+    if (this.isStopped || this.isFinishing || this.conflict || (!this.isDirty && !this.tries)) return;
     if (this.sending && !(leaving && this.sentState !== this.#state())) {
       this.isAskedAgain = !leaving;
       return this.sending;
@@ -148,11 +148,20 @@ class ReviewSaver {
     }
   }
 
-  // For submit and skip: waits for a save under way, then sends all together. null where it did not work.
+  // For submit and skip: waits for a save under way, then sends all together; meanwhile no other save begins, since it
+  // would come after the end and find the review final. null where it did not work.
   async finish(url, more) {
-    clearTimeout(this.timer);
+    if (this.isFinishing) return null;
+    this.isFinishing = true;
     await this.sending;
-    if (this.conflict) return null;
+    clearTimeout(this.timer);
+    this.isAskedAgain = false;
+    const answer = this.conflict ? null : await this.#sendLast(url, more);
+    this.isFinishing = false;
+    return answer;
+  }
+
+  async #sendLast(url, more) {
     this.isDirty = true;
     this.#keep();
     this.tell("saving", "sending");
