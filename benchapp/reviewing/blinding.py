@@ -1,7 +1,8 @@
 """What a queue hides from somebody right now, and which other pages would give it away.
 
-A person is blind to an item while its queue is open, they are assigned to it, and they have neither submitted nor
-skipped that item. Nobody else is blind to anything: an admin who reviews nothing sees everything.
+A person is blind to an item while they may still answer it (`open_to`): its queue is open, they are assigned to it,
+they have neither submitted nor skipped it, and a place is left for their answer. Nobody else is blind to anything: an
+admin who reviews nothing sees everything, and a third reviewer of an item that two have answered sees that item.
 
 Which pages are closed follows one rule: the answer must not tell the item from those it could be. If only the item's
 own trial answered 403, trying the trials of its task one after the other would name it, and with it its condition. So
@@ -15,7 +16,8 @@ from dataclasses import dataclass
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from benchapp.models import Decision, Episode, Queue, QueueItem, Review, Run, Trial, User
+from benchapp.models import Decision, Episode, Queue, QueueItem, Review, Run, Slot, Trial, User
+from benchapp.reviewing.claiming import unfilled
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +38,29 @@ class Hidden:
 NOTHING = Hidden()
 
 
+def open_to(user: User) -> QuerySet[QueueItem]:
+    """The items that this person may still answer, in open queues that name them; no query of its own.
+
+    Whoever may answer an item is kept from what others said of it and from what its queue hides; nobody else is. All
+    pages ask here, so that none tells what another one hides. An item whose places are all taken comes to nobody any
+    more, except to whom has a draft of it: what was written may be handed in, beside the others.
+    """
+    own = Review.objects.filter(item=OuterRef("pk"), reviewer=user.pk)
+    left = Exists(Slot.objects.filter(unfilled(), item=OuterRef("pk")))
+    return QueueItem.objects.filter(
+        ~Exists(own.exclude(state=Review.State.DRAFT)),
+        left | Exists(own.filter(state=Review.State.DRAFT)),
+        queue__closed_at=None,
+        queue__reviewers=user.pk,
+    )
+
+
 def hidden_in(item: QueueItem, user: User) -> Hidden:
     """One query. `item` with its queue loaded."""
     queue = item.queue
-    if not queue.is_open or not queue.reviewers.filter(pk=user.pk).exclude(_finished(item, user)).exists():
+    if not queue.is_open or not open_to(user).filter(pk=item.pk).exists():
         return NOTHING
     return Hidden(queue.hides_conditions, queue.hides_models, queue.hides_labels, queue.hides_suggestions)
-
-
-def _finished(item: QueueItem, user: User) -> Exists:
-    return Exists(Review.objects.filter(item=item.pk, reviewer=user.pk).exclude(state=Review.State.DRAFT))
 
 
 def is_closed_to(
@@ -67,13 +82,13 @@ def closing_queue(
     if run is not None:
         keys = Episode.objects.filter(run=run.pk, is_ordered=True).values("key")
         reasons |= Q(trial__episode__key__in=keys) | Q(decision__episode__key__in=keys) | Q(episode__key__in=keys)
-    item = _open_to(user).filter(reasons).select_related("queue").first()
+    item = _blind_to(user).filter(reasons).select_related("queue").first()
     return item.queue if item else None
 
 
 def closed_trials(user: User) -> QuerySet[Trial]:
     """The trials whose pages are closed to this person, for lists that leave them out: no query of its own."""
-    items = _open_to(user).order_by()
+    items = _blind_to(user).order_by()
     keys = Q(episode__key__in=items.exclude(decision=None).values("decision__episode__key"))
     keys |= Q(episode__key__in=items.exclude(episode=None).values("episode__key"))
     return Trial.objects.filter(Q(task__in=items.exclude(trial=None).values("trial__task")) | keys)
@@ -81,22 +96,16 @@ def closed_trials(user: User) -> QuerySet[Trial]:
 
 def closed_runs(user: User) -> QuerySet[Run]:
     """The runs whose library pages are closed to this person; no query of its own."""
-    items = _open_to(user).order_by()
+    items = _blind_to(user).order_by()
     keys = Q()
     for path in ("trial__episode__key", "decision__episode__key", "episode__key"):
         keys |= Q(key__in=items.exclude(**{path: None}).values(path))
     return Run.objects.filter(episodes__in=Episode.objects.filter(keys, is_ordered=True)).distinct()
 
 
-def _open_to(user: User) -> QuerySet[QueueItem]:
-    """Items of open, blind queues that this person is assigned to and has not finished."""
-    finished = Review.objects.filter(item=OuterRef("pk"), reviewer=user.pk).exclude(state=Review.State.DRAFT)
-    return QueueItem.objects.filter(
-        Q(queue__hides_conditions=True) | Q(queue__hides_models=True),
-        ~Exists(finished),
-        queue__closed_at=None,
-        queue__reviewers=user.pk,
-    )
+def _blind_to(user: User) -> QuerySet[QueueItem]:
+    """Items of which something of the record itself is hidden from this person."""
+    return open_to(user).filter(Q(queue__hides_conditions=True) | Q(queue__hides_models=True))
 
 
 def _of_episodes(key: str, *, besides_trials: bool = False) -> Q:

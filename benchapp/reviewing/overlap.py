@@ -7,9 +7,10 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db.models import Count, Exists, OuterRef, Q
+from django.db.models import Count, Q
 
-from benchapp.models import Label, Mark, Queue, QueueItem, Review, Slot, User
+from benchapp.models import Label, Mark, Queue, Review, User
+from benchapp.reviewing.blinding import open_to
 
 Step = tuple[int | None, int]  # (trajectory, step)
 
@@ -119,12 +120,8 @@ def first_of(marks: Iterable[Mark]) -> Step | None:
 def still_to_review(queue: Queue, user: User) -> int:
     """Items of the overlap that this person may yet have to answer without knowing what others said.
 
-    Above 0 the queue's agreement, disagreements and resolutions are closed to them. An item whose places are all taken
-    by others' reviews will not come to them any more. One query.
+    Above 0 the queue's agreement, disagreements and resolutions are closed to them. One query.
     """
     if not queue.is_open or not queue.hides_labels:
         return 0
-    own = Review.objects.filter(item=OuterRef("pk"), reviewer=user.pk).exclude(state=Review.State.DRAFT)
-    left = Slot.objects.filter(item=OuterRef("pk"), review=None)
-    mine = QueueItem.objects.filter(queue=queue, queue__reviewers=user.pk, is_overlap=True)
-    return mine.filter(~Exists(own), Exists(left)).count()
+    return open_to(user).filter(queue=queue, is_overlap=True).count()

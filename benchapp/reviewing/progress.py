@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 
-from benchapp.models import Queue, Review, Slot, User
+from benchapp.models import Label, Queue, Resolution, Review, Slot, User
 from benchapp.reviewing.claiming import free, unfilled
 
 State = Review.State
@@ -71,6 +71,26 @@ def progress_of(queues: Sequence[Queue], user: User) -> list[QueueProgress]:
         numbers = {name: row[name] for name in none}
         found.append(QueueProgress(queue, **numbers, own_left=left.get(queue.pk, 0), own_done=done.get(queue.pk, 0)))
     return found
+
+
+def awaiting(queues: Collection[Queue]) -> dict[int, int]:
+    """Key of queue -> items whose reviews are all in and use different codes, with no resolution yet; one query.
+
+    Reviews differ where some code is in fewer of them than there are (statuses.differ says the same of one item).
+    """
+    of_item = "mark__review__item"
+    submitted = Review.objects.filter(item=OuterRef(of_item), state=State.SUBMITTED).order_by()
+    total = submitted.values("item").annotate(n=Count("pk")).values("n")
+    used = (
+        Label.objects.filter(mark__review__state=State.SUBMITTED, mark__review__item__queue__in=queues)
+        .filter(~Exists(Slot.objects.filter(unfilled(), item=OuterRef(of_item))))
+        .filter(~Exists(Resolution.objects.filter(item=OuterRef(of_item), superseded_at=None)))
+        .order_by()
+        .values_list("mark__review__item__queue", of_item, "code")
+        .annotate(users=Count("mark__review", distinct=True), of=Subquery(total))
+        .filter(users__lt=F("of"))
+    )
+    return Counter(queue for queue, _ in {row[:2] for row in used})
 
 
 def people_of(queue: Queue) -> list[PersonProgress]:

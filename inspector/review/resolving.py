@@ -10,11 +10,11 @@ from uuid import UUID
 from benchapp.models import Attribution, Code, Mark, QueueItem, Resolution, Review
 from benchapp.reviewing.overlap import attribution_of
 from inspector.review.agreement import in_tree
+from inspector.review.coding import ATTRIBUTION_KEYS
 from inspector.visible import visible
 
 DIRECT = "123456789"  # the first codes have a key of their own; / finds the others by name
-ATTRIBUTION_KEYS = {"agent": "a", "skill": "s", "author": "u", "compaction": "c", "verifier": "v", "harness": "h"}
-ATTRIBUTION_KEYS |= {"task": "t", "": "-"}
+NOT_TOLD = "-"
 MAX_QUOTE = 400
 
 
@@ -170,7 +170,9 @@ def _attribution_choices(reviews: list[Review], filled: Filled) -> list[Choice]:
             named[attribution] = named.get(attribution, 0) + 1
     options: list[tuple[Any, Any]] = [*Attribution.choices, ("", "not told")]
     return [
-        Choice(value, text, ATTRIBUTION_KEYS[value], value == filled.attribution, said=named.get(value, 0))
+        Choice(
+            value, text, ATTRIBUTION_KEYS.get(value, NOT_TOLD), value == filled.attribution, said=named.get(value, 0)
+        )
         for value, text in options
     ]
 

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from benchapp.models import Codebook, Queue, User
-from benchapp.reviewing.progress import own_drafts, progress_of
+from benchapp.reviewing.progress import QueueProgress, awaiting, own_drafts, progress_of
 from inspector.pages import absolute, next_url, paginate, render_page
 from inspector.review.queues import UNITS, queue_as_json
 
@@ -26,6 +26,7 @@ def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     page = paginate(request, Queue.objects.select_related("version__codebook"), per_page=PER_PAGE)
     rows = progress_of(list(page), user)
     drafts = list(own_drafts(user)[: DRAFTS + 1])
+    unresolved = awaiting([each.queue for each in rows if not _tells_too_early(each)])
     data = {
         "waiting": [queue_as_json(request, each) for each in waiting],
         "drafts": [
@@ -37,19 +38,26 @@ def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
             }
             for draft in drafts[:DRAFTS]
         ],
-        "queues": [queue_as_json(request, each) for each in rows],
+        "queues": [
+            {**queue_as_json(request, each), "awaiting_resolution": unresolved.get(each.queue.pk, 0)} for each in rows
+        ],
         "next": next_url(request, page),
     }
     context = {
         "page": page,
         "mine": list(zip(waiting, [*KEYS, *[""] * len(waiting)], strict=False)),
-        "rows": rows,
+        "rows": [(each, unresolved.get(each.queue.pk, 0)) for each in rows],
         "own_drafts": drafts[:DRAFTS],
         "more_drafts": len(drafts) > DRAFTS,
         "codebooks": _codebooks(),
         "units": UNITS,
     }
     return render_page(request, "review/index.html", data=data, context=context, as_json=as_json)
+
+
+def _tells_too_early(progress: QueueProgress) -> bool:
+    """Would it say something of other people's labels to one who still codes without them?"""
+    return progress.queue.is_open and progress.queue.hides_labels and progress.own_left > 0
 
 
 def _waiting(user: User) -> list[Any]:

@@ -18,6 +18,7 @@ from benchapp.reviewing.progress import people_of, progress_of
 from benchapp.reviewing.statuses import ItemStatus, statuses_of
 from inspector.access import needs
 from inspector.pages import absolute, next_url, paginate, render_page
+from inspector.review.queue_form import FACETS
 from inspector.review.queues import (
     HIDDEN,
     UNITS,
@@ -72,6 +73,7 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         "people": people,
         "shown": rows,
         "drawn": drawing,
+        "strata_word": FACETS.get(found.strata, found.strata),
         "counts": counts,
         "status": wanted if wanted in set(ItemStatus) else "",
         "noun": UNITS[Queue.Unit(found.unit)],
