@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count
+from django.db.models import Count, Q, QuerySet
 
 from benchapp.comparing.narrowing import success_is
 from benchapp.models import Queue, Trial
@@ -153,34 +154,44 @@ ATTEMPTED = (Trial.Status.PASSED, Trial.Status.FAILED, Trial.Status.UNSCORED)
 
 
 def extent_of(queues: Iterable[Queue]) -> Extent:
-    """Trials of the same selections whatever became of them, and how many of them the queues were drawn from. Two queries
-    for each queue. ValueError where a stored population means nothing any more."""
-    attempted: Counter[tuple[str, ...]] = Counter()
-    failed: Counter[tuple[str, ...]] = Counter()
-    counted: Counter[tuple[str, ...]] = Counter()
-    for queue in queues:
-        population = reopened(queue.unit, queue.population)
-        narrowing = population.narrowing.without("outcome").without("replay")
-        whole = replace(population, narrowing=narrowing, preset="all")
-        for values, ran, fell in _counts(whole):
-            attempted[values] += ran
-            failed[values] += fell
-        for values, ran, _ in _counts(population):
-            counted[values] += ran
-    keys = attempted.keys() | counted.keys()
+    """Trials of the same selections whatever became of them, and how many of them the queues were drawn from; a trial of
+    several selections counts once. Two queries. ValueError where a stored population means nothing any more."""
+    drawn = [reopened(queue.unit, queue.population) for queue in queues]
+    whole = [
+        replace(each, narrowing=each.narrowing.without("outcome").without("replay"), preset="all") for each in drawn
+    ]
+    attempted = {values: (ran, fell) for values, ran, fell in _counts(whole)}
+    counted = {values: ran for values, ran, _ in _counts(drawn)}
     return Extent(
         tuple(
-            Cell(dict(zip(FACETS, key, strict=True)), attempted[key], failed[key], counted[key]) for key in sorted(keys)
+            Cell(dict(zip(FACETS, key, strict=True)), *attempted.get(key, (0, 0)), counted.get(key, 0))
+            for key in sorted(attempted.keys() | counted.keys())
         )
     )
 
 
-def _counts(population: Population) -> Iterable[tuple[tuple[str, ...], int, int]]:
-    """Trials that ran, and of these those that failed as the record knew it when the population was pinned."""
-    failed = success_is(False, population.choices)
-    trials = population.rows().filter(status__in=ATTEMPTED).order_by()
+def _counts(populations: Sequence[Population]) -> Iterable[tuple[tuple[str, ...], int, int]]:
+    """Trials that ran, and of these those that failed as the record knew it when their population was pinned."""
+    failed = reduce(or_, (_among(each.rows().filter(success_is(False, each.choices))) for each in populations))
+    trials = Trial.objects.filter(_within(populations), status__in=ATTEMPTED).order_by()
     counted = trials.values_list("task__suite__key", *OF_TRIAL.values()).annotate(
         ran=Count("pk"), fell=Count("pk", filter=failed)
     )
     for suite, *raw, ran, fell in counted:
         yield tuple(value_of(name, value, suite) for name, value in zip(FACETS, raw, strict=True)), ran, fell
+
+
+def in_common(queues: Iterable[Queue]) -> int:
+    """How many units the queues' populations of one unit share, as the record stands now: none where they can be added
+    up. A unit of three populations counts twice. ValueError where a stored population means nothing any more."""
+    drawn = [reopened(queue.unit, queue.population) for queue in queues]
+    units = drawn[0].rows().model._default_manager.filter(_within(drawn))
+    return sum(each.total() for each in drawn) - int(units.count())
+
+
+def _within(populations: Iterable[Population]) -> Q:
+    return reduce(or_, (_among(each.rows()) for each in populations))
+
+
+def _among(rows: QuerySet[Any]) -> Q:
+    return Q(pk__in=rows.values("pk"))

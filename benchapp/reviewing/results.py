@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from benchapp.models import Code, CodebookVersion, Label, Mark, Queue, QueueItem, Resolution, Review
-from benchapp.reviewing.facets import PATHS, Facts, facts_of
+from benchapp.reviewing.facets import PATHS, Facts, facts_of, in_common
 
 NOT_SAID = ""  # an attribution nobody gave
 
@@ -130,7 +130,8 @@ class NotTogether(ValueError):
 
 
 def coding_of(queues: Sequence[Queue]) -> Coding:
-    """Of one queue, or of several with the same version and unit that have no item in common. Eight queries."""
+    """Of one queue, or of several with the same version and unit whose populations have nothing in common. Eight queries,
+    and one more for each of several queues."""
     _check(queues)
     version = queues[0].version
     codes = tuple(version.codes.select_related("parent"))
@@ -139,6 +140,7 @@ def coding_of(queues: Sequence[Queue]) -> Coding:
     units = [(item.facts.unit_kind, item.facts.unit) for item in items]
     if len(set(units)) < len(units):
         raise NotTogether("Some items are in more than one of these queues: added up they would count twice.")
+    _check_populations(queues)
     return Coding(version, tuple(queues), codes, items, reviews, tuple(_first_failures(queues)))
 
 
@@ -150,6 +152,21 @@ def _check(queues: Sequence[Queue]) -> None:
         )
     if len({queue.unit for queue in queues}) > 1:
         raise NotTogether("These queues review different things: trials, decisions and libraries are not added up.")
+
+
+def _check_populations(queues: Sequence[Queue]) -> None:
+    """Where one cannot be read any more nothing can be known of it, and results say so."""
+    if len(queues) < 2:
+        return
+    try:
+        shared = in_common(queues)
+    except ValueError:
+        return
+    if shared:
+        raise NotTogether(
+            f"What these queues were drawn from has {shared:,} {queues[0].unit}s in common, drawn or not: added up they"
+            " would be weighted twice."
+        )
 
 
 def within(codes: Iterable[Code]) -> dict[int, frozenset[int]]:

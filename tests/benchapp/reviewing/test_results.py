@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from benchapp.models import Code, Queue, Resolution, Review
+from benchapp.models import Code, Queue, Resolution, Review, Trial
 from benchapp.reviewing.results import Basis, Coding, NotTogether, coding_of, settled
 from tests.factories import make_trial
 from tests.review_factories import make_item, make_queue, make_review, make_version
@@ -121,9 +121,24 @@ def test_it_refuses_queues_of_different_versions_units_or_the_same_items() -> No
         coding_of([world.queue, make_queue([], version=world.queue.version, unit=Queue.Unit.DECISION)])
 
 
+def test_it_refuses_queues_whose_populations_overlap_though_no_item_is_in_both() -> None:
+    """A trial that either queue could have drawn would stand for itself twice."""
+    world = make_reviewed_world()
+    left = world.items[0].trial.episode.trials.filter(success=True)
+    other = make_queue(left[:1], version=world.queue.version, population=world.queue.population)
+    with pytest.raises(NotTogether, match="has 12 trials in common"):
+        coding_of([world.queue, other])
+
+
+def only(trial: Trial) -> str:
+    """The population of the failures of its experiment."""
+    return f"experiment={trial.episode.run.experiment.public_id}&preset=failed"
+
+
 def test_it_adds_up_queues_of_one_version() -> None:
     world = make_reviewed_world()
-    other = make_queue([make_trial(success=False)], version=world.queue.version)
+    trial = make_trial(success=False)
+    other = make_queue([trial], version=world.queue.version, population=only(trial))
     found = coding_of([world.queue, other])
     assert len(found.items) == 10
     assert len({item.stratum for item in found.items}) == 3  # each queue's strata are its own

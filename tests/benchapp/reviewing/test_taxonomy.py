@@ -14,7 +14,7 @@ from benchapp.reviewing.results import coding_of
 from benchapp.reviewing.saturation import STILL, saturation_of
 from benchapp.reviewing.taxonomy import Per, Row, Taxonomy, blame, uncoded_strata
 from tests.factories import make_trial
-from tests.review_factories import make_item, make_review
+from tests.review_factories import make_item, make_queue, make_review
 from tests.review_worlds import World, make_reviewed_world, say
 
 
@@ -55,6 +55,27 @@ def test_it_counts_per_failed_and_per_attempted_against_the_whole_selection() ->
     found = rows(taxonomy(all_coded()))["tool"]
     assert found.shares[Per.FAILED].value == pytest.approx(5 / 12)  # the population is all that failed
     assert found.shares[Per.ATTEMPTED].value == pytest.approx(5 / 24)  # of 24 that ran
+
+
+@pytest.mark.django_db
+def test_it_counts_what_ran_once_where_two_queues_share_it_out() -> None:
+    """The failures of a selection in one queue, its passes in another: 24 trials ran, not 48."""
+    world = all_coded()
+    passes = make_queue(
+        _passed(world),
+        version=world.queue.version,
+        population=f"experiment={world.experiment.public_id}&unit=trial&preset=passed",
+    )
+    for item in passes.items.all():
+        for person in world.people:
+            make_review(item, person, ["stale"] if item.ordinal < 3 else [])
+    queues = list(Queue.objects.filter(pk__in=[world.queue.pk, passes.pk]).order_by("pk"))
+    found = Taxonomy(coding_of(queues), extent_of(queues), {})
+    assert found.counts is not None
+    assert (found.counts.attempted, found.counts.failed, found.counts.population) == (24, 12, 24)
+    stale = rows(found)["stale"]
+    assert stale.shares[Per.FAILED].value == pytest.approx(3 / 12)
+    assert stale.shares[Per.ATTEMPTED].value == pytest.approx((3 + 3) / 24)
 
 
 @pytest.mark.django_db

@@ -97,7 +97,9 @@ def test_it_leaves_unresolved_items_out_when_asked(client: Client) -> None:
 
 def test_it_adds_queues_of_one_version_and_refuses_others(client: Client) -> None:
     world = reviewed()
-    other = make_queue([make_trial(success=False)], version=world.queue.version, population="preset=failed")
+    trial = make_trial(success=False)
+    population = f"experiment={trial.episode.run.experiment.public_id}&preset=failed"
+    other = make_queue([trial], version=world.queue.version, population=population)
     assert twin(client, world, f"also={other.public_id}")["items_drawn"] == 10
     stranger = make_queue()
     response = client.get(f"{page(world)}?also={stranger.public_id}")
