@@ -128,11 +128,11 @@ def _rate(k: int, n: int) -> Rate:
 
 def truth_of(queue: Queue) -> Truth:
     coding = coding_of([queue])
-    waiting = set(queue.items.filter(reviews_needed__gt=1).values_list("pk", flat=True))
+    needed = dict(queue.items.values_list("pk", "reviews_needed"))
     codes: dict[int, frozenset[int]] = {}
     basis = dict.fromkeys((Basis.RESOLVED, Basis.AGREED, Basis.SINGLE), 0)
     for item in coding.items:
-        if item.basis not in basis or (item.basis is Basis.SINGLE and item.pk in waiting):
+        if item.basis not in basis or (item.basis is not Basis.RESOLVED and item.reviews < needed[item.pk]):
             continue
         basis[item.basis] += 1
         codes[item.pk] = item.voices[0].codes

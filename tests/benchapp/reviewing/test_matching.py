@@ -71,6 +71,15 @@ def test_it_takes_resolutions_and_what_all_reviews_agree_on(queue: Queue) -> Non
     assert truth.basis == {Basis.RESOLVED: 1, Basis.AGREED: 1, Basis.SINGLE: 0}
 
 
+def test_it_waits_for_the_last_of_three_reviews_even_where_two_agree() -> None:
+    three = make_queue([make_trial(success=False)], version=make_version(CODES), reviews_per_item=3)
+    item = three.items.get()
+    review_by(item, ("silent bypass",), ("silent bypass",))
+    assert truth_of(three).codes == {}
+    review_by(item, ("silent bypass",))
+    assert truth_of(three).codes == {item.pk: frozenset([code(three, "silent bypass").pk])}
+
+
 def test_one_review_settles_an_item_that_was_to_get_one() -> None:
     single = make_queue([make_trial(success=False)], version=make_version(CODES), reviews_per_item=1)
     review_by(single.items.get(), ())
