@@ -23,7 +23,7 @@ from benchapp.models import Label, Mark, QueueItem, Review, User
 from benchapp.reviewing.acts import note_activity
 from benchapp.reviewing.agreeing import note_submitted
 from benchapp.reviewing.anchoring import MAX_QUOTE, Evidence, Misplaced, Place, place_of
-from benchapp.reviewing.claiming import fill
+from benchapp.reviewing.claiming import fill, unfilled
 
 MAX_MARKS = 200
 MAX_LABELS = 20  # of one mark
@@ -122,7 +122,7 @@ class Unfinished(ValueError):
 
 
 class Refused(ValueError):
-    """The draft names a code or a place that the item does not have."""
+    """The draft names a code or a place that the item does not have, or the item has no place for one more answer."""
 
 
 def save_draft(item: QueueItem, user: User, draft: Draft, *, revision: int, evidence: Evidence | None = None) -> Review:
@@ -130,7 +130,7 @@ def save_draft(item: QueueItem, user: User, draft: Draft, *, revision: int, evid
 
     Raises Conflict, Finished, Refused (with the mark that is wrong), PermissionDenied for whom the queue does not name.
     """
-    _check_assigned(item, user)
+    _check_may_answer(item, user)
     found = _Checked(item, user, draft, evidence)
     with transaction.atomic():
         return _save(item, user, draft, revision, found)
@@ -149,7 +149,7 @@ def submit(
 
     Raises what `save_draft` raises, and Unfinished with every reason.
     """
-    _check_assigned(item, user)
+    _check_may_answer(item, user)
     problems = unfinished(item, draft, nothing_wrong=nothing_wrong)
     found = _Checked(item, user, draft, evidence)
     problems += found.problems()
@@ -167,7 +167,7 @@ def skip(
     item: QueueItem, user: User, draft: Draft, *, revision: int, reason: str, evidence: Evidence | None = None
 ) -> Review:
     """Says that this person cannot answer the item, and why. What they wrote stays with it."""
-    _check_assigned(item, user)
+    _check_may_answer(item, user)
     reason = str(storable(" ".join(reason.split())))
     if not reason or len(reason) > MAX_REASON:
         raise Unfinished([f"Say in 1 to {MAX_REASON} characters why it is skipped."])
@@ -347,9 +347,11 @@ def _finish(review: Review, state: str, **fields: str) -> None:
     fill(review.item, review.reviewer, review)
 
 
-def _check_assigned(item: QueueItem, user: User) -> None:
+def _check_may_answer(item: QueueItem, user: User) -> None:
     if not may_code(item, user):
         raise PermissionDenied("You are not a reviewer of this queue.")
+    if not has_place(item, user):
+        raise Refused("Every place of this item was answered by others meanwhile, and their answers are open to you.")
 
 
 def _check_open(item: QueueItem) -> None:
@@ -360,6 +362,12 @@ def _check_open(item: QueueItem) -> None:
 def may_code(item: QueueItem, user: User) -> bool:
     """Those whom the queue names. A closed queue still takes their drafts, so that nothing written is lost."""
     return user.may(User.Level.REVIEWER) and item.queue.reviewers.filter(pk=user.pk).exists()
+
+
+def has_place(item: QueueItem, user: User) -> bool:
+    """Whether an answer of theirs can begin or go on. Nobody begins one after all places are taken: nothing of the item
+    is hidden from them then."""
+    return item.slots.filter(unfilled()).exists() or item.reviews.filter(reviewer=user).exists()
 
 
 def _detail(item: QueueItem, draft: Draft) -> dict[str, object]:

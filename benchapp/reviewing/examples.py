@@ -12,8 +12,9 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 
-from benchapp.models import Code, CodeExample, Decision, Mark, QueueItem, Review, Trial, User
+from benchapp.models import Code, CodeExample, Decision, Mark, Review, Trial, User
 from benchapp.reviewing.acts import note_activity
+from benchapp.reviewing.blinding import open_to
 from benchapp.reviewing.codebook_file import MAX_QUOTE, MAX_TEXT
 from benchapp.reviewing.codebooks import CodebookRefused, draft_of, hold
 from benchapp.reviewing.diffing import VersionDiff
@@ -82,14 +83,10 @@ def hidden_examples(user: User, examples: Iterable[CodeExample]) -> frozenset[in
     rows = [example for example in examples if example.trial_id or example.decision_id]
     if not rows:
         return frozenset()
-    waiting = (
-        QueueItem.objects.filter(queue__closed_at=None, queue__reviewers=user)
-        .filter(Q(queue__hides_labels=True) | Q(queue__hides_conditions=True) | Q(queue__hides_models=True))
-        .filter(
-            Q(trial__in=[row.trial_id for row in rows if row.trial_id])
-            | Q(decision__in=[row.decision_id for row in rows if row.decision_id])
-        )
-        .exclude(pk__in=Review.objects.filter(reviewer=user).exclude(state=Review.State.DRAFT).values("item"))
+    waiting = open_to(user).filter(
+        Q(queue__hides_labels=True) | Q(queue__hides_conditions=True) | Q(queue__hides_models=True),
+        Q(trial__in=[row.trial_id for row in rows if row.trial_id])
+        | Q(decision__in=[row.decision_id for row in rows if row.decision_id]),
     )
     closed = set(waiting.values_list("trial_id", "decision_id"))
     return frozenset(row.pk for row in rows if (row.trial_id, row.decision_id) in closed)

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, Sum
+from django.db.models import Count, Sum
 
 from benchapp.metrics.rates import Rate
-from benchapp.models import Code, JudgeCall, Queue, QueueItem, Review, Slot, Suggestion, User
+from benchapp.models import Code, JudgeCall, Queue, Suggestion, User
+from benchapp.reviewing.blinding import open_to
 from benchapp.reviewing.judging import ANSWERED, source_of
 from benchapp.reviewing.results import Basis, coding_of
 from benchapp.reviewing.rules import PATCH_RULES, RULES_VERSION, TRIAL_RULES
@@ -242,12 +243,10 @@ def _known_sum(values: Any) -> Any:
 
 
 def still_blind(queue: Queue, user: User) -> int:
-    """Items that this person may yet have to review without knowing what the queue hides.
+    """Items that this person may still answer without knowing what the queue hides.
 
     Above 0 the queue's suggestions as a whole are closed to them: they stand beside labels, and quote. One query.
     """
     if not queue.is_open or not (queue.hides_suggestions or queue.hides_labels or queue.is_blind):
         return 0
-    own = Review.objects.filter(item=OuterRef("pk"), reviewer=user.pk).exclude(state=Review.State.DRAFT)
-    left = Slot.objects.filter(item=OuterRef("pk"), review=None)
-    return QueueItem.objects.filter(Exists(left), ~Exists(own), queue=queue, queue__reviewers=user.pk).count()
+    return open_to(user).filter(queue=queue).count()

@@ -12,7 +12,16 @@ from django.urls import reverse
 from benchapp.models import Attribution, Code, Mark, QueueItem, Review, User
 from benchapp.reviewing.anchoring import Evidence
 from benchapp.reviewing.blinding import Hidden
-from benchapp.reviewing.drafting import MAX_LABELS, MAX_MARKS, MAX_MEMO, MAX_REASON, asks_guess, draft_of, guess_options
+from benchapp.reviewing.drafting import (
+    MAX_LABELS,
+    MAX_MARKS,
+    MAX_MEMO,
+    MAX_REASON,
+    asks_guess,
+    draft_of,
+    guess_options,
+    has_place,
+)
 
 SINGLE = "123456789"
 SECOND = "123456789abcdefghijklmnopqrstuvwxyz"
@@ -55,7 +64,8 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Coding:
-    """`review`: the person's own, None before the first save. `others`: submitted reviews that may be shown now."""
+    """`review`: the person's own, None before the first save. `others`: submitted reviews that may be shown now.
+    `has_place`: an answer of theirs can begin or go on."""
 
     item: QueueItem
     user: User
@@ -63,6 +73,7 @@ class Coding:
     review: Review | None
     draft: dict[str, Any]
     may_code: bool
+    has_place: bool
     is_held: bool
     hidden: Hidden
     progress: Progress
@@ -76,7 +87,7 @@ class Coding:
     @property
     def is_open(self) -> bool:
         """The person may write here now."""
-        return self.may_code and not self.is_final and self.item.queue.is_open
+        return self.may_code and self.has_place and not self.is_final and self.item.queue.is_open
 
     @property
     def attributions(self) -> list[tuple[str, str, str]]:
@@ -161,6 +172,7 @@ def coding_of(item: QueueItem, user: User, *, hidden: Hidden, evidence: Evidence
         review=review,
         draft=dict(draft_of(review, evidence)),
         may_code=may_code,
+        has_place=has_place(item, user),
         is_held=item.slots.filter(holder=user).exists(),
         hidden=hidden,
         progress=Progress(_own_final(item, user), item.queue.items.count()),

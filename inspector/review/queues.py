@@ -13,6 +13,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
 from benchapp.models import Queue, QueueItem, Review, Slot, User
+from benchapp.reviewing.blinding import open_to
 from benchapp.reviewing.populations import HIDES, Population, reopened
 from benchapp.reviewing.progress import PersonProgress, QueueProgress
 from benchapp.reviewing.statuses import ItemStatus
@@ -71,11 +72,8 @@ class Drawing:
 
 
 def is_blinded(queue: Queue, user: User) -> bool:
-    """Is there an item of it that they still may code without knowing what the queue hides?"""
-    if not (queue.is_open and queue.is_blind and queue.reviewers.filter(pk=user.pk).exists()):
-        return False
-    finished = queue.items.filter(reviews__reviewer=user).exclude(reviews__state=Review.State.DRAFT)
-    return queue.items.exclude(pk__in=finished.values("pk")).exists()
+    """Is there an item of it that they may still answer without knowing what the queue hides of the record?"""
+    return queue.is_open and queue.is_blind and open_to(user).filter(queue=queue).exists()
 
 
 def item_rows(items: Sequence[int], statuses: Mapping[int, ItemStatus], user: User) -> list[ItemRow]:

@@ -8,6 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from benchapp.models import Queue, Review, Run, Trial
+from benchapp.reviewing.access import still_to_code
 from benchapp.reviewing.blinding import (
     NOTHING,
     Hidden,
@@ -17,6 +18,8 @@ from benchapp.reviewing.blinding import (
     hidden_in,
     is_closed_to,
 )
+from benchapp.reviewing.matching import still_blind
+from benchapp.reviewing.overlap import still_to_review
 from tests.factories import make_decision, make_episode, make_family, make_run, make_snapshot, make_trial, make_user
 from tests.review_factories import make_item, make_queue, make_review
 
@@ -127,3 +130,27 @@ def test_each_question_is_one_query() -> None:
         closing_queue(user, trial=trial)
         closing_queue(user, run=trial.episode.run)
     assert len(asked) == 3
+
+
+def test_whoever_has_no_place_left_is_not_kept_out() -> None:
+    trial, third = make_trial(), make_user(level="reviewer")
+    queue = make_queue([trial], reviewers=[third], reviews_per_item=2)
+    item = queue.items.get()
+    make_review(item, make_user(level="reviewer"))
+    assert hidden_in(item, third).labels
+    assert is_closed_to(third, trial=trial)
+    make_review(item, make_user(level="reviewer"))
+    assert hidden_in(item, third) == NOTHING
+    assert not is_closed_to(third, trial=trial)
+
+
+def test_a_draft_may_be_handed_in_though_all_places_are_taken_so_its_author_stays_blind() -> None:
+    trial, late = make_trial(), make_user(level="reviewer")
+    queue = make_queue([trial], reviewers=[late], reviews_per_item=1)
+    item = queue.items.get()
+    make_review(item, late, state=Review.State.DRAFT)
+    make_review(item, make_user(level="reviewer"))
+    assert hidden_in(item, late).labels
+    assert [still_to_review(queue, late), still_to_code([queue], late), still_blind(queue, late)] == [0, 1, 1]
+    make_review(make_item(queue, trial=make_trial(), is_overlap=True), late, state=Review.State.DRAFT)
+    assert still_to_review(queue, late) == 1

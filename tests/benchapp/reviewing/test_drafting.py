@@ -453,3 +453,20 @@ def test_nobody_is_asked_what_was_shown_or_cannot_be_wrong(item: QueueItem, user
     for each in (shown, item):
         review = drafting.submit(each, user, draft(), revision=0, nothing_wrong=True)
         assert not drafting.asks_guess(each, review)
+
+
+def test_nobody_begins_an_answer_once_all_places_are_taken(item: QueueItem, user: User) -> None:
+    """Nothing is hidden from them by then, so what they said would not be said alone."""
+    for _ in range(2):
+        make_review(item, make_user(level=User.Level.REVIEWER))
+    for act in (drafting.save_draft, drafting.submit):
+        with pytest.raises(Refused, match="Every place of this item was answered"):
+            act(item, user, draft(mark(item)), revision=0)
+    assert not item.reviews.filter(reviewer=user).exists()
+
+
+def test_a_draft_goes_on_though_all_places_are_taken_meanwhile(item: QueueItem, user: User) -> None:
+    drafting.save_draft(item, user, draft(memo="begun"), revision=0)
+    for _ in range(2):
+        make_review(item, make_user(level=User.Level.REVIEWER))
+    assert drafting.submit(item, user, draft(mark(item)), revision=1).is_final

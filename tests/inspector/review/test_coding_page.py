@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from benchapp.models import QueueItem, Review, Slot, User
 from inspector.review.coding import code_lines
@@ -219,9 +221,10 @@ def test_a_place_that_is_not_there_is_refused_in_words(client: Client, item: Que
 
 
 def test_a_reservation_that_went_to_others_is_said_and_the_draft_kept(client: Client, item: QueueItem) -> None:
-    for slot, name in zip(item.slots.all(), ("x", "y"), strict=True):
-        make_review(item, make_user(username=name), [])
-        Slot.objects.filter(pk=slot.pk).update(holder=User.objects.get(username=name))
+    make_review(item, make_user(username="x"), [])
+    item.slots.filter(review=None).update(
+        holder=make_user(username="y"), held_until=timezone.now() + timedelta(hours=1)
+    )
     answer = post(client, item, "save", said(item, memo="still mine")).json()
     assert answer["held"] is False
     assert Review.objects.get(reviewer__username="ada").memo == "still mine"
@@ -264,3 +267,14 @@ def test_an_item_asks_for_as_many_queries_however_much_was_said(client: Client, 
     few = count_queries(client, address(item))
     post(client, item, "save", {**said(item, *[mark(item, step=n % 3 + 1) for n in range(30)]), "revision": 1})
     assert count_queries(client, address(item)) == few
+
+
+def test_a_third_reviewer_of_an_answered_item_reads_and_writes_nothing(client: Client, item: QueueItem) -> None:
+    Slot.objects.filter(item=item).update(holder=None)
+    for name in ("bert", "cleo"):
+        make_review(item, make_user(username=name, level="reviewer"), memo=f"said by {name}")
+    text = client.get(address(item)).text
+    assert "said by bert" in text
+    assert "Others answered this item as often as it is to be answered" in text
+    assert post(client, item, "save", said(item, mark(item))).status_code == 422
+    assert not Review.objects.filter(reviewer__username="ada").exists()
