@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import NoReverseMatch, reverse
 from django.views.decorators.http import require_safe
 
 from benchapp.models import Activity, User
+from benchapp.reviewing.blinding import open_to
 from inspector.pages import next_url, paginate, render_page
 from inspector.visible import visible
 
@@ -27,7 +29,8 @@ PAGES = {
     "queueitem": "review-item",
 }
 WORDS = {"user": "account", "codebookversion": "codebook version", "queueitem": "item", "judgecall": "judge"}
-# What somebody said of an item stands with the item, where blindness rules; the log says only that they did.
+# What somebody said of an item stands with the item, where blindness rules; the log says only that they did. So it is
+# with how a queue was drawn and how far its reviewers agree, while the reader still answers items of it unseen.
 ABOUT_ITEMS = frozenset({"queueitem", "review", "resolution", "suggestion", "judgecall"})
 
 
@@ -36,7 +39,8 @@ def activity(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     chosen = {name: request.GET.get(name, "").replace("\x00", "")[:200] for name in ("person", "verb", "target")}
     page = paginate(request, _chosen(chosen), per_page=PER_PAGE)
     reader: User = request.user  # type: ignore[assignment]
-    acts = [_fact(act, reader) for act in page]
+    unseen = _unseen_queues(reader)
+    acts = [_fact(act, reader, unseen) for act in page]
     data = {"acts": acts, "filter": chosen, "next": next_url(request, page)}
     context = {
         "page": page,
@@ -59,8 +63,18 @@ def _values(field: str) -> list[str]:
     return list(Activity.objects.order_by(field).values_list(field, flat=True).distinct()[:200])
 
 
-def _fact(act: Activity, reader: User) -> dict[str, Any]:
-    hidden = act.target_kind in ABOUT_ITEMS and act.actor_id != reader.pk and not reader.may(User.Level.ADMIN)
+def _unseen_queues(reader: User) -> frozenset[UUID]:
+    """Public ids of the queues in which something is hidden from the reader. One query."""
+    hides = Q(pk__in=[])
+    for name in ("conditions", "models", "labels", "suggestions"):
+        hides |= Q(**{f"queue__hides_{name}": True})
+    return frozenset(open_to(reader).filter(hides).order_by().values_list("queue__public_id", flat=True).distinct())
+
+
+def _fact(act: Activity, reader: User, unseen: frozenset[UUID]) -> dict[str, Any]:
+    sees_all = reader.may(User.Level.ADMIN) and not unseen
+    hidden = act.target_kind in ABOUT_ITEMS and act.actor_id != reader.pk and not sees_all
+    hidden = hidden or (act.target_kind == "queue" and act.target_id in unseen)
     return {
         "at": act.at,
         "person": act.actor_name,

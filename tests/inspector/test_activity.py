@@ -108,3 +108,29 @@ def test_a_viewer_reads_it_and_nobody_writes_it(client: Client, settings: Any) -
     client.force_login(make_user(level=User.Level.VIEWER))
     assert client.get("/activity/").status_code == 200
     assert client.post("/activity/").status_code == 405
+
+
+def test_how_a_queue_was_drawn_and_how_far_it_agrees_is_not_told_to_who_still_codes_it(
+    client: Client, settings: Any
+) -> None:
+    settings.SINGLE_USER = False
+    ada, grace = make_user(level="reviewer"), make_user(level="reviewer")
+    queue = make_queue(reviewers=[ada])
+    note_activity(ada, "queue.created", queue, detail={"population": "condition=selfgen-always"})
+    note_activity(grace, "agreement.kept", queue, detail={"alpha": 0.7312})
+    seen = {}
+    for user in (ada, grace):
+        client.force_login(user)
+        said = client.get("/activity/").text + client.get("/activity.json").text
+        assert "queue.created" in said
+        seen[user] = "selfgen-always" in said or "0.7312" in said
+    assert seen == {ada: False, grace: True}
+
+
+def test_an_admin_who_codes_without_knowing_is_not_told_either(client: Client, settings: Any) -> None:
+    settings.SINGLE_USER = False
+    ada, admin = make_user(level="reviewer"), make_user(level="admin")
+    item = make_queue(reviewers=[ada, admin]).items.first()
+    note_activity(ada, "item.resolved", item, detail={"codes": ["silent bypass"]})
+    client.force_login(admin)
+    assert "silent bypass" not in client.get("/activity/").text + client.get("/activity.json").text
