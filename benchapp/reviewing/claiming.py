@@ -97,7 +97,13 @@ def fill(item: QueueItem, user: User, review: Review) -> None:
         return
     now = timezone.now()
     for slot in Slot.objects.filter(free(now), item=item).order_by("place"):
-        if Slot.objects.filter(free(now), pk=slot.pk).update(review=review, holder=user, held_until=None) == 1:
+        try:
+            with transaction.atomic():
+                taken = Slot.objects.filter(free(now), pk=slot.pk)
+                if taken.update(review=review, holder=user, held_until=None) == 1:
+                    return
+        except IntegrityError:  # another tab of theirs took a slot of it just now
+            mine.filter(review=None).update(review=review, held_until=None)
             return
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
+from django.db.models import Q
 from django.utils import timezone
 
 from benchapp.models import Queue, QueueItem, Review, Slot, User
@@ -232,3 +233,23 @@ def test_the_same_person_in_two_tabs_never_holds_one_item_twice() -> None:
     first, second = queue.items.get().slots.all()
     assert _take(first, ann)
     assert not _take(second, ann)
+
+
+def test_a_late_review_fills_the_slot_that_another_tab_took_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other tab's save holds the item again after the first one saw that it holds nothing, and before it takes a slot."""
+    from benchapp.reviewing import claiming
+
+    ann = reviewer()
+    queue = queue_of(1, ann, needed=2)
+    item = queue.items.get()
+    review = make_review(item, ann, state=Review.State.DRAFT)
+    free, other_tab = claiming.free, iter([True])
+
+    def free_and_late(now: datetime) -> Q:
+        if next(other_tab, False):
+            Slot.objects.filter(item=item, place=0).update(holder=ann, held_until=now + timedelta(minutes=5))
+        return free(now)
+
+    monkeypatch.setattr(claiming, "free", free_and_late)
+    fill(item, ann, review)
+    assert [slot.review for slot in item.slots.order_by("place")] == [review, None]
