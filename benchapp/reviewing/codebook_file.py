@@ -32,10 +32,15 @@ FORMAT = "skillglass-codebook 1"
 MAX_BYTES = 512 * 1024
 MAX_CODES = 500
 MAX_DEPTH = 6  # of codes below codes
+MAX_NESTING = 64  # of lists and keys in any file we begin to read; a codebook takes 2 per level
 MAX_NAME = 120
 MAX_TEXT = 8_000
 MAX_QUOTE = 4_000
 MAX_FAULTS = 50
+
+OPENING = (yaml.FlowSequenceStartToken, yaml.FlowMappingStartToken, yaml.BlockSequenceStartToken)
+OPENING += (yaml.BlockMappingStartToken,)
+CLOSING = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToken)
 
 Place = tuple[str | int, ...]
 Text = Annotated[str, Field(max_length=MAX_TEXT)]
@@ -206,9 +211,7 @@ def _parse(text: str, name: str) -> tuple[Any, dict[Place, int]]:
         text = text.replace("\t", " ")  # JSON may indent with tabs, and has none inside its strings
     lines: dict[Place, int] = {}
     try:
-        for token in yaml.scan(text, Loader=yaml.SafeLoader):
-            if isinstance(token, yaml.AliasToken):
-                raise CodebookFileError([f"{name}, line {token.start_mark.line + 1}: expected no alias (*)."])
+        _scan(text, name)
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         return (None if node is None else _plain(node, (), lines, name)), lines
     except yaml.YAMLError as error:
@@ -218,6 +221,18 @@ def _parse(text: str, name: str) -> tuple[Any, dict[Place, int]]:
         raise CodebookFileError([f"{name}, {place}: expected YAML or JSON, {found}."]) from error
     except RecursionError as error:
         raise CodebookFileError([f"{name}: expected at most {MAX_DEPTH} levels of codes."]) from error
+
+
+def _scan(text: str, name: str) -> None:
+    """Refuses aliases, and brackets so deep that reading them would take minutes: the scanner looks back at each."""
+    depth = 0
+    for token in yaml.scan(text, Loader=yaml.SafeLoader):
+        depth += isinstance(token, OPENING) - isinstance(token, CLOSING)
+        line = token.start_mark.line + 1
+        if isinstance(token, yaml.AliasToken):
+            raise CodebookFileError([f"{name}, line {line}: expected no alias (*)."])
+        if depth > MAX_NESTING:
+            raise CodebookFileError([f"{name}, line {line}: expected at most {MAX_DEPTH} levels of codes."])
 
 
 def _plain(node: yaml.Node, place: Place, lines: dict[Place, int], name: str) -> Any:
