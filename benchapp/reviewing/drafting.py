@@ -19,7 +19,7 @@ from django.db.models.functions import Greatest
 from django.utils import timezone
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from benchapp.models import Label, Mark, QueueItem, Review, User
+from benchapp.models import Label, Mark, Queue, QueueItem, Review, User
 from benchapp.reviewing.acts import note_activity
 from benchapp.reviewing.agreeing import note_submitted
 from benchapp.reviewing.anchoring import MAX_QUOTE, Evidence, Misplaced, Place, place_of
@@ -31,6 +31,7 @@ MAX_MEMO = 20_000
 MAX_REASON = 500
 MAX_SECONDS = 7 * 86_400
 MAX_NUMBER = 2**31 - 1
+CLOSED = "The queue was closed; the draft is kept."
 
 
 def storable(text: object) -> object:
@@ -156,6 +157,7 @@ def submit(
     if problems:
         raise Unfinished(problems)
     with transaction.atomic():
+        _keep_open(item)
         review = _save(item, user, draft, revision, found)
         _finish(review, Review.State.SUBMITTED)
         note_activity(user, "review.submitted", review, detail=_detail(item, draft))
@@ -174,6 +176,7 @@ def skip(
     _check_open(item)
     found = _Checked(item, user, draft, evidence)
     with transaction.atomic():
+        _keep_open(item)
         review = _save(item, user, draft, revision, found)
         _finish(review, Review.State.SKIPPED, skip_reason=reason)
         note_activity(user, "review.skipped", review, detail=_detail(item, draft), reason=reason)
@@ -211,7 +214,7 @@ def guess_options(item: QueueItem) -> list[str]:
 
 def unfinished(item: QueueItem, draft: Draft, *, nothing_wrong: bool) -> list[str]:
     """What is missing before this can stand, as far as the draft itself tells."""
-    problems = [] if item.queue.is_open else ["The queue was closed; the draft is kept."]
+    problems = [] if item.queue.is_open else [CLOSED]
     coded = any(mark.labels for mark in draft.marks)
     if not coded and not nothing_wrong:
         problems.append("No code is set. Say so if nothing is wrong here (n).")
@@ -354,9 +357,16 @@ def _check_may_answer(item: QueueItem, user: User) -> None:
         raise Refused("Every place of this item was answered by others meanwhile, and their answers are open to you.")
 
 
+def _keep_open(item: QueueItem) -> None:
+    """In the transaction that makes a review final: until it ends nobody closes the queue or carries it over, so that no
+    review ends up behind what was carried."""
+    if not Queue.objects.filter(pk=item.queue_id, closed_at=None).update(closed_at=None):
+        raise Unfinished([CLOSED])
+
+
 def _check_open(item: QueueItem) -> None:
     if not item.queue.is_open:
-        raise Unfinished(["The queue was closed; the draft is kept."])
+        raise Unfinished([CLOSED])
 
 
 def may_code(item: QueueItem, user: User) -> bool:

@@ -9,9 +9,10 @@ from uuid import UUID, uuid4
 import pytest
 from django.core.exceptions import PermissionDenied
 from django.db import OperationalError, connection, transaction
+from django.utils import timezone
 from pydantic import ValidationError
 
-from benchapp.models import Activity, Attribution, Blob, Label, Mark, QueueItem, Review, Slot, Trial, User
+from benchapp.models import Activity, Attribution, Blob, Label, Mark, Queue, QueueItem, Review, Slot, Trial, User
 from benchapp.models.reviews import FinalReview
 from benchapp.reviewing import drafting
 from benchapp.reviewing.anchoring import MAX_QUOTE, Evidence
@@ -164,6 +165,17 @@ def test_a_viewer_writes_nothing_even_where_a_queue_names_them(item: QueueItem) 
     item.queue.reviewers.add(viewer)
     with pytest.raises(PermissionDenied):
         drafting.submit(item, viewer, draft(), revision=0, nothing_wrong=True)
+
+
+def test_no_answer_slips_in_behind_a_queue_that_was_closed_meanwhile(item: QueueItem, user: User) -> None:
+    """Carrying a queue over closes it and copies what was submitted: a later answer would be left behind."""
+    assert item.queue.is_open  # as this request read it
+    Queue.objects.filter(pk=item.queue_id).update(closed_at=timezone.now())
+    with pytest.raises(Unfinished, match="closed"):
+        drafting.submit(item, user, draft(mark(item)), revision=0)
+    with pytest.raises(Unfinished, match="closed"):
+        drafting.skip(item, user, draft(), revision=0, reason="Too long.")
+    assert not item.reviews.exists()
 
 
 def test_a_closed_queue_keeps_a_draft_and_takes_no_answer(item: QueueItem, user: User) -> None:
