@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from django.core.exceptions import ObjectDoesNotExist
 
 from benchapp.models import Episode
+from benchapp.record_check.codebooks import codebooks
 from benchapp.record_check.compactions import compactions
 from benchapp.record_check.contents import contents
 from benchapp.record_check.episodes import episode
 from benchapp.record_check.finding import Flaw, Unchecked
 from benchapp.record_check.protocol import ProtocolCheck
+from benchapp.record_check.reviews import reviews
 from benchapp.record_check.trials import trials
 
 __all__ = ["Flaw", "Unchecked", "findings", "flaws"]
@@ -22,6 +24,8 @@ def findings() -> Iterator[Flaw | Unchecked]:
     yield from contents()
     yield from trials()
     yield from compactions()
+    yield from codebooks()
+    yield from reviews()
     protocol = ProtocolCheck()
     for row in Episode.objects.select_related("run__experiment", "environment").order_by("id").iterator(chunk_size=100):
         try:
