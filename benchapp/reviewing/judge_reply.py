@@ -11,6 +11,7 @@ from typing import Any
 from benchapp.models import Attribution, Code
 from benchapp.reviewing.judge_evidence import Evidence
 from runner.models.litellm import FILTERED
+from runner.trajectories.text import storable
 from runner.types import ModelReply
 
 MAX_REPLY_CHARS = 200_000
@@ -135,4 +136,4 @@ def _text(entry: dict[str, Any], key: str) -> str:
         return ""
     if not isinstance(value, str):
         raise Unreadable(f"{key} is {type(value).__name__}, expected text")
-    return value.strip()[:MAX_TEXT_CHARS]
+    return storable(value).strip()[:MAX_TEXT_CHARS]  # JSON can spell what the reply's own text cannot hold

@@ -422,3 +422,4 @@ def test_every_stored_blob_can_be_read_back(provider: Provider) -> None:
     judge_queue(queue, judge_model(provider), Budget())
     call = JudgeCall.objects.get()
     assert json.loads(Blob.objects.read(call.reply_id))["finish_reason"] == "stop"
+    assert Suggestion.objects.get().reason.startswith("odd \u2400 and ")  # PostgreSQL stores no NUL
