@@ -105,8 +105,11 @@ class Sketch:
 
 
 def seconds_per_item(unit: str) -> float | None:
-    """Median of the newest submitted reviews of such units, by active time; None while nobody reviewed any."""
-    timed = Review.objects.filter(state=Review.State.SUBMITTED, item__queue__unit=unit, seconds__gt=0)
+    """Median of the newest submitted reviews of such units, by active time; None while nobody reviewed any. What was carried
+    over took its time elsewhere."""
+    timed = Review.objects.filter(
+        state=Review.State.SUBMITTED, item__queue__unit=unit, seconds__gt=0, carried_from=None
+    )
     newest = timed.order_by("-submitted_at").values_list("seconds", flat=True)[:TIMED]
     return median(newest) if newest else None
 

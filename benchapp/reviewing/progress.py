@@ -20,7 +20,7 @@ State = Review.State
 @dataclass(frozen=True, slots=True)
 class PersonProgress:
     """`left`: items that still lack a review and that this person has not finished; several people share them.
-    `seconds`: median active time per submitted item, None before the first one."""
+    `seconds`: median active time per item submitted here, not carried over; None before the first one."""
 
     user: User
     is_assigned: bool
@@ -99,9 +99,9 @@ def people_of(queue: Queue) -> list[PersonProgress]:
     states: dict[int, Counter[str]] = defaultdict(Counter)
     seconds: dict[int, list[float]] = defaultdict(list)
     reviews = Review.objects.filter(item__queue=queue).order_by()
-    for person, state, took in reviews.values_list("reviewer", "state", "seconds"):
+    for person, state, took, carried in reviews.values_list("reviewer", "state", "seconds", "carried_from"):
         states[person][state] += 1
-        if state == State.SUBMITTED and took > 0:
+        if state == State.SUBMITTED and took > 0 and carried is None:
             seconds[person].append(took)
     others = User.objects.in_bulk([pk for pk in states if pk not in assigned])
     lacking, finished = _lacking(queue)

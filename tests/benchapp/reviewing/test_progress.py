@@ -7,7 +7,8 @@ from itertools import product
 import pytest
 
 from benchapp.models import Resolution
-from benchapp.reviewing.progress import awaiting
+from benchapp.reviewing.making import seconds_per_item
+from benchapp.reviewing.progress import awaiting, people_of
 from benchapp.reviewing.statuses import ItemStatus, statuses_of
 from tests.factories import make_trial, make_user
 from tests.review_factories import make_queue, make_review
@@ -45,3 +46,15 @@ def test_it_asks_once_for_many_queues(django_assert_num_queries) -> None:  # typ
             make_review(queue.items.first(), person, codes)
     with django_assert_num_queries(1):
         assert awaiting(queues) == {queues[0].pk: 1, queues[1].pk: 1}
+
+
+def test_what_was_carried_over_took_its_time_elsewhere() -> None:
+    old, new = make_queue([make_trial(success=False)]), make_queue()
+    person = make_user()
+    told = make_review(old.items.get(), person, seconds=600)
+    first, second = new.items.all()
+    make_review(first, person, seconds=600, carried_from=told)
+    make_review(second, person, seconds=20)
+    (one,) = people_of(new)
+    assert (one.done, one.seconds) == (2, 20)
+    assert seconds_per_item("trial") == 310  # of 600 and 20
