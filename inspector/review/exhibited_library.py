@@ -42,9 +42,12 @@ class SeenTrial:
 
 @dataclass(frozen=True, slots=True)
 class DecisionExhibit:
-    """`is_proposal`: the later side is what a refused patch asked for. `side` names it in the anchors of marks."""
+    """`is_proposal`: the later side is what a refused patch asked for. `mode`, `operation`: what the author was asked for
+    and what it called its answer; empty while conditions are hidden, which differ in what they ask for."""
 
     decision: Decision
+    mode: str
+    operation: str
     summary: str
     error: str
     findings: tuple[Mapping[str, Any], ...]
@@ -92,6 +95,8 @@ def exhibit_decision(item: QueueItem, hidden: Hidden, query: Mapping[str, str]) 
     seen = verdicts_of(occasion.counting_attempt(), clean=mask.text) if occasion else []
     return DecisionExhibit(
         decision=decision,
+        mode="" if hidden.conditions else decision.mode,
+        operation="" if hidden.conditions else visible(decision.operation_type),
         summary=mask.text(decision.summary),
         error=mask.text(decision.error),
         findings=tuple({**one, **_texts(one, mask)} for one in decision.findings if isinstance(one, dict)),

@@ -114,7 +114,8 @@ def _skill_mask(skills: Iterable[str]) -> Mask:
 
 
 def cues_of(item: QueueItem, hidden: Hidden) -> list[str]:
-    """What may still tell, named to the reviewer. They depend on the queue's switches only, never on the item."""
+    """What may still tell, named to the reviewer. They depend on the queue's unit and switches only, never on the
+    item."""
     cues = []
     if item.trial_id:
         cues.append("the number of steps, the task and its role, and how it ended")
@@ -130,6 +131,8 @@ def cues_of(item: QueueItem, hidden: Hidden) -> list[str]:
         cues.append("the family, and what the skills themselves say")
         if hidden.conditions:
             cues.append("whether skills were there before: conditions differ in how a library starts")
+            if item.decision_id:
+                cues.append("which trials the author was shown, if any: conditions differ in that as well")
         if hidden.models:
             cues.append("the author's style")
     return cues

@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from benchapp.models import Code, CodeExample, Mark, User
+from benchapp.reviewing.blinding import hidden_in
 from benchapp.reviewing.codebooks import CodebookRefused
 from benchapp.reviewing.examples import add_from_mark, remove_example
 from inspector.access import needs
@@ -55,7 +56,7 @@ def mark_example(request: HttpRequest, review_id: UUID, mark_id: UUID, code_id: 
     mark = get_object_or_404(marks, review__public_id=review_id, public_id=mark_id)
     code = get_object_or_404(Code.objects.select_related("version__codebook"), public_id=code_id)
     item = mark.review.item
-    if item.queue.is_open and item.queue.hides_labels and not _has_answered(request, mark):
+    if hidden_in(item, request.user).labels:  # type: ignore[arg-type]
         raise Http404("There is no such mark.")  # for whoever still has to code the item unseen by others
     try:
         made = add_from_mark(mark, code, request.user, note=request.POST.get("note", ""))  # type: ignore[arg-type]
@@ -64,13 +65,6 @@ def mark_example(request: HttpRequest, review_id: UUID, mark_id: UUID, code_id: 
         return redirect(item)
     messages.success(request, f"Added as an example in the draft of {made[0].code.version}.")
     return redirect(made[0].code.version)
-
-
-def _has_answered(request: HttpRequest, mark: Mark) -> bool:
-    item = mark.review.item
-    if not item.queue.reviewers.filter(pk=request.user.pk).exists():
-        return True
-    return item.reviews.filter(reviewer=request.user).exclude(state="draft").exists()
 
 
 def _done(request: HttpRequest, form: CodeForm, version_id: UUID) -> HttpResponse:

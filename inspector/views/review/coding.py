@@ -36,7 +36,8 @@ from benchapp.reviewing.suggesting import suggestions_for
 from inspector.access import needs
 from inspector.pages import render_page
 from inspector.review.coding import Coding, coding_of
-from inspector.review.exhibit import exhibit_of, load_unit
+from inspector.review.exhibit import Exhibit, exhibit_of, load_unit
+from inspector.review.exhibit_facts import exhibit_as_json
 from inspector.review.exhibited_trial import ShownFields
 
 MAX_BODY = 4 * 1024 * 1024
@@ -77,7 +78,8 @@ def item(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Htt
         "queue": found.queue,
         "suggestions": [] if isinstance(suggestions, Hidden) else suggestions,
     }
-    return render_page(request, "review/coding.html", data=_as_json(coding), context=context, as_json=as_json)
+    data = _as_json(request, coding, exhibit) if as_json else {}
+    return render_page(request, "review/coding.html", data=data, context=context, as_json=as_json)
 
 
 Act = Callable[[QueueItem, User, Saved, Evidence], JsonResponse]
@@ -212,7 +214,7 @@ def _first_problem(error: ValidationError) -> str:
     return f"{'.'.join(map(str, first['loc'])) or 'the request'}: {first['msg']}."
 
 
-def _as_json(coding: Coding) -> dict[str, Any]:
+def _as_json(request: HttpRequest, coding: Coding, exhibit: Exhibit | None) -> dict[str, Any]:
     item = coding.item
     return {
         "item": item.public_id,
@@ -235,8 +237,20 @@ def _as_json(coding: Coding) -> dict[str, Any]:
         "draft": coding.draft,
         "others": [_review_as_json(review) for review in coding.others],
         "guess": list(coding.guess) or None,
-        "next": None,
+        "evidence": exhibit_as_json(exhibit, request.build_absolute_uri) if exhibit else None,
+        "next": _next_steps(request, exhibit),
     }
+
+
+def _next_steps(request: HttpRequest, exhibit: Exhibit | None) -> str | None:
+    """The twin with the next page of steps."""
+    if exhibit is None or exhibit.trial is None or exhibit.trial.window.next is None:
+        return None
+    query = request.GET.copy()
+    for name in ("step", "alone"):
+        query.pop(name, None)
+    query["first"] = str(exhibit.trial.window.next)
+    return request.build_absolute_uri(f"{request.path}?{query.urlencode()}")
 
 
 def _review_as_json(review: Review) -> dict[str, Any]:

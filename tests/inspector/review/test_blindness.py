@@ -5,10 +5,12 @@ Normalised is one thing: the token against forged forms, which Django draws anew
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from html import unescape
 from uuid import UUID
 
 import pytest
@@ -64,6 +66,7 @@ class Facts:
     cost: float
     days: int
     trial_id: UUID
+    mode: str  # of the decision
 
 
 A = Facts(
@@ -80,6 +83,7 @@ A = Facts(
     cost=0.75,
     days=0,
     trial_id=UUID("aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"),
+    mode="revise",
 )
 B = Facts(
     condition="curated-always-tier3",
@@ -95,6 +99,7 @@ B = Facts(
     cost=12.5,
     days=80,
     trial_id=UUID("bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"),
+    mode="induce",
 )
 
 
@@ -166,7 +171,14 @@ def make_queue_of(trial: Trial, facts: Facts, reader: User, *, unit: str, **swit
     before = make_snapshot({"sums/SKILL.md": "# Sums\n\nAdd all.\n"})
     family = trial.task.family
     decision = make_decision(
-        trial.episode, family, before=before, after=after, after_trial=trial, summary=f"By {facts.author}."
+        trial.episode,
+        family,
+        before=before,
+        after=after,
+        after_trial=trial,
+        summary=f"By {facts.author}.",
+        mode=facts.mode,
+        operation_type=facts.mode,
     )
     make_item(queue, decision=decision, public_id=ITEM)
 
@@ -209,6 +221,7 @@ def addresses(unit: str) -> list[str]:
     item, queue = reverse("review-item", args=[ITEM]), reverse("queue", args=[QUEUE])
     pages = [item, f"{item}?first=2", f"{item}?step=5&alone=1", queue, reverse("review")]
     pages += [f"{page.partition('?')[0].rstrip('/')}.json" for page in (item, queue, reverse("review"))]
+    pages += [f"{item[:-1]}.json?first=2", f"{item[:-1]}.json?step=5&alone=1"]
     field = reverse("review-field", args=[ITEM])
     return [*pages, f"{field}?step=5&field=observations/0&start=100"] if unit == "trial" else pages
 
@@ -321,6 +334,80 @@ def test_others_say_nothing_until_one_said_something(client: Client, reader: Use
         make_review(item, reader, ["misapplied"])
         Review.objects.filter(reviewer=reader).update(guessed_at=START)
         assert "It overfits to March." in client.get(reverse("review-item", args=[ITEM])).text
+
+
+@pytest.mark.parametrize("unit", ["trial", "decision", "snapshot"])
+def test_the_twin_tells_the_evidence_and_no_more_than_the_page(client: Client, reader: User, unit: str) -> None:
+    (found,) = worlds(client, reader, A, unit=unit)
+    texts = {url: text for url, _, text in found}
+    item = reverse("review-item", args=[ITEM])
+    twin = json.loads(texts[f"{item[:-1]}.json"])
+    evidence = twin["evidence"]
+    assert [name for name in ("trial", "decision", "library") if evidence[name]] == [
+        {"snapshot": "library"}.get(unit, unit)
+    ]
+    assert evidence["hidden"] == ["conditions", "models"]
+    assert evidence["url"] is None
+    page = re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", "", texts[item])))
+    for text in strings(evidence[{"snapshot": "library"}.get(unit, unit)]):
+        told = re.sub(r"\s+", " ", text).strip()
+        assert told in page or told in texts[item] or told in WORDS_OF_THE_TWIN, told
+
+
+WORDS_OF_THE_TWIN = (
+    "same",
+    "add",
+    "del",
+    "M",
+    "message",
+    "result",
+    "main",
+    "test",
+    "call",
+    "hidden",
+    "applied",
+    "json",
+)
+
+
+def strings(value: object) -> Iterator[str]:
+    """Every text in a JSON value but addresses."""
+    if isinstance(value, dict):
+        for name, part in value.items():
+            if name != "url":
+                yield from strings(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from strings(part)
+    elif isinstance(value, str):
+        yield value
+
+
+def test_the_twin_pages_through_the_steps_and_says_what_was_folded(client: Client, reader: User) -> None:
+    client.force_login(reader)
+    build(A, reader)
+    attempt = Trial.objects.get(public_id=A.trial_id).counting_attempt()
+    record_steps(attempt, [Step(n, Source.AGENT, "look " * 2_000) for n in range(1, 61)])
+    url, seen = f"{reverse('review-item', args=[ITEM])[:-1]}.json", []
+    while url:
+        answer = client.get(url)
+        assert len(answer.content) < 200_000
+        evidence, url = answer.json()["evidence"]["trial"], answer.json()["next"]
+        seen += [step["number"] for step in evidence["steps"]]
+    assert seen == list(range(1, 61))
+    folded = evidence["steps"][0]["fields"][0]["folded"]
+    assert "look look" in client.get(folded["url"]).text
+
+
+def test_nothing_of_the_evidence_is_told_while_a_guess_is_asked_for(client: Client, reader: User) -> None:
+    client.force_login(reader)
+    build(A, reader)
+    item = QueueItem.objects.get(public_id=ITEM)
+    make_item(item.queue, trial=make_trial(make_episode(make_run(condition="no-skill"))))
+    make_review(item, reader)
+    twin = client.get(f"{reverse('review-item', args=[ITEM])[:-1]}.json").json()
+    assert twin["guess"] == ["no-skill", "selfgen-always"]
+    assert twin["evidence"] is None
 
 
 # --- other routes ---------------------------------------------------------------------------------------------------
