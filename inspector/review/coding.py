@@ -12,16 +12,8 @@ from django.urls import reverse
 from benchapp.models import Attribution, Code, Mark, QueueItem, Review, User
 from benchapp.reviewing.anchoring import Evidence
 from benchapp.reviewing.blinding import Hidden
-from benchapp.reviewing.drafting import (
-    MAX_LABELS,
-    MAX_MARKS,
-    MAX_MEMO,
-    MAX_REASON,
-    asks_guess,
-    draft_of,
-    guess_options,
-    has_place,
-)
+from benchapp.reviewing.draft import MAX_LABELS, MAX_MARKS, MAX_MEMO
+from benchapp.reviewing.drafting import MAX_REASON, asks_guess, draft_of, guess_options, has_place
 
 SINGLE = "123456789"
 SECOND = "123456789abcdefghijklmnopqrstuvwxyz"

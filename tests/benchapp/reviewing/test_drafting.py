@@ -16,7 +16,8 @@ from benchapp.models import Activity, Attribution, Blob, Label, Mark, Queue, Que
 from benchapp.models.reviews import FinalReview
 from benchapp.reviewing import drafting
 from benchapp.reviewing.anchoring import MAX_QUOTE, Evidence
-from benchapp.reviewing.drafting import Conflict, Draft, Finished, MarkDraft, Refused, Unfinished, draft_of
+from benchapp.reviewing.draft import MAX_MARKS, MAX_MEMO, Draft, MarkDraft
+from benchapp.reviewing.drafting import Conflict, Finished, Refused, Unfinished, draft_of
 from runner.types import Observation, Source, Step, ToolCall
 from tests.factories import make_learning_run, make_snapshot, make_trial, make_user, record_steps
 from tests.review_factories import make_code, make_item, make_queue, make_review, make_version
@@ -71,7 +72,7 @@ def draft(*marks: dict[str, Any], **fields: Any) -> Draft:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"memo": "x" * (drafting.MAX_MEMO + 1)},
+        {"memo": "x" * (MAX_MEMO + 1)},
         {"confidence": 4},
         {"seconds": -1},
         {"seconds": float("nan")},
@@ -82,7 +83,7 @@ def draft(*marks: dict[str, Any], **fields: Any) -> Draft:
         {"marks": [mark(first=True), mark(first=True)]},
         {"marks": [mark()] * 2},
         {"marks": [mark(labels=[{"code": UUID(int=1)}] * 2)]},
-        {"marks": [mark() for _ in range(drafting.MAX_MARKS + 1)]},
+        {"marks": [mark() for _ in range(MAX_MARKS + 1)]},
     ],
     ids=lambda wrong: next(iter(wrong)),
 )
