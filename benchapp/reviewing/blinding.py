@@ -36,6 +36,7 @@ class Hidden:
 
 
 NOTHING = Hidden()
+SWITCHES = ("queue__hides_conditions", "queue__hides_models", "queue__hides_labels", "queue__hides_suggestions")
 
 
 def open_to(user: User) -> QuerySet[QueueItem]:
@@ -56,11 +57,24 @@ def open_to(user: User) -> QuerySet[QueueItem]:
 
 
 def hidden_in(item: QueueItem, user: User) -> Hidden:
-    """One query. `item` with its queue loaded."""
-    queue = item.queue
-    if not queue.is_open or not open_to(user).filter(pk=item.pk).exists():
-        return NOTHING
-    return Hidden(queue.hides_conditions, queue.hides_models, queue.hides_labels, queue.hides_suggestions)
+    """What is hidden while they may still answer this item, or another queue's item of the same unit: a queue that was
+    closed or carried over, or that is none of theirs, must not tell what theirs hides. One query."""
+    same = Q(decision=item.decision_id) if item.decision_id else Q(trial=item.trial_id)
+    if item.snapshot_id:
+        same = Q(snapshot=item.snapshot_id, episode=item.episode_id)
+    rows = open_to(user).filter(Q(pk=item.pk) | same).order_by().values_list(*SWITCHES)
+    return Hidden(*(any(switch) for switch in zip(*rows, strict=True)))
+
+
+def closing_item(item: QueueItem, user: User) -> Queue | None:
+    """A queue because of which the page of this item is closed to them, as that of its trial or library would be.
+
+    Never an item they may answer or have answered: what they were given in this very queue stays theirs to read.
+    """
+    if item.reviews.filter(reviewer=user).exists() or open_to(user).filter(pk=item.pk).exists():
+        return None
+    run = item.episode.run if item.episode else item.decision.episode.run if item.decision else None
+    return closing_queue(user, trial=item.trial, run=run, decision=item.decision)
 
 
 def is_closed_to(

@@ -278,6 +278,8 @@ class LabelExport:
         version, queue = self.queue.version, self.queue
         book = (version.codebook.name, version.number, version.digest)
         hid = (queue.hides_labels, queue.hides_suggestions, queue.hides_conditions, queue.hides_models)
+        if unit_id is None:  # their words would tell as much as its name
+            more = {**more, "quote": "", "memo": "", "review_memo": ""}
         asked = ([more["quote"] or None] if self.quotes else []) + (
             [more["memo"] or None, more["review_memo"] or None] if self.memos else []
         )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 
-from benchapp.models import Run, Trial, User
-from benchapp.reviewing.blinding import closing_queue
+from benchapp.models import Queue, QueueItem, Run, Trial, User
+from benchapp.reviewing.blinding import closing_item, closing_queue
 from inspector.pages import render_page
 
 
@@ -17,7 +17,15 @@ def closed_to(
     The answer names the queue and nothing of the trial or run that was asked for, so all closed pages look the same.
     """
     user: User = request.user  # type: ignore[assignment]  # nobody comes here without
-    queue = closing_queue(user, trial=trial, run=run)
+    return _refused(request, closing_queue(user, trial=trial, run=run), as_json=as_json)
+
+
+def item_closed_to(request: HttpRequest, item: QueueItem, *, as_json: bool = False) -> HttpResponse | None:
+    """The same for an item of a queue in which this person has nothing to say: another one may keep it from them."""
+    return _refused(request, closing_item(item, request.user), as_json=as_json)  # type: ignore[arg-type]
+
+
+def _refused(request: HttpRequest, queue: Queue | None, *, as_json: bool) -> HttpResponse | None:
     if queue is None:
         return None
     said = f"This page could give away an item of the queue “{queue.name}” that you have not finished yet."

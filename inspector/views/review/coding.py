@@ -39,6 +39,7 @@ from inspector.review.coding import Coding, coding_of
 from inspector.review.exhibit import Exhibit, exhibit_of, load_unit
 from inspector.review.exhibit_facts import exhibit_as_json
 from inspector.review.exhibited_trial import ShownFields
+from inspector.views.review.closed import item_closed_to
 
 MAX_BODY = 4 * 1024 * 1024
 
@@ -66,6 +67,8 @@ class Guessed(BaseModel):
 @require_safe
 def item(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     found, user = _item(public_id), _user(request)
+    if closed := item_closed_to(request, found, as_json=as_json):
+        return closed
     hidden = hidden_in(found, user)
     coding = coding_of(found, user, hidden=hidden, evidence=evidence_of(found, hidden))
     exhibit = None if coding.guess else exhibit_of(found, user, request.GET)

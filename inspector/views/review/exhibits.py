@@ -16,6 +16,7 @@ from benchapp.reviewing.blinding import hidden_in
 from inspector.review.exhibit import load_unit
 from inspector.review.exhibited_trial import ShownFields
 from inspector.templatetags.exhibits import gap_address
+from inspector.views.review.closed import item_closed_to
 
 PIECE_CHARS = 48_000  # of one field in one answer
 KINDS = {"tool_calls": "call", "observations": "result"}
@@ -35,6 +36,8 @@ class PieceForm(forms.Form):
 def field(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """HTML for htmx, plain text without it. 404 where the item shows no such field."""
     item = get_object_or_404(load_unit(QueueItem.objects), public_id=public_id)
+    if closed := item_closed_to(request, item):
+        return closed
     form = PieceForm(request.GET)
     if not form.is_valid() or item.trial is None:
         raise Http404("no such piece")

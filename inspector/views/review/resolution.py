@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django import forms
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
@@ -14,6 +15,7 @@ from django.views.decorators.http import require_http_methods
 
 from benchapp.models import Attribution, QueueItem, Resolution, User
 from benchapp.reviewing.agreeing import was_opened
+from benchapp.reviewing.blinding import hidden_in
 from benchapp.reviewing.disagreeing import Compared, after, code_names, compared_items
 from benchapp.reviewing.resolving import MAX_MEMO, Superseded, Unresolvable, Verdict, barred, resolve
 from inspector.access import needs
@@ -21,6 +23,7 @@ from inspector.pages import absolute, render_page
 from inspector.review.exhibit import exhibit_of, load_unit
 from inspector.review.resolving import Filled, filled_from, sheet_of
 from inspector.views.review.agreement import open_queue, query_of, wanted_of
+from inspector.views.review.closed import item_closed_to
 
 
 class ResolveForm(forms.Form):
@@ -59,6 +62,10 @@ class ResolveForm(forms.Form):
 def resolution(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     item = get_object_or_404(load_unit(QueueItem.objects.select_related("queue")), public_id=public_id)
     item.queue = open_queue(request, item.queue.public_id)
+    if closed := item_closed_to(request, item, as_json=as_json):
+        return closed
+    if hidden_in(item, request.user).labels:  # type: ignore[arg-type]
+        raise PermissionDenied("You have not said what you think of this item yet, so what others said is hidden.")
     if not was_opened(item.queue) and not as_json:
         return HttpResponseRedirect(reverse("disagreements", args=[item.queue.public_id]))
     if request.method == "POST":

@@ -435,6 +435,44 @@ def test_every_other_route_to_an_open_item_is_closed(client: Client, reader: Use
     assert said[1].json()["next"] is None
 
 
+@pytest.mark.parametrize("is_closed", [True, False])
+@pytest.mark.parametrize("unit", ["trial", "decision", "snapshot"])
+def test_no_other_queue_shows_the_item(client: Client, reader: User, unit: str, *, is_closed: bool) -> None:
+    """One that was closed or carried over, and one that is none of the reader's, hold the same units."""
+    client.force_login(reader)
+    build(A, reader, unit=unit)
+    item = QueueItem.objects.get(public_id=ITEM)
+    people = [reader] if is_closed else []
+    other = make_queue(
+        [], version=item.queue.version, reviewers=people, unit=unit, closed_at=START if is_closed else None
+    )
+    units = {"trial": item.trial, "decision": item.decision, "snapshot": item.snapshot, "episode": item.episode}
+    again = make_item(other, **{name: row for name, row in units.items() if row})
+    make_review(again, make_user(level="reviewer"), ["over-specific"], memo="It overfits to March.")
+    page = reverse("review-item", args=[again.public_id])
+    piece = f"{reverse('review-field', args=[again.public_id])}?step=5&field=message"
+    for url in (page, f"{page[:-1]}.json", piece, reverse("resolve-json", args=[again.public_id])):
+        answer = client.get(url)
+        assert answer.status_code == 403, url
+        for secret in (A.condition, A.model, A.slug, "It overfits"):
+            assert secret not in answer.text
+    make_review(item, reader)
+    assert client.get(page).status_code == 200
+
+
+def test_what_one_answered_before_is_masked_while_another_queue_hides_it(client: Client, reader: User) -> None:
+    client.force_login(reader)
+    build(A, reader)
+    item = QueueItem.objects.get(public_id=ITEM)
+    shown = {"hides_conditions": False, "hides_models": False}
+    earlier = make_queue([item.trial], version=item.queue.version, reviewers=[reader], **shown).items.get()
+    make_review(earlier, reader, ["over-specific"])
+    page = client.get(reverse("review-item", args=[earlier.public_id]))
+    assert page.status_code == 200
+    for secret in (A.condition, A.model, A.slug, str(A.trial_id)):
+        assert secret not in page.text
+
+
 @pytest.mark.parametrize("state", [Review.State.SUBMITTED, Review.State.SKIPPED])
 def test_the_routes_open_once_the_item_is_answered(client: Client, reader: User, state: str) -> None:
     client.force_login(reader)
