@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import wraps
 from typing import Annotated, Any
@@ -97,7 +98,7 @@ def _takes_draft(act: Act) -> Callable[..., HttpResponse]:
         if len(request.body) > MAX_BODY:
             return JsonResponse({"error": "This is too long to be saved."}, status=413)
         try:
-            sent = Saved.model_validate_json(request.body)
+            sent = _sent(request.body)
         except ValidationError as error:
             return JsonResponse({"error": _first_problem(error)}, status=422)
         if sent.reviewer != user.get_username():
@@ -174,6 +175,21 @@ def guess_condition(request: HttpRequest, public_id: UUID) -> HttpResponse:
     except Refused as error:
         return JsonResponse({"error": str(error)}, status=422)
     return JsonResponse({"guess": review.guess})
+
+
+def _sent(body: bytes) -> Saved:
+    """What the page sent. Half of a surrogate pair, which a browser writes as an escape, is no reason to lose a draft:
+    the strict reader refuses it, the other one reads it, and `storable` replaces it."""
+    try:
+        return Saved.model_validate_json(body)
+    except ValidationError:
+        try:
+            found = json.loads(body)
+        except (ValueError, RecursionError):
+            found = None
+        if found is None:
+            raise
+        return Saved.model_validate(found)
 
 
 def evidence_of(item: QueueItem, hidden: Hidden) -> Evidence:

@@ -153,6 +153,19 @@ def test_it_does_not_say_which_trial_it_was_to_somebody_who_is_still_blind_to_it
     assert labels(queue_of(world), make_user())[0]["unit_id"] == str(world.items[0].trial.public_id)
 
 
+def test_it_quotes_nothing_to_somebody_who_is_still_blind_to_the_trial() -> None:
+    world = make_reviewed_world(hides_labels=False)
+    mark = {"quote": "as selfgen-always says", "memo": "tells it"}
+    make_review(world.items[0], world.people[0], ["stale"], mark=mark, memo="as well")
+    elsewhere = make_user(level=User.Level.REVIEWER)
+    make_queue([world.items[0].trial], reviewers=[elsewhere], version=world.queue.version)
+    names = ("quote", "memo", "review_memo")
+    told = labels(queue_of(world), make_user(), quotes=True, memos=True)[0]
+    kept = labels(queue_of(world), elsewhere, quotes=True, memos=True)[0]
+    assert [told[name] for name in names] == ["as selfgen-always says", "tells it", "as well"]
+    assert [kept[name] for name in names] == [None, None, None]
+
+
 def test_it_gives_one_row_to_every_answer_in_every_format() -> None:
     world = make_reviewed_world()
     say(world, 0, ["stale", "tool"], [])

@@ -278,3 +278,16 @@ def test_a_third_reviewer_of_an_answered_item_reads_and_writes_nothing(client: C
     assert "Others answered this item as often as it is to be answered" in text
     assert post(client, item, "save", said(item, mark(item))).status_code == 422
     assert not Review.objects.filter(reviewer__username="ada").exists()
+
+
+def test_half_of_a_surrogate_pair_does_not_lose_the_draft(client: Client, item: QueueItem) -> None:
+    """What a browser sends for it is an escape, which no strict reader of JSON takes."""
+    assert post(client, item, "save", said(item, mark(item, memo="a\udc4d"), memo="kept \ud83d")).status_code == 200
+    assert Review.objects.get().memo == "kept ?"
+
+
+@pytest.mark.parametrize("body", [b"[" * 100_000, b'{"a":' * 50_000, b"\xff\xfe", b"null", b'{"draft": {"memo": NaN}}'])
+def test_what_is_no_draft_is_refused_in_words(client: Client, item: QueueItem, body: bytes) -> None:
+    answer = client.post(address(item, "save"), body, content_type="application/json")
+    assert answer.status_code == 422
+    assert answer.json()["error"]
