@@ -8,10 +8,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import replace
 from html import unescape
-from uuid import UUID
 
 import pytest
 from django.db import connection, transaction
@@ -19,199 +17,26 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from benchapp.models import Blob, Codebook, CodebookVersion, Queue, QueueItem, Review, Suite, TaskRevision, Trial, User
-from runner.protocols.instruction import Trace, build_instruction
-from runner.types import Observation, Slot, Source, Step, ToolCall, Usage
-from runner.types import Task as TaskValue
+from benchapp.models import QueueItem, Review, Suite, Trial, User
+from runner.types import Source, Step
+from tests.blind_worlds import ITEM, QUEUE, A, B, Facts, build
 from tests.factories import (
     START,
-    make_decision,
-    make_environment,
     make_episode,
-    make_experiment,
-    make_family,
     make_run,
-    make_snapshot,
-    make_suite,
     make_trial,
     make_user,
-    make_verdict,
     record_steps,
 )
-from tests.queries import assert_queries_flat
-from tests.review_factories import CODES, make_code, make_item, make_queue, make_review, make_version
+from tests.review_factories import make_item, make_review
 
 pytestmark = pytest.mark.django_db
-
-QUEUE = UUID("11111111-1111-4111-8111-111111111111")
-ITEM = UUID("22222222-2222-4222-8222-222222222222")
-TASK_TEXT = "Sum the third column of table.csv.\n\nLeave empty cells out. Write the sum into sum.txt.\n"
-SKILL = "---\nname: {0}\ndescription: {1}\n---\n\n# {0}\n\n{2}\n"
-
-
-@dataclass(frozen=True)
-class Facts:
-    """Everything a queue may hide of one trial and its run."""
-
-    condition: str
-    model: str
-    author: str
-    harness: str
-    experiment: str
-    slug: str
-    skill: str
-    reads_by_tool: bool  # the harness' own tool, else cat
-    has_library: bool
-    tokens: int
-    cost: float
-    days: int
-    trial_id: UUID
-    mode: str  # of the decision
-
-
-A = Facts(
-    condition="selfgen-always",
-    model="anthropic/claude-sonnet-4-5",
-    author="anthropic/claude-opus-4-1",
-    harness="claude_code",
-    experiment="Spring comparison of always and never",
-    slug="tidy-tables",
-    skill="Leave empty cells out.",
-    reads_by_tool=False,
-    has_library=True,
-    tokens=41_234,
-    cost=0.75,
-    days=0,
-    trial_id=UUID("aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"),
-    mode="revise",
-)
-B = Facts(
-    condition="curated-always-tier3",
-    model="gpt-5",
-    author="qwen3-coder-480b-a35b",
-    harness="codex",
-    experiment="Zero shot rerun, July",
-    slug="column_sums-2",
-    skill="Use awk.\n" * 400,
-    reads_by_tool=True,
-    has_library=True,
-    tokens=99,
-    cost=12.5,
-    days=80,
-    trial_id=UUID("bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"),
-    mode="induce",
-)
 
 
 @pytest.fixture
 def reader(settings: pytest.FixtureRequest) -> User:
     settings.SINGLE_USER = False  # type: ignore[attr-defined]
     return make_user(username="ada", level="reviewer")
-
-
-# --- the world ------------------------------------------------------------------------------------------------------
-
-
-def build(facts: Facts, reader: User, *, instruction: bool = True, unit: str = "trial", **switches: bool) -> None:
-    """One queue of one item whose ids are given; all else that is not hidden is the same for any facts."""
-    suite = make_suite(key="cells", name="Cells")
-    environment = make_environment(suite, key="E1", name="Tables")
-    family = make_family(environment, key="E1-F1", name="Sums")
-    task = family.tasks.order_by("ordinal").first()
-    if instruction:
-        blob = Blob.objects.put(TASK_TEXT.encode())
-        TaskRevision.objects.filter(task=task).update(instruction=blob)
-    run = make_run(
-        make_experiment(name=facts.experiment, suite=suite, source=f"/data/{facts.condition}/{facts.model}"),
-        condition=facts.condition,
-        agent_model=facts.model,
-        author_model=facts.author,
-        harness=facts.harness,
-    )
-    episode = make_episode(run, environment=environment)
-    library = make_snapshot({f"{facts.slug}/SKILL.md": SKILL.format(facts.slug, facts.experiment, facts.skill)})
-    attempt = {
-        "started_at": START + timedelta(days=facts.days),
-        "finished_at": START + timedelta(days=facts.days, seconds=facts.tokens),
-        "input_tokens": facts.tokens,
-        "cost_usd": facts.cost,
-        "exception_type": "AgentTimeout",
-        "exception_message": f"{facts.harness} with {facts.model} in /jobs/{facts.condition}/x did not end",
-    }
-    verdict = make_verdict(False, output=f"{facts.model} wrote 27.5\nexpected 41.2 (run {facts.condition})")
-    trial = make_trial(
-        episode,
-        task,
-        success=False,
-        mounted=[facts.slug] if facts.has_library else [],
-        snapshot=library if facts.has_library else None,
-        attempt=attempt,
-        verdict=verdict,
-    )
-    Trial.objects.filter(pk=trial.pk).update(public_id=facts.trial_id)
-    record_steps(trial.counting_attempt(), steps(facts), agent_name=facts.harness, model=facts.model)
-    make_queue_of(trial, facts, reader, unit=unit, **switches)
-
-
-def make_queue_of(trial: Trial, facts: Facts, reader: User, *, unit: str, **switches: bool) -> None:
-    book = Codebook.objects.create(name="Failures", public_id=UUID(int=1))
-    version = make_version((), codebook=book, public_id=UUID(int=2), frozen=False)
-    for place, name in enumerate(CODES):
-        make_code(version, name, ordinal=place, public_id=UUID(int=3 + place))
-    CodebookVersion.objects.filter(pk=version.pk).update(frozen_at=START)
-    queue = make_queue([], version=version, reviewers=[reader], name="Spring", public_id=QUEUE, unit=unit, **switches)
-    Queue.objects.filter(pk=queue.pk).update(created_at=START)
-    if unit == "trial":
-        make_item(queue, trial=trial, public_id=ITEM)
-        return
-    after = make_snapshot({"sums/SKILL.md": f"# Sums\n\nAs {facts.author} says under {facts.condition}: leave out.\n"})
-    if unit == "snapshot":
-        make_item(queue, snapshot=after, episode=trial.episode, public_id=ITEM)
-        return
-    before = make_snapshot({"sums/SKILL.md": "# Sums\n\nAdd all.\n"})
-    family = trial.task.family
-    decision = make_decision(
-        trial.episode,
-        family,
-        before=before,
-        after=after,
-        after_trial=trial,
-        summary=f"By {facts.author}.",
-        mode=facts.mode,
-        operation_type=facts.mode,
-    )
-    make_item(queue, decision=decision, public_id=ITEM)
-
-
-def steps(facts: Facts) -> list[Step]:
-    """The agent reads a skill, says who it is, and sums; half of it depends on what is hidden."""
-    value = TaskValue("t", "T", "E1", "F1", None, 1, TASK_TEXT, "d", folder=None)  # type: ignore[arg-type]
-    traces = [Trace(Slot("acquisition", "t"), True, 1.0, facts.skill)] if facts.reads_by_tool else []  # type: ignore[arg-type]
-    prompt = build_instruction(value, library=facts.has_library, frozen=facts.reads_by_tool, traces=traces)
-    path = f"../skills/{facts.slug}/SKILL.md"
-    read = (
-        ToolCall("1", "Skill", {"skill": facts.slug})
-        if facts.reads_by_tool
-        else ToolCall("1", "bash", {"command": f"cat {path}"})
-    )
-    content = SKILL.format(facts.slug, "", facts.skill)
-
-    def agent(number: int, message: str, call: ToolCall, result: str) -> Step:
-        usage = Usage(facts.tokens + number, None, number * facts.days, facts.cost)
-        time = f"2026-03-{1 + number:02}T0{facts.days % 9}:00:00Z"
-        answers = (Observation(result, call.id),)
-        return Step(number, Source.AGENT, message, None, (call,), answers, time, facts.model, usage)
-
-    awk = ToolCall("2", "bash", {"command": "awk -F, '{s+=$3} END {print s}' table.csv > sum.txt"})
-    long = f"I am {facts.model}.\n" + "row 1,2,3\n" * 6_000 + f"and {facts.slug} ends"
-    return [
-        Step(1, Source.SYSTEM, f"You are {facts.model}. Skills: {facts.slug}. {facts.skill}"),
-        Step(2, Source.USER, prompt),
-        agent(3, f"As {facts.model} I look at `{facts.slug}` first.", read, content),
-        Step(4, Source.USER, f"<system-reminder>skills at hand: {facts.slug} {facts.skill}</system-reminder>"),
-        agent(5, f"The {facts.slug} skill says to sum under {facts.condition}.", awk, long),
-        agent(6, "Done.", ToolCall("3", "bash", {"command": f"ls {path}; ls -R ../skills"}), path * facts.tokens),
-    ]
 
 
 # --- the answers ----------------------------------------------------------------------------------------------------
@@ -408,119 +233,3 @@ def test_nothing_of_the_evidence_is_told_while_a_guess_is_asked_for(client: Clie
     twin = client.get(f"{reverse('review-item', args=[ITEM])[:-1]}.json").json()
     assert twin["guess"] == ["no-skill", "selfgen-always"]
     assert twin["evidence"] is None
-
-
-# --- other routes ---------------------------------------------------------------------------------------------------
-
-
-def routes(trial: Trial) -> list[str]:
-    page = reverse("trial", args=[trial.public_id])
-    run = trial.episode.run.public_id
-    library = reverse("library", args=[run])
-    field = reverse("trial-field", args=[trial.public_id])
-    return [page, f"{page[:-1]}.json", f"{field}?step=3&field=message", library, f"{library[:-1]}.json"]
-
-
-def test_every_other_route_to_an_open_item_is_closed(client: Client, reader: User) -> None:
-    client.force_login(reader)
-    build(A, reader)
-    trial = Trial.objects.get(public_id=A.trial_id)
-    said = [client.get(url) for url in routes(trial)]
-    assert [response.status_code for response in said] == [403] * 5
-    for response in said:
-        assert "Spring" in response.text
-        for secret in (A.condition, A.model, A.slug, A.experiment):
-            assert secret not in response.text
-    assert reverse("queue", args=[QUEUE]) in said[0].text
-    assert said[1].json()["next"] is None
-
-
-@pytest.mark.parametrize("is_closed", [True, False])
-@pytest.mark.parametrize("unit", ["trial", "decision", "snapshot"])
-def test_no_other_queue_shows_the_item(client: Client, reader: User, unit: str, *, is_closed: bool) -> None:
-    """One that was closed or carried over, and one that is none of the reader's, hold the same units."""
-    client.force_login(reader)
-    build(A, reader, unit=unit)
-    item = QueueItem.objects.get(public_id=ITEM)
-    people = [reader] if is_closed else []
-    other = make_queue(
-        [], version=item.queue.version, reviewers=people, unit=unit, closed_at=START if is_closed else None
-    )
-    units = {"trial": item.trial, "decision": item.decision, "snapshot": item.snapshot, "episode": item.episode}
-    again = make_item(other, **{name: row for name, row in units.items() if row})
-    make_review(again, make_user(level="reviewer"), ["over-specific"], memo="It overfits to March.")
-    page = reverse("review-item", args=[again.public_id])
-    piece = f"{reverse('review-field', args=[again.public_id])}?step=5&field=message"
-    for url in (page, f"{page[:-1]}.json", piece, reverse("resolve-json", args=[again.public_id])):
-        answer = client.get(url)
-        assert answer.status_code == 403, url
-        for secret in (A.condition, A.model, A.slug, "It overfits"):
-            assert secret not in answer.text
-    make_review(item, reader)
-    assert client.get(page).status_code == 200
-
-
-def test_what_one_answered_before_is_masked_while_another_queue_hides_it(client: Client, reader: User) -> None:
-    client.force_login(reader)
-    build(A, reader)
-    item = QueueItem.objects.get(public_id=ITEM)
-    shown = {"hides_conditions": False, "hides_models": False}
-    earlier = make_queue([item.trial], version=item.queue.version, reviewers=[reader], **shown).items.get()
-    make_review(earlier, reader, ["over-specific"])
-    page = client.get(reverse("review-item", args=[earlier.public_id]))
-    assert page.status_code == 200
-    for secret in (A.condition, A.model, A.slug, str(A.trial_id)):
-        assert secret not in page.text
-
-
-@pytest.mark.parametrize("state", [Review.State.SUBMITTED, Review.State.SKIPPED])
-def test_the_routes_open_once_the_item_is_answered(client: Client, reader: User, state: str) -> None:
-    client.force_login(reader)
-    build(A, reader)
-    make_review(QueueItem.objects.get(public_id=ITEM), reader, state=state)
-    for url in routes(Trial.objects.get(public_id=A.trial_id)):
-        assert client.get(url).status_code == 200
-
-
-def test_a_draft_opens_nothing(client: Client, reader: User) -> None:
-    client.force_login(reader)
-    build(A, reader)
-    make_review(QueueItem.objects.get(public_id=ITEM), reader, state=Review.State.DRAFT)
-    assert client.get(routes(Trial.objects.get(public_id=A.trial_id))[0]).status_code == 403
-
-
-def test_trying_trials_of_the_task_does_not_find_the_item(client: Client, reader: User) -> None:
-    """The same task under another condition answers as the item's own trial does."""
-    client.force_login(reader)
-    build(A, reader)
-    trial = Trial.objects.get(public_id=A.trial_id)
-    twin = make_trial(make_episode(make_run(condition="no-skill"), key="E1"), trial.task)
-    other = make_trial(make_episode(make_run(condition="no-skill"), key="E9"))
-    assert client.get(routes(twin)[0]).content == client.get(routes(trial)[0]).content.replace(
-        str(trial.public_id).encode(), str(twin.public_id).encode()
-    )
-    assert client.get(routes(twin)[3]).status_code == 403
-    assert client.get(routes(other)[0]).status_code == 200
-    assert client.get(routes(other)[3]).status_code == 200
-
-
-def test_whoever_reviews_nothing_is_not_kept_out(client: Client, reader: User) -> None:
-    build(A, reader)
-    client.force_login(make_user(level="admin"))
-    for url in routes(Trial.objects.get(public_id=A.trial_id)):
-        assert client.get(url).status_code == 200
-
-
-def test_the_coding_page_asks_the_same_of_the_database_for_any_number_of_steps(client: Client, reader: User) -> None:
-    client.force_login(reader)
-    build(A, reader)
-    attempt = Trial.objects.get(public_id=A.trial_id).counting_attempt()
-    count = [0]
-
-    def lengthen(by: int) -> None:
-        count[0] += by
-        call = [ToolCall("1", "bash", {"command": "ls"})]
-        made = [Step(n, Source.AGENT, "look", None, tuple(call)) for n in range(1, 3 * count[0] + 1)]
-        record_steps(attempt, made)
-
-    assert_queries_flat(client, reverse("review-item", args=[ITEM]), lengthen)
