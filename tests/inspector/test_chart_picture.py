@@ -81,7 +81,7 @@ def test_it_writes_csv_with_units_full_precision_and_nothing_a_spreadsheet_runs(
     rows = list(csv.reader(StringIO(csv_text(TABLE, lambda url: f"http://h{url}"))))
     assert rows[0] == ["name", "delta (pp)", "n", "trials"]
     assert rows[1] == ["'=cmd()", "0.1234567890123", "3", "http://h/compare/trials/?x=1"]
-    assert rows[2] == ["'-1", "", "", ""]
+    assert rows[2] == ["-1", "", "", ""]
     assert rows[3] == ["plain", "-5", "2", ""]
 
 

@@ -152,5 +152,5 @@ def test_its_queries_do_not_grow(client: Client) -> None:
         for number in range(count):
             make_learning_run(experiment, replicate=experiment.runs.count() + number)
 
-    # experiment, runs twice, episodes, trials, tasks, spending
-    assert assert_queries_flat(client, experiment.get_absolute_url(), make) == 7
+    # reader, experiment, runs twice, episodes, trials, tasks, spending
+    assert assert_queries_flat(client, experiment.get_absolute_url(), make) == 8

@@ -131,5 +131,5 @@ def test_its_queries_do_not_grow(client: Client) -> None:
         for _ in range(count):
             make_running_trial()
 
-    # page count, experiments with suite, trials by condition and phase, runs, running attempts
-    assert assert_queries_flat(client, "/", make) == 5
+    # reader, page count, experiments with suite, trials by condition and phase, runs, running attempts
+    assert assert_queries_flat(client, "/", make) == 6

@@ -175,9 +175,9 @@ def test_its_queries_do_not_grow(client: Client) -> None:
             trial = make_trial(run.episodes.get(), make_task(family=suite.families.get(), role="variant"))
             make_attempt(trial, counts=False)
 
-    # run, tally, rates, trials, sibling, its outcomes, unscored attempts, spent by agent and author, skill uses,
+    # reader, run, tally, rates, trials, sibling, its outcomes, unscored attempts, spent by agent and author, skill uses,
     # spine, decisions
-    assert assert_queries_flat(client, run.get_absolute_url(), make) == 12
+    assert assert_queries_flat(client, run.get_absolute_url(), make) == 13
 
 
 # --- the list of an imported run --------------------------------------------------------------------------------
@@ -259,8 +259,8 @@ def test_the_queries_of_the_list_do_not_grow(client: Client, imported: Run) -> N
         for _ in range(count):
             make_trial(imported.episodes.get(), phase="evaluation")
 
-    # run, tally, rates, count, trials, spent by agent and author, libraries
-    assert assert_queries_flat(client, imported.get_absolute_url(), make) == 8
+    # reader, run, tally, rates, count, trials, spent by agent and author, libraries
+    assert assert_queries_flat(client, imported.get_absolute_url(), make) == 9
 
 
 def test_it_escapes_what_an_import_brought(client: Client, imported: Run) -> None:
