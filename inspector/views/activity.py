@@ -103,11 +103,11 @@ def _told(detail: dict[str, Any]) -> list[tuple[str, str, str]]:
     if isinstance(before, dict) and isinstance(after, dict):
         told = [(name, _short(before.get(name)), _short(after.get(name))) for name in after]
         detail = {name: value for name, value in detail.items() if name not in {"before", "after"}}
-    return told + [(name, "", _short(value)) for name, value in detail.items()]
+    return told + [(name, "", _short(value)) for name, value in detail.items() if value not in (None, "", [])]
 
 
 def _short(value: Any) -> str:
     if value is None or value == "":
         return "unknown"
-    text = visible(value if isinstance(value, str) else str(value))
+    text = visible(", ".join(map(str, value)) if isinstance(value, list) else str(value))
     return text if len(text) <= MAX_DETAIL else text[:MAX_DETAIL] + "…"
