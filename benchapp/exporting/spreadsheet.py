@@ -6,14 +6,15 @@ import re
 
 # The wide forms are read as their narrow twins by spreadsheets of East Asian locales.
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\Z", re.ASCII)
+# A number, or the lone dash that tables print where there is none: neither can be run.
+_HARMLESS = re.compile(r"-|[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 
 
 def unrun(text: str) -> str:
-    """`text` with an apostrophe before it where a spreadsheet would run it; a plain number stays one.
+    """`text` with an apostrophe before it where a spreadsheet would run it; a plain number and a lone dash stay what they are.
 
     Every CSV that leaves the installation passes its texts through here (OWASP, CSV injection).
     """
-    if text.startswith(FORMULA) and not _NUMBER.match(text):
+    if text.startswith(FORMULA) and not _HARMLESS.fullmatch(text):
         return f"'{text}"
     return text
