@@ -11,12 +11,12 @@ from benchapp import jobs, models
 from benchapp.launch_spec import LaunchSpec, read_spec
 from benchapp.models.base import derived_id
 from benchapp.plans import environment_named, make_plan, setup_of
+from benchapp.suite_files import suite_named
 from benchapp.suite_rows import SuiteRows, record_suite
 from runner.models import is_scripted
 from runner.protocols import slots
 from runner.protocols.plan import EpisodePlan
 from runner.setup import setup_digest
-from runner.suites import load_suite
 from runner.toolbox import toolbox_for
 from runner.types import Environment, Suite
 
@@ -29,7 +29,7 @@ def launch(value: dict[str, Any], *, by: models.User | None = None) -> models.Ex
     spec = read_spec(value)
     if spec.key and (found := models.Experiment.objects.filter(public_id=experiment_id(spec.key)).first()):
         return found
-    suite = load_suite(spec.suite)
+    suite = suite_named(spec.suite)
     cells = _cells(spec, suite)
     with transaction.atomic():
         experiment = _record(spec, suite, cells, by)

@@ -6,18 +6,18 @@ from typing import Any
 
 from benchapp.launch_spec import LaunchSpec
 from benchapp.models import Episode, Run
+from benchapp.suite_files import suite_named
 from runner.agents import Limits
 from runner.errors import SetupError
 from runner.protocols.conditions import condition_named
 from runner.protocols.plan import EpisodePlan
 from runner.setup import describe_setup, setup_digest
-from runner.suites import load_suite
 from runner.types import Environment, Suite
 
 
 def suite_of(episode: Episode) -> Suite:
     """The episode's suite as it lies on disk now. `plan_of` makes sure that it is still the one that was launched."""
-    return load_suite(spec_of(episode.run).suite)
+    return suite_named(spec_of(episode.run).suite)
 
 
 def spec_of(run: Run) -> LaunchSpec:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -17,7 +17,7 @@ from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import RunTrial
 from runner.recorder import Recorder
 from runner.sandboxes import SKILLS, WORKSPACE, Sandbox
-from runner.suites.folder import workspace_files
+from runner.suites.task_files import workspace_files
 from runner.toolbox import Toolbox
 from runner.trajectories.compaction import compact
 from runner.trajectories.skill_use import skill_uses
@@ -44,7 +44,7 @@ def run_trial(step: RunTrial, library: Files, plan: EpisodePlan, recorder: Recor
     attempt = recorder.start_attempt(step.slot, snapshot=step.snapshot, retrieved=step.retrieved)
     watcher = _Watcher(attempt, recorder, toolbox.clean)
     try:
-        job = _job(step, plan, recorder, library)
+        job = _job(step, plan, recorder, library, lambda: toolbox.budget(watcher.usage))
         result = _attempt(job, library, watcher, plan, toolbox)
     except LeaseLost:
         raise
@@ -71,7 +71,9 @@ class _Watcher:
         self.recorder.sandbox_opened(self.attempt, sandbox.handle)
 
 
-def _job(step: RunTrial, plan: EpisodePlan, recorder: Recorder, library: Files) -> AgentJob:
+def _job(
+    step: RunTrial, plan: EpisodePlan, recorder: Recorder, library: Files, before_call: Callable[[], None]
+) -> AgentJob:
     task = plan.task(step.slot.task)
     instruction = build_instruction(
         task,
@@ -79,7 +81,7 @@ def _job(step: RunTrial, plan: EpisodePlan, recorder: Recorder, library: Files) 
         frozen=step.slot.phase is not Phase.ACQUISITION,
         traces=_traces(step, recorder),
     )
-    return AgentJob(task, instruction, slugs(library), step.slot.seed(plan.run_seed), plan.limits)
+    return AgentJob(task, instruction, slugs(library), step.slot.seed(plan.run_seed), plan.limits, before_call)
 
 
 def _traces(step: RunTrial, recorder: Recorder) -> list[Trace]:
@@ -93,7 +95,8 @@ def _traces(step: RunTrial, recorder: Recorder) -> list[Trace]:
 
 def _attempt(job: AgentJob, library: Files, watcher: _Watcher, plan: EpisodePlan, toolbox: Toolbox) -> AttemptResult:
     started_at, clean = toolbox.clock(), toolbox.clean
-    sandbox = toolbox.sandboxes.open_sandbox(job.task, name=watcher.attempt)
+    needs = replace(toolbox.agent.needs(toolbox.agent_model), before_call=job.before_call)
+    sandbox = toolbox.sandboxes.open_sandbox(job.task, name=watcher.attempt, needs=needs)
     try:
         watcher.opened(sandbox)
         sandbox.put(WORKSPACE, workspace_files(job.task))

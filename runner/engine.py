@@ -20,7 +20,7 @@ from runner.protocols.sampling import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE
 from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedSkill
 from runner.recorder import Frozen, Recorder, Refused
 from runner.toolbox import Toolbox
-from runner.types import CompactionKind, Decision, DecisionStatus, Evidence, Files, ModelReply, Phase, Slot
+from runner.types import CompactionKind, Decision, DecisionStatus, Evidence, Files, ModelReply, Phase, Slot, Usage
 
 FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS = 2.0, 300.0
 
@@ -166,6 +166,7 @@ def _complete(step: Ask, occasion: Occasion, plan: EpisodePlan, recorder: Record
         occasion, seed=step.seed(plan.run_seed), temperature=AUTHOR_TEMPERATURE, max_tokens=AUTHOR_MAX_TOKENS
     )
     request = toolbox.clean.request(asked)
+    toolbox.budget(Usage())
     recorder.start_call(step.key, purpose="author", model=model.name, request=request)
     try:
         reply = toolbox.clean.reply(model.complete(request))

@@ -8,6 +8,7 @@ RunnerError
 │   ├── VerifierError     the verifier crashed or left no verdict
 │   └── ModelUnavailable  rate limit, 5xx, connection; retry_after_seconds where the provider said so
 ├── ModelRefused          the provider rejects the request for good (auth, unknown model, too long)
+├── BudgetSpent           the run's money or tokens are used up; goes on where it stands once the budget is raised
 ├── FrozenLibrary         a write to a sealed library
 └── LeaseLost             somebody else owns the episode now; stop at once, record nothing
 """
@@ -34,7 +35,11 @@ class InfrastructureError(RunnerError):
 
 
 class SandboxError(InfrastructureError):
-    pass
+    """`log` is what the machine said about it, at length (a failed build, say); it is kept with the attempt."""
+
+    def __init__(self, message: str, log: str = "") -> None:
+        super().__init__(message)
+        self.log = log
 
 
 class VerifierError(InfrastructureError):
@@ -48,6 +53,10 @@ class ModelUnavailable(InfrastructureError):
 
 
 class ModelRefused(RunnerError):
+    pass
+
+
+class BudgetSpent(RunnerError):
     pass
 
 

@@ -54,6 +54,28 @@ Files = Mapping[str, File]
 
 
 @dataclass(frozen=True, slots=True)
+class Machine:
+    """What a task asks of the machine it runs in (task.toml, [environment]). Sizes in MiB, times in seconds.
+
+    With a build context or a ready image the image brings the task's files; without either `environment/` is copied
+    into the working directory of the sandbox's own base image.
+    """
+
+    context: Path | None = None  # folder with the Dockerfile
+    image: str | None = None  # a ready image, used instead of building
+    cpus: float = 1.0
+    memory_mb: int = 2_048
+    storage_mb: int = 10_240
+    network: bool = False  # may the task's processes reach the outside?
+    build_timeout_seconds: float = 600.0
+    environment: Mapping[str, str] = field(default_factory=dict)  # of every process; values may be ${NAME:-default}
+
+    @property
+    def brings_files(self) -> bool:
+        return self.context is not None or self.image is not None
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """One task revision as read from a suite. `folder` holds instruction, fixture, tests and solution on disk."""
 
@@ -69,6 +91,9 @@ class Task:
     agent_timeout_seconds: float = 120.0
     verifier_timeout_seconds: float = 60.0
     requires: tuple[str, ...] = ()  # families a composition task draws on, its own included
+    machine: Machine = Machine()
+    shared_tests: tuple[Path, ...] = ()  # files of the suite that lie beside the task's own tests when it is verified
+    verifier_environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ class ModelCall(PublicModel):
     cached_tokens = models.PositiveBigIntegerField(null=True)
     output_tokens = models.PositiveBigIntegerField(null=True)
     cost_usd = models.FloatField(null=True)
+    price_table = models.CharField(max_length=64, blank=True)  # the price list behind cost_usd, with its version
     started_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)
 

@@ -98,6 +98,10 @@ class Episode(PublicModel):
 
     Status = Progress
 
+    class Wish(models.TextChoices):
+        PAUSE = "pause"
+        CANCEL = "cancel"
+
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="episodes")
     environment = models.ForeignKey(Environment, null=True, on_delete=models.PROTECT, related_name="episodes")
     family = models.ForeignKey(Family, null=True, on_delete=models.PROTECT, related_name="episodes")
@@ -110,6 +114,10 @@ class Episode(PublicModel):
     status = models.CharField(max_length=16, choices=Status, default=Status.WAITING, db_index=True)
     blocked_reason = models.TextField(blank=True)
     failures = models.PositiveIntegerField(default=0)  # infrastructure failures in a row, for the backoff
+    last_failure = models.TextField(blank=True)  # traceback of the latest of them, kept until the next success
+    wish = models.CharField(
+        max_length=16, choices=Wish, blank=True
+    )  # what becomes of it once its present trial has ended
     library = models.ForeignKey(Snapshot, null=True, on_delete=models.PROTECT, related_name="+")  # its present state
 
     lease_owner = models.CharField(max_length=200, blank=True)

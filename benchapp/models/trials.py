@@ -188,6 +188,7 @@ class Attempt(PublicModel):
     cached_tokens = models.PositiveBigIntegerField(null=True)
     output_tokens = models.PositiveBigIntegerField(null=True)
     cost_usd = models.FloatField(null=True)
+    price_table = models.CharField(max_length=64, blank=True)  # the price list behind cost_usd, with its version
     source_tokens = models.JSONField(default=dict)  # the source's own totals, where ours are recomputed
     exception_type = models.CharField(max_length=200, blank=True)
     exception_message = models.TextField(blank=True)  # capped; the whole lies in the blob

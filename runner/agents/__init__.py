@@ -9,7 +9,7 @@ from typing import Protocol
 
 from runner.errors import SetupError
 from runner.models import Model
-from runner.sandboxes import Sandbox
+from runner.sandboxes import Needs, Sandbox
 from runner.types import Failure, Step, Task, Trajectory, Usage
 
 
@@ -20,6 +20,10 @@ class Limits:
     timeout_seconds: float | None = None  # None: the task's own
 
 
+def nothing_stops() -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class AgentJob:
     task: Task
@@ -27,6 +31,7 @@ class AgentJob:
     skills: tuple[str, ...]  # slugs mounted at ../skills; empty when the condition has no library
     seed: int
     limits: Limits = Limits()
+    before_call: Callable[[], None] = nothing_stops  # asked before each model call; BudgetSpent ends the attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,10 @@ class AgentRun:
 class Agent(Protocol):
     name: str
     version: str
+
+    def needs(self, model: Model | None) -> Needs:
+        """What its sandbox must hold. SetupError when this model cannot be used with this agent."""
+        ...
 
     def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
         """Runs to the end of the agent's own limits. Raises InfrastructureError when the machine or provider fails."""

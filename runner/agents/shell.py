@@ -11,7 +11,7 @@ from runner.agents import AgentJob, AgentRun
 from runner.agents.trajectory import Notebook, timestamp
 from runner.errors import SetupError
 from runner.models import Model
-from runner.sandboxes import Completed, Sandbox
+from runner.sandboxes import NOTHING, Completed, Needs, Sandbox
 from runner.types import Failure, ModelReply, ModelRequest, Observation, Source, Step, ToolCall
 
 SYSTEM = """\
@@ -56,6 +56,9 @@ class Shell:
 
     name = "shell"
     version = "1"
+
+    def needs(self, model: Model | None) -> Needs:
+        return NOTHING
 
     def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
         if model is None:
@@ -109,6 +112,7 @@ class _Session:
             max_tokens=self.job.limits.max_output_tokens,
             seed=self.job.seed,
         )
+        self.job.before_call()
         self.turns += 1
         return self.model.complete(request)
 

@@ -6,6 +6,7 @@ import importlib
 from typing import Protocol
 
 from runner.errors import SetupError
+from runner.models.presets import Preset, preset_named
 from runner.types import ModelReply, ModelRequest
 
 
@@ -13,6 +14,8 @@ class Model(Protocol):
     name: str
     version: str  # raised whenever equal requests may get other replies; "unknown" where the provider does not tell
     scripted: bool  # its numbers mean nothing about language models; every page says so
+    preset: Preset | None  # the preset it was made from; a program in a sandbox reads its own name and key from it
+    price_table: str  # names the price list its costs come from, with its version; "" where none is used
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """One completion. ModelUnavailable: worth another try. ModelRefused: never will be."""
@@ -33,10 +36,21 @@ def is_scripted(name: str) -> bool:
 
 
 def make_model(name: str) -> Model:
-    """A model by its full name, e.g. "scripted/careful". SetupError names the known providers."""
+    """A model by its full name, e.g. "scripted/careful", or by the name of a preset, which has no slash.
+
+    SetupError names the known providers or presets.
+    """
+    if "/" not in name:
+        return _of_preset(preset_named(name))
     provider = name.partition("/")[0]
     if provider not in MODELS:
         raise SetupError(f"unknown model provider {provider!r} in {name!r}; known: {', '.join(sorted(MODELS))}")
     module, _, attribute = MODELS[provider].partition(":")
     model: Model = getattr(importlib.import_module(module), attribute)(name)
+    return model
+
+
+def _of_preset(preset: Preset) -> Model:
+    module, _, attribute = MODELS["litellm"].partition(":")
+    model: Model = getattr(importlib.import_module(module), attribute).of_preset(preset)
     return model

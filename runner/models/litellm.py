@@ -16,9 +16,11 @@ import os
 import random
 import time
 from collections.abc import Callable, Mapping
+from importlib import metadata
 from typing import Any
 
 from runner.errors import ModelRefused, ModelUnavailable, SetupError
+from runner.models.presets import Preset
 from runner.types import ModelReply, ModelRequest, ToolCall, Usage
 
 PROVIDER = "litellm"
@@ -45,6 +47,7 @@ class LiteLLM:
 
     scripted = False
     version = "unknown"  # no provider tells when equal requests begin to get other replies
+    preset: Preset | None = None
 
     def __init__(
         self,
@@ -61,6 +64,16 @@ class LiteLLM:
         self.name, self.model = name, model
         self.key_variable, self.api_base, self.timeout_seconds = key_variable, api_base, timeout_seconds
         self._sleep = sleep
+
+    @classmethod
+    def of_preset(cls, preset: Preset) -> LiteLLM:
+        model = cls(f"{PROVIDER}/{preset.host_model}", key_variable=preset.key_variable, api_base=preset.api_base)
+        model.preset, model.name = preset, preset.name
+        return model
+
+    @property
+    def price_table(self) -> str:
+        return f"litellm {metadata.version('litellm')}"
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """ModelUnavailable after TRIES failures that may pass (429, 5xx, connection); ModelRefused at once for the rest.

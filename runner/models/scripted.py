@@ -26,6 +26,8 @@ class Scripted:
     """
 
     scripted = True
+    preset = None
+    price_table = ""
     version = VERSION
 
     def __init__(self, name: str = "scripted/apprentice") -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from runner.errors import SetupError
@@ -26,10 +27,47 @@ class Completed:
     duration_seconds: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A pinned agent program with its own runtime, as a folder of this machine. It is mounted read-only."""
+
+    name: str
+    version: str
+    folder: Path  # on this machine
+    target: str  # inside the sandbox, absolute
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """Where a program's model calls go. The key stays outside the sandbox: the gateway adds it to each request."""
+
+    base_url: str  # "https://api.anthropic.com"; the program is told the gateway's address instead
+    key_variable: str | None  # name of the environment variable that holds the key; None where none is wanted
+    key_header: str = "authorization"  # "x-api-key", "x-goog-api-key"; "authorization" sends "Bearer <key>"
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What an agent asks of its sandbox beside what the task asks. A sandbox that cannot give it raises SetupError."""
+
+    skill_folders: tuple[str, ...] = ()  # absolute paths at which the library is found too, one writable copy for all
+    program: Program | None = None
+    provider: Provider | None = None
+    before_call: Callable[[], None] | None = None  # asked by the gateway before each call; what it raises refuses it
+
+
+NOTHING = Needs()
+
+
 class Sandbox(Protocol):
     """A private place with the four folders above. Raises SandboxError when the place itself fails."""
 
     handle: dict[str, object]  # JSON values; enough for `end_processes` of the same module to clean up after a crash
+    provider_url: str | None  # address at which the program reaches its provider, until `end_processes`
+
+    def path(self, folder: str) -> str:
+        """How a command names one of the four folders: "../tests" in a local sandbox, "/tests" in a container."""
+        ...
 
     def put(self, folder: str, files: Files) -> None: ...
     def files(self, folder: str) -> Files:
@@ -43,7 +81,7 @@ class Sandbox(Protocol):
         ...
 
     def end_processes(self) -> None:
-        """Ends everything the agent left running. Called before tests are put in."""
+        """Ends everything the agent left running, and its way to the provider. Called before tests are put in."""
         ...
 
     def close(self) -> None: ...
@@ -52,7 +90,7 @@ class Sandbox(Protocol):
 class SandboxKind(Protocol):
     """What a sandbox module offers."""
 
-    def open_sandbox(self, task: Task, *, name: str) -> Sandbox: ...
+    def open_sandbox(self, task: Task, *, name: str, needs: Needs = NOTHING) -> Sandbox: ...
     def end_processes(self, handle: dict[str, object]) -> None:
         """Ends what an interrupted attempt left, on the machine where it ran; elsewhere it does nothing."""
         ...

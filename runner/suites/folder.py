@@ -12,21 +12,20 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import yaml
 
 from runner.digests import digest_json, manifest
 from runner.errors import SuiteError
+from runner.suites.task_files import read_tree
 from runner.types import Environment, Family, File, Files, Role, Suite, Task
 
 FORMAT = "skillglass-suite/1"
 ROLES = tuple(Role)
 # The C loader where PyYAML has it: the same result, several times faster.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-IGNORED = {"__pycache__", ".DS_Store"}
-MAX_FILE_BYTES = 16 * 1024 * 1024
 
 
 def read_suite(path: Path) -> Suite:
@@ -53,47 +52,11 @@ def read_suite(path: Path) -> Suite:
     )
 
 
-def workspace_files(task: Task) -> Files:
-    """What the agent finds in its working directory."""
-    return read_tree(task.folder / "environment")
-
-
-def test_files(task: Task) -> Files:
-    """The task's own tests with the suite's shared ones beside them."""
-    source = task.folder.parent.parent
-    return {**_shared_tests(source, _read_yaml(source / "suite.yaml"), source), **read_tree(task.folder / "tests")}
-
-
-# pytest collects by name; this is not a test.
-test_files.__test__ = False  # type: ignore[attr-defined]
-
-
-def solution_files(task: Task) -> Files:
-    return read_tree(task.folder / "solution")
-
-
 def rubric(task: Task) -> tuple[Mapping[str, Any], ...]:
     """The rubric's dimensions as they stand in tests/rubric.yaml: name, weight, scored_by, question."""
     source = task.folder / "tests" / "rubric.yaml"
     dimensions = _list(_read_yaml(source), "dimensions", source)
     return tuple(_mapping(entry, source, f"dimensions[{place}]") for place, entry in enumerate(dimensions))
-
-
-def read_tree(folder: Path) -> Files:
-    """Every file below `folder`. Links and oversized files are refused: a suite says all it says in plain files."""
-    if not folder.is_dir():
-        raise SuiteError(str(folder), "folder", "a folder", "there is none")
-    found: dict[str, File] = {}
-    for path in sorted(folder.rglob("*")):
-        relative = PurePosixPath(path.relative_to(folder))
-        if IGNORED & set(relative.parts) or (path.is_dir() and not path.is_symlink()):
-            continue
-        if path.is_symlink() or not path.is_file():
-            raise SuiteError(str(path), "file", "a plain file", "it is a link or a special file")
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise SuiteError(str(path), "size", f"at most {MAX_FILE_BYTES} bytes", f"{path.stat().st_size} bytes")
-        found[str(relative)] = File(path.read_bytes(), 0o755 if path.stat().st_mode & 0o100 else 0o644)
-    return found
 
 
 def _shared_tests(path: Path, head: Mapping[str, Any], source: Path) -> Files:
@@ -166,6 +129,7 @@ def _task(folder: Path, shared: Files, environment: str, family: str, ordinal: i
         agent_timeout_seconds=_seconds(limits, "agent", folder / "task.toml"),
         verifier_timeout_seconds=_seconds(limits, "verifier", folder / "task.toml"),
         requires=requires,
+        shared_tests=tuple(folder.parent.parent / name for name in shared),
     )
 
 

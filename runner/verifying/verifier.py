@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from runner.digests import digest_json, manifest
 from runner.errors import VerifierError
 from runner.sandboxes import LOGS, TESTS, Completed, Sandbox
-from runner.suites.folder import test_files
+from runner.suites.task_files import test_files
 from runner.types import Check, CheckGroup, CheckStatus, Files, Task, Verdict
 from runner.verifying.reports import (
     ReportProblem,
@@ -24,8 +24,7 @@ REPORTS = "verifier"  # folder below logs
 MAX_OUTPUT_CHARS = 100_000
 
 # Whatever the agent put where tests, reports or Python's own start-up files go is taken away before tests are put in.
-_CLEAR = f"chmod -R u+rwX ../{TESTS} ../{LOGS}; rm -rf ../{TESTS} ../{LOGS}; mkdir -p ../{TESTS} ../{LOGS}/{REPORTS}"
-_COMMAND = f"sh ../{TESTS}/test.sh"
+_CLEAR = "chmod -R u+rwX {tests} {logs}; rm -rf {tests} {logs}; mkdir -p {tests} {logs}/{reports}"
 _ENVIRONMENT = {"PYTHONNOUSERSITE": "1"}  # the agent owned HOME
 _FULL = 1.0 - 1e-9  # rewards are written with six decimals
 
@@ -39,11 +38,16 @@ def run_verifier(task: Task, sandbox: Sandbox) -> Verdict:
     """
     sandbox.end_processes()
     tests = test_files(task)
-    cleared = sandbox.execute(_CLEAR, timeout_seconds=60)
+    places = {"tests": sandbox.path(TESTS), "logs": sandbox.path(LOGS), "reports": REPORTS}
+    cleared = sandbox.execute(_CLEAR.format(**places), timeout_seconds=60)
     if cleared.exit_code != 0:
         raise VerifierError(f"{task.key}: tests and logs cannot be cleared: {cleared.output[-500:]}")
     sandbox.put(TESTS, tests)
-    done = sandbox.execute(_COMMAND, timeout_seconds=task.verifier_timeout_seconds, environment=_ENVIRONMENT)
+    done = sandbox.execute(
+        f"sh {sandbox.path(TESTS)}/test.sh",
+        timeout_seconds=task.verifier_timeout_seconds,
+        environment={**task.verifier_environment, **_ENVIRONMENT},
+    )
     sandbox.end_processes()
     if done.timed_out or done.exit_code is None:
         raise VerifierError(f"{task.key}: the verifier was ended after {done.duration_seconds:.0f} s{_tail(done)}")

@@ -21,8 +21,8 @@ from runner.models.scripted_profile import PROFILES, Dice, Profile
 from runner.models.skill_text import add_citation, add_lesson, new_skill
 from runner.protocols.instruction import Trace, build_instruction
 from runner.sandboxes.local import open_sandbox
-from runner.suites.folder import workspace_files
 from runner.suites.starter_suite import load_starter
+from runner.suites.task_files import workspace_files
 from runner.types import File, Files, ModelReply, ModelRequest, Phase, Slot, Step, Task, Usage, Verdict
 from runner.verifying.verifier import run_verifier
 

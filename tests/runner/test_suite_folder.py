@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from runner.errors import SuiteError
-from runner.suites.folder import read_suite, test_files, workspace_files
+from runner.suites.folder import read_suite
 from runner.suites.starter_suite import STARTER
+from runner.suites.task_files import test_files, workspace_files
 from runner.types import Suite
 
 TASK = "tasks/rain-per-station"

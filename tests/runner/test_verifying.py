@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from runner.agents import AgentJob, make_agent
 from runner.errors import VerifierError
 from runner.sandboxes.local import LocalSandbox, open_sandbox
-from runner.suites.folder import workspace_files
 from runner.suites.starter_suite import load_starter
+from runner.suites.task_files import workspace_files
 from runner.types import CheckGroup, CheckStatus, Dimension, File, Task
 from runner.verifying import run_verifier
 from runner.verifying.reports import (
