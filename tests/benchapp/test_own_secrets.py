@@ -17,7 +17,7 @@ from benchapp.own_secrets import environment_secrets, own_secrets
 from runner.agents import AGENTS, AgentJob, AgentRun
 from runner.errors import ModelRefused, SandboxError
 from runner.models import MODELS, Model
-from runner.sandboxes import SKILLS, WORKSPACE, Sandbox
+from runner.sandboxes import NOTHING, SKILLS, WORKSPACE, Needs, Sandbox
 from runner.trajectories.atif import step_to_json
 from runner.types import (
     Failure,
@@ -42,6 +42,9 @@ class LeakyAgent:
 
     name, version = "leaky", "1"
     dies = False
+
+    def needs(self, model: Model | None) -> Needs:
+        return NOTHING
 
     def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
         if self.dies:

@@ -156,4 +156,4 @@ def test_it_sends_no_key_found_by_chance_to_an_address_of_ones_own(
 def test_it_is_found_by_its_name_and_refuses_half_a_name() -> None:
     assert make_model("litellm/openai/gpt-4.1-mini").name == "litellm/openai/gpt-4.1-mini"
     with pytest.raises(SetupError, match="litellm/<model>"):
-        make_model("litellm")
+        make_model("litellm/")

@@ -26,6 +26,8 @@ class Listed:
     name = "listed"
     version = "1"
     scripted = True
+    preset = None
+    price_table = ""
 
     def __init__(self, *replies: Reply) -> None:
         self.replies = list(replies)
