@@ -6,10 +6,13 @@ import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from runner.errors import SetupError
 from runner.types import Files, Task
+
+if TYPE_CHECKING:
+    from runner.sandboxes.gateway import Gateway
 
 # Paths inside every sandbox. A local sandbox has them below a private folder, so commands reach them relative to
 # the working directory: "../skills", "../tests", "../logs".
@@ -64,6 +67,7 @@ class Sandbox(Protocol):
 
     handle: dict[str, object]  # JSON values; enough for `end_processes` of the same module to clean up after a crash
     provider_url: str | None  # address at which the program reaches its provider, until `end_processes`
+    gateway: Gateway | None  # what stands at that address; it knows what was refused and what went wrong
 
     def path(self, folder: str) -> str:
         """How a command names one of the four folders: "../tests" in a local sandbox, "/tests" in a container."""

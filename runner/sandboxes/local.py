@@ -25,6 +25,7 @@ from typing import IO
 
 from runner.errors import SandboxError, SetupError
 from runner.sandboxes import LOGS, NOTHING, SKILLS, TESTS, WORKSPACE, Completed, Needs
+from runner.sandboxes.gateway import Gateway
 from runner.sandboxes.processes import (
     MARK_VARIABLE,
     boot_id,
@@ -97,6 +98,7 @@ class LocalSandbox:
     """See `runner.sandboxes.Sandbox`. Outputs show the private folder as "/": paths read /workspace/..., /skills/..."""
 
     provider_url: str | None = None
+    gateway: Gateway | None = None
 
     def __init__(self, folder: Path, mark: str, *, name: str, task: str, limits: SandboxLimits = LIMITS) -> None:
         self.folder = folder
