@@ -15,6 +15,7 @@ from inspector.views import (
     comparisons,
     experiments,
     exports,
+    health,
     imports,
     library,
     login,
@@ -41,6 +42,8 @@ from inspector.views.review import (
 )
 
 urlpatterns: list[URLPattern] = [
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
     *twin("", overview.index, "index"),
     *twin("experiments/<uuid:public_id>/", experiments.experiment, "experiment"),
     # /runs/<id>/

@@ -40,6 +40,8 @@ PARTS = {
     "results-export": "inspector/review/test_results_page",
     "agreement-keep": "inspector/review/test_agreement_pages",
     "disagreements-open": "inspector/review/test_agreement_pages",
+    "healthz": "inspector/test_health",
+    "readyz": "inspector/test_health",
     "login": "inspector/test_login",
     "logout": "inspector/test_login",
     "password": "inspector/test_login",
