@@ -11,8 +11,9 @@ from benchapp.models import Activity, Entry, Episode, Experiment, Run, Skip, Tri
 from benchapp.plans import plan_of, suite_of
 from runner import protocols
 from runner.errors import RunnerError
+from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import RunTrial
-from runner.types import Phase, Slot
+from runner.types import Slot
 
 
 class NotPossible(RunnerError):
@@ -30,20 +31,22 @@ def retry(episode: Episode, *, reason: str, by: User | None = None) -> None:
 
 
 def skip(episode: Episode, *, reason: str, by: User | None = None) -> Slot:
-    """Leaves out the trial a blocked episode stands at, and lets it go on. In acquisition this taints the episode.
+    """Leaves out the trial a blocked episode stands at, and lets it go on. Where later trials were to learn
+    from it, this taints the episode.
 
     NotPossible when the episode is not blocked, stands at an answer of the author, or no reason is given.
     """
     if not reason.strip():
         raise NotPossible("a skip needs a reason")
-    slot = _trial_at(episode)
+    plan = plan_of(episode, suite_of(episode))
+    slot = _trial_at(episode, plan)
     with transaction.atomic():
         trial = episode.trials.get(phase=slot.phase, task__key=slot.task, sample=slot.sample)
         taken = Episode.objects.filter(pk=episode.pk, status=Episode.Status.BLOCKED).update(
             status=Episode.Status.WAITING,
             blocked_reason="",
             failures=0,
-            is_tainted=episode.is_tainted or slot.phase is Phase.ACQUISITION,
+            is_tainted=episode.is_tainted or plan.condition.learns_from(slot.phase),
             lease_epoch=F("lease_epoch") + 1,
         )
         if not taken:
@@ -66,8 +69,7 @@ def cancel(experiment: Experiment, *, reason: str, by: User | None = None) -> in
     return stopped
 
 
-def _trial_at(episode: Episode) -> Slot:
-    plan = plan_of(episode, suite_of(episode))
+def _trial_at(episode: Episode, plan: EpisodePlan) -> Slot:
     step = protocols.next_step(plan, recorded.history(episode))
     if not isinstance(step, RunTrial):
         raise NotPossible(f"episode {episode.public_id} does not stand at a trial but at {type(step).__name__}")

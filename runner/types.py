@@ -69,6 +69,8 @@ class Machine:
     network: bool = False  # may the task's processes reach the outside?
     build_timeout_seconds: float = 600.0
     environment: Mapping[str, str] = field(default_factory=dict)  # of every process; values may be ${NAME:-default}
+    host_variables: tuple[str, ...] = ()  # names the task asks of the host; see runner/suites/host_variables.py
+    blank_folders: tuple[str, ...] = ()  # of the build context, made empty whether they are there or not
 
     @property
     def brings_files(self) -> bool:
@@ -93,7 +95,8 @@ class Task:
     requires: tuple[str, ...] = ()  # families a composition task draws on, its own included
     machine: Machine = Machine()
     shared_tests: tuple[Path, ...] = ()  # files of the suite that lie beside the task's own tests when it is verified
-    verifier_environment: Mapping[str, str] = field(default_factory=dict)
+    verifier_environment: Mapping[str, str] = field(default_factory=dict)  # values as in Machine.environment
+    solution_environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,7 @@ class Suite:
     digest: str
     environments: tuple[Environment, ...]
     trusted: bool = False  # may its tasks run in the local sandbox?
+    notes: tuple[str, ...] = ()  # what its reader left out or could not take as it stands, for people
 
 
 # --- slots and seeds --------------------------------------------------------------------------------------------
@@ -380,6 +384,7 @@ class AttemptResult:
     verifier_seconds: float | None = None
     failure: Failure | None = None
     library_writes: tuple[str, ...] = ()  # library paths the agent changed in its private copy; never kept
+    price_table: str = ""  # the price list behind usage.cost_usd, with its version
 
 
 # --- authoring --------------------------------------------------------------------------------------------------
@@ -389,6 +394,7 @@ class AuthorMode(StrEnum):
     ZERO_SHOT = "zero-shot"
     INDUCE = "induce"
     REVISE = "revise"
+    EVOLVE = "evolve"  # SkillFlow's: whatever the trial just ended asks for, in a library that is all one family's
 
 
 class DecisionStatus(StrEnum):
