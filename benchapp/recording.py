@@ -46,7 +46,9 @@ from runner.digests import canonical_json
 from runner.encoding import encode
 from runner.errors import LeaseLost
 from runner.history import fold
+from runner.host_calls import PURPOSE as AGENT_CALLS
 from runner.models import is_scripted
+from runner.models.continuing import shortened
 from runner.recorder import AGENT_WROTE, Frozen, History, Refused
 from runner.trajectories.text import storable, storable_value
 from runner.types import (
@@ -97,6 +99,7 @@ class RowRecorder:
     ) -> None:
         self.episode, self.epoch, self.worker = episode, epoch, worker
         self._watch, self._redact = watch, redact
+        self._turn: tuple[str, ModelRequest] | None = None  # key and request of the latest call of an agent
         self._history: History | None = None  # read once between two entries: while we hold the lease only we write
 
     # --- reading ------------------------------------------------------------------------------------------------
@@ -131,6 +134,9 @@ class RowRecorder:
             trial.remember_retrieved([self._trial(shown) for shown in retrieved])
         return str(attempt.public_id)
 
+    def attempt_number(self, attempt: str) -> int:
+        return self._attempts(attempt).values_list("number", flat=True).get()
+
     def sandbox_opened(self, attempt: str, handle: dict[str, object]) -> None:
         with self._transaction():
             self._attempts(attempt).update(sandbox=handle)
@@ -138,6 +144,11 @@ class RowRecorder:
     def live_step(self, attempt: str, step: Step) -> None:
         if self._watch is not None:
             self._watch(attempt, step)
+
+    def bill(self, attempt: str, usage: Usage, price_table: str) -> None:
+        billed = recorded.usage_fields(usage)
+        with self._transaction():
+            self._attempts(attempt).update(**billed, price_table=price_table)
 
     def finish_attempt(self, attempt: str, result: AttemptResult) -> None:
         packed = _pack(result)
@@ -178,7 +189,7 @@ class RowRecorder:
             self._hold(snapshot)
 
     def start_call(self, key: str, *, purpose: str, model: str, request: ModelRequest) -> None:
-        stored = _put_json(request)
+        stored = self._put_request(key, purpose, request)
         with self._transaction() as now:
             ModelCall.objects.create(
                 episode=self.episode,
@@ -190,7 +201,9 @@ class RowRecorder:
                 started_at=now,
             )
 
-    def finish_call(self, key: str, reply: ModelReply | None, error: BaseException | None = None) -> None:
+    def finish_call(
+        self, key: str, reply: ModelReply | None, error: BaseException | None = None, *, price_table: str = ""
+    ) -> None:
         stored = None if reply is None else _put_json(reply)
         told = "" if error is None else self._redact(storable(f"{type(error).__name__}: {error}"))
         usage = {} if reply is None else recorded.usage_fields(reply.usage)
@@ -198,8 +211,19 @@ class RowRecorder:
         with self._transaction() as now:
             call = self.episode.calls.filter(key=key, status=ModelCall.Status.STARTED).latest("id")
             self.episode.calls.filter(pk=call.pk).update(
-                status=status, reply_id=stored, error=told, finished_at=now, **usage
+                status=status, reply_id=stored, error=told, finished_at=now, price_table=price_table, **usage
             )
+
+    def _put_request(self, key: str, purpose: str, request: ModelRequest) -> str:
+        """An agent's turn is kept as what it adds to the turn before."""
+        if purpose != AGENT_CALLS:
+            return _put_json(request)
+        conversation = key.rpartition("/")[0]
+        before, earlier = self._turn or ("", None)
+        if before.rpartition("/")[0] != conversation:
+            earlier = None
+        self._turn = (key, request)
+        return Blob.objects.put(canonical_json(shortened(request, earlier, before)))
 
     def decide(self, decision: DecisionValue, files: Files | None) -> None:
         before = Snapshot.objects.standing_for(decision.before)
@@ -350,7 +374,7 @@ def _finish(row: Attempt, result: AttemptResult, traceback: str | None) -> None:
     row.status = Attempt.Status.FINISHED
     row.started_at, row.finished_at = result.started_at, result.finished_at
     row.agent_seconds, row.verifier_seconds = result.agent_seconds, result.verifier_seconds
-    row.turns = result.turns
+    row.turns, row.price_table = result.turns, result.price_table
     for name, value in recorded.usage_fields(result.usage).items():
         setattr(row, name, value)
     if result.failure is not None:

@@ -14,6 +14,7 @@ from runner.authoring.author import Judgement, Occasion, judge_reply, request_fo
 from runner.digests import digest_json, library_digest
 from runner.errors import FrozenLibrary, InfrastructureError, ModelUnavailable, SetupError
 from runner.history import State, family_skills, fold
+from runner.models import price_table_of
 from runner.protocols import next_step
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.sampling import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE
@@ -173,7 +174,7 @@ def _complete(step: Ask, occasion: Occasion, plan: EpisodePlan, recorder: Record
     except Exception as error:
         recorder.finish_call(step.key, None, error)
         raise
-    recorder.finish_call(step.key, reply)
+    recorder.finish_call(step.key, reply, price_table=price_table_of(model, reply.usage))
     return reply
 
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from runner.errors import SetupError
 from runner.models.presets import Preset, preset_named
-from runner.types import ModelReply, ModelRequest
+from runner.types import ModelReply, ModelRequest, Usage
 
 
 class Model(Protocol):
@@ -16,6 +16,7 @@ class Model(Protocol):
     scripted: bool  # its numbers mean nothing about language models; every page says so
     preset: Preset | None  # the preset it was made from; a program in a sandbox reads its own name and key from it
     price_table: str  # names the price list its costs come from, with its version; "" where none is used
+    priced: bool  # does a call of it tell its cost? A budget in money needs that
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """One completion. ModelUnavailable: worth another try. ModelRefused: never will be."""
@@ -25,6 +26,7 @@ class Model(Protocol):
 MODELS: dict[str, str] = {
     "scripted": "runner.models.scripted:Scripted",
     "litellm": "runner.models.litellm:LiteLLM",
+    "recorded": "runner.models.recorded:Recorded",
 }
 
 SCRIPTED_PROVIDERS = frozenset({"scripted", "recorded"})
@@ -33,6 +35,11 @@ SCRIPTED_PROVIDERS = frozenset({"scripted", "recorded"})
 def is_scripted(name: str) -> bool:
     """Does this name stand for a stand-in, whose numbers mean nothing about language models?"""
     return name.partition("/")[0] in SCRIPTED_PROVIDERS
+
+
+def price_table_of(model: Model | None, usage: Usage) -> str:
+    """The price list behind this usage's cost; "" where it has none."""
+    return "" if model is None or usage.cost_usd is None else model.price_table
 
 
 def make_model(name: str) -> Model:

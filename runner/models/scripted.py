@@ -28,6 +28,7 @@ class Scripted:
     scripted = True
     preset = None
     price_table = ""
+    priced = False
     version = VERSION
 
     def __init__(self, name: str = "scripted/apprentice") -> None:

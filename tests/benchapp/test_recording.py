@@ -317,6 +317,7 @@ def test_the_episode_row_holds_its_present_library(suite: Suite) -> None:
 WRITES: dict[str, Callable[[RowRecorder, str], object]] = {
     "start_attempt": lambda r, _: r.start_attempt(FIRST, snapshot=recorder_snapshot(), retrieved=()),
     "sandbox_opened": lambda r, attempt: r.sandbox_opened(attempt, {"kind": "local"}),
+    "bill": lambda r, attempt: r.bill(attempt, Usage(1, 0, 1, 0.5), "a list"),
     "finish_attempt": lambda r, attempt: r.finish_attempt(attempt, a_result(library_writes=("x/y",))),
     "abandon_attempt": lambda r, attempt: r.abandon_attempt(attempt, SandboxError("gone")),
     "seed": lambda r, _: r.seed("E1-LS1", {"tidy/SKILL.md": File(b"text")}),
@@ -367,7 +368,7 @@ def hold_again(episode: Episode, recorder: RowRecorder) -> None:
 
 
 def test_every_writing_method_of_the_protocol_is_held_against_the_fence() -> None:
-    reading = {"history", "library", "compaction", "verdict", "reply", "live_step"}
+    reading = {"history", "library", "compaction", "verdict", "reply", "live_step", "attempt_number"}
     public = {name for name in vars(RowRecorder) if not name.startswith("_")}
     assert public - reading == WRITES.keys() | {"decide"}
 
