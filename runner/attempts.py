@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from runner.agents import AgentJob, AgentRun
+from runner.cleaning import Cleaner
 from runner.digests import manifest
 from runner.errors import BudgetSpent, LeaseLost
 from runner.history import slugs

@@ -14,9 +14,21 @@ class Model(Protocol):
     name: str
     version: str  # raised whenever equal requests may get other replies; "unknown" where the provider does not tell
     scripted: bool  # its numbers mean nothing about language models; every page says so
-    preset: Preset | None  # the preset it was made from; a program in a sandbox reads its own name and key from it
-    price_table: str  # names the price list its costs come from, with its version; "" where none is used
-    priced: bool  # does a call of it tell its cost? A budget in money needs that
+
+    @property
+    def preset(self) -> Preset | None:
+        """The preset it was made from; a program in a sandbox reads its own name and key from it."""
+        ...
+
+    @property
+    def price_table(self) -> str:
+        """Names the price list its costs come from, with its version; "" where none is used."""
+        ...
+
+    @property
+    def priced(self) -> bool:
+        """Does a call of it tell its cost? A budget in money needs that."""
+        ...
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """One completion. ModelUnavailable: worth another try. ModelRefused: never will be."""
