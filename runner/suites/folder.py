@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ import yaml
 
 from runner.digests import digest_json, manifest
 from runner.errors import SuiteError
+from runner.suites.findings import Findings, shown
 from runner.suites.task_files import read_tree
+from runner.suites.task_folder import NAME, Shelf
 from runner.types import Environment, Family, File, Files, Role, Suite, Task
 
 FORMAT = "skillglass-suite/1"
@@ -30,18 +33,13 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 def read_suite(path: Path) -> Suite:
     """The suite in the folder `path`. SuiteError names the file, the place in it and what was expected."""
-    source = path / "suite.yaml"
-    head = _read_yaml(source)
-    if head.get("format") != FORMAT:
-        raise SuiteError(str(source), "format", repr(FORMAT), f"found {head.get('format')!r}")
-    shared = _shared_tests(path, head, source)
-    environments = tuple(
-        _environment(path, shared, _mapping(entry, source, f"environments[{place}]"), source, place)
-        for place, entry in enumerate(_list(head, "environments", source))
-    )
-    _refuse_repeats(environments, source)
+    findings = Findings()
+    head, environments = _read(path, findings)
+    if findings.problems:
+        raise findings.problems[0]
     tasks = {task.key: task.digest for each in environments for family in each.families for task in family.tasks}
     curated = {family.key: manifest(family.curated) for each in environments for family in each.families}
+    source = path / "suite.yaml"
     return Suite(
         key=_text(head, "key", source),
         name=_text(head, "name", source),
@@ -50,6 +48,46 @@ def read_suite(path: Path) -> Suite:
         environments=environments,
         trusted=_flag(head, "trusted", source),
     )
+
+
+# --- as one of the formats of runner.suites ---------------------------------------------------------------------
+
+
+def looks_like(path: Path) -> bool:
+    return (path / "suite.yaml").is_file()
+
+
+def roots(path: Path) -> tuple[Path, ...]:
+    return (path,)
+
+
+def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
+    return _read(path, shelf.findings)[1]
+
+
+def complete(path: Path, suite: Suite) -> Suite:
+    """With the names that suite.yaml gives. Whether the suite is trusted is nothing that it can say of itself."""
+    return replace(read_suite(path), trusted=False, notes=suite.notes)
+
+
+def _read(path: Path, findings: Findings) -> tuple[dict[str, Any], tuple[Environment, ...]]:
+    source = path / "suite.yaml"
+    head = _read_yaml(source)
+    if head.get("format") != FORMAT:
+        raise SuiteError(str(source), "format", repr(FORMAT), f"found {shown(head.get('format'))}")
+    for name in ("key", "name", "version"):
+        with findings.kept():
+            _text(head, name, source)
+    shared = _shared_tests(path, head, source)
+    environments = []
+    for place, entry in enumerate(_list(head, "environments", source)):
+        with findings.kept():
+            environments.append(
+                _environment(path, shared, _mapping(entry, source, f"environments[{place}]"), source, place, findings)
+            )
+    with findings.kept():
+        _refuse_repeats(tuple(environments), source)
+    return head, tuple(environments)
 
 
 def rubric(task: Task) -> tuple[Mapping[str, Any], ...]:
@@ -69,15 +107,19 @@ def _shared_tests(path: Path, head: Mapping[str, Any], source: Path) -> Files:
     return {name: File((path / name).read_bytes()) for name in names}
 
 
-def _environment(path: Path, shared: Files, entry: Mapping[str, Any], source: Path, place: int) -> Environment:
+def _environment(
+    path: Path, shared: Files, entry: Mapping[str, Any], source: Path, place: int, findings: Findings
+) -> Environment:
     key = _text(entry, "key", source, f"environments[{place}].key")
-    slugs = _list(entry, "families", source, f"environments[{place}].families")
-    families = tuple(_family(path, shared, key, str(slug)) for slug in slugs)
-    return Environment(key, _text(entry, "name", source, f"environments[{place}].name"), families)
+    families = []
+    for slug in _list(entry, "families", source, f"environments[{place}].families"):
+        with findings.kept():
+            families.append(_family(path, shared, key, str(slug), findings))
+    return Environment(key, _text(entry, "name", source, f"environments[{place}].name"), tuple(families))
 
 
-def _family(path: Path, shared: Files, environment: str, slug: str) -> Family:
-    folder = path / "skills" / slug
+def _family(path: Path, shared: Files, environment: str, slug: str, findings: Findings) -> Family:
+    folder = path / "skills" / _folder_name(slug, path / "suite.yaml", f"environments: {environment}")
     source = folder / "meta.yaml"
     meta = _read_yaml(source)
     if meta.get("slug") != slug:
@@ -89,11 +131,20 @@ def _family(path: Path, shared: Files, environment: str, slug: str) -> Family:
     if len(names) != len(ROLES):
         raise SuiteError(str(source), "tasks", f"{len(ROLES)} tasks, one per role", f"found {len(names)}")
     key = _text(meta, "key", source)
-    tasks = tuple(
-        _task(path / "tasks" / str(name), shared, environment, key, ordinal) for ordinal, name in enumerate(names, 1)
-    )
+    tasks = []
+    for ordinal, name in enumerate(names, 1):
+        with findings.kept():
+            place = path / "tasks" / _folder_name(str(name), source, f"tasks[{ordinal - 1}]")
+            tasks.append(_task(place, shared, environment, key, ordinal))
     name, description = _text(meta, "name", source), _text(meta, "description", source)
-    return Family(key, slug, name, description, environment, tasks, curated)
+    return Family(key, slug, name, description, environment, tuple(tasks), curated)
+
+
+def _folder_name(name: str, source: Path, place: str) -> str:
+    """A name that leads nowhere else."""
+    if not NAME.fullmatch(name):
+        raise SuiteError(str(source), place, "the name of a folder", f"found {shown(name)}")
+    return name
 
 
 def _task(folder: Path, shared: Files, environment: str, family: str, ordinal: int) -> Task:
