@@ -135,11 +135,13 @@ RQ_QUEUES = {"default": {"URL": REDIS_URL, "DEFAULT_TIMEOUT": 3600}}
 LEASE_SECONDS = environ.number("LEASE_SECONDS", 60)
 # So many failures of the machine in a row are retried with growing pauses before an episode waits for an operator.
 INFRASTRUCTURE_RETRIES = environ.number("INFRASTRUCTURE_RETRIES", 5)
+# A running attempt that has shown no step for this long is called stuck. It is only said; limits end it.
+STUCK_SECONDS = environ.number("STUCK_SECONDS", 900)
 # Nothing an episode does between two recordings may take longer. Agents and verifiers have much lower limits.
 JOB_SECONDS = environ.number("JOB_SECONDS", 4 * 3600)
 
 STATIC_URL = "static/"
-STATIC_ROOT = VAR_DIR / "static"
+STATIC_ROOT = Path(environ.text("SKILLGLASS_STATIC") or VAR_DIR / "static")  # an image brings its own, collected
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},

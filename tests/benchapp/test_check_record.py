@@ -319,6 +319,7 @@ OWN = {
     "suite": "starter",
     "environments": ["E1"],
     "conditions": ["no-skill", "selfgen-always"],
+    "replicates": 1,
     "agent": "nop",
     "agent_model": "scripted/apprentice",
     "author_model": "scripted/apprentice",

@@ -34,6 +34,7 @@ SPEC: dict[str, Any] = {
     "suite": "starter",
     "environments": ["E1"],
     "conditions": ["no-skill"],
+    "replicates": 1,
     "agent": "nop",
     "agent_model": "scripted/apprentice",
     "author_model": "scripted/apprentice",

@@ -92,7 +92,7 @@ def episode(monkeypatch: pytest.MonkeyPatch, stream: list[str]) -> Episode:
     monkeypatch.setattr(LeakyAuthor, "refuses", False)
     experiment = launch({
         "name": "leaks", "suite": "starter", "environments": ["E1"], "conditions": ["selfgen-always"],
-        "agent": "leaky", "author_model": "leaky/author",
+        "replicates": 1, "agent": "leaky", "author_model": "leaky/author",
     })  # fmt: skip
     return Episode.objects.get(run__experiment=experiment)
 
