@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path, PurePosixPath
 
 from runner.errors import SuiteError
@@ -23,6 +24,19 @@ def test_files(task: Task) -> Files:
 
 # pytest collects by name; this is not a test.
 test_files.__test__ = False  # type: ignore[attr-defined]
+
+
+def script_command(script: str, file: File) -> str:
+    """How a shell starts a script: with the interpreter its first line names, as the system would; else with sh.
+
+    `script` is its path as the sandbox names it. That way a script need not be executable, on any kind of file system.
+    """
+    first = file.content[:1_000].split(b"\n", 1)[0].decode("utf-8", "replace").strip()
+    if not first.startswith("#!") or not (words := first[2:].split(None, 1)):
+        return f"sh {shlex.quote(script)}"
+    # The system hands over what follows the interpreter as one word.
+    interpreter = "sh" if words[0] == "/bin/sh" else words[0]
+    return " ".join(shlex.quote(word) for word in (interpreter, *words[1:], script))
 
 
 def solution_files(task: Task) -> Files:

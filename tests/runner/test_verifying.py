@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.agents import AgentJob, make_agent
-from runner.errors import VerifierError
+from runner.errors import SetupError, VerifierError
 from runner.sandboxes.local import LocalSandbox, open_sandbox
 from runner.suites.starter_suite import load_starter
-from runner.suites.task_files import workspace_files
-from runner.types import CheckGroup, CheckStatus, Dimension, File, Task
+from runner.suites.task_files import script_command, workspace_files
+from runner.types import CheckGroup, CheckStatus, Dimension, File, Machine, Task
 from runner.verifying import run_verifier
 from runner.verifying.reports import (
     MAX_MESSAGE_CHARS,
@@ -115,6 +116,73 @@ def test_a_reward_may_stand_in_the_json_alone(task: Task, sandbox: LocalSandbox)
     assert verdict.rewards == {"reward": 1.0, "style": 0.5}
 
 
+def test_the_only_number_of_a_json_counts_whatever_its_name(task: Task, sandbox: LocalSandbox) -> None:
+    write_tests(task, "", reward_json={"accuracy": 0.75})
+    verdict = run_verifier(task, sandbox)
+    assert (verdict.reward, verdict.success) == (0.75, False)
+
+
+def test_several_numbers_without_a_reward_are_kept_and_score_nothing(task: Task, sandbox: LocalSandbox) -> None:
+    numbers = {"total_score": 100.0, "max_score": 100.0, "normalized_score": 1.0}
+    write_tests(task, "", reward_json=numbers)
+    verdict = run_verifier(task, sandbox)
+    assert (verdict.reward, verdict.success, verdict.overall) == (None, None, 1.0)
+    assert verdict.rewards == numbers
+
+
+def test_points_in_the_json_do_not_hide_the_reward_beside_it(task: Task, sandbox: LocalSandbox) -> None:
+    write_tests(task, "", reward_txt="0.795", reward_json={"total_score": 79.5, "max_score": 100})
+    verdict = run_verifier(task, sandbox)
+    assert (verdict.reward, verdict.success, verdict.rewards["total_score"]) == (0.795, False, 79.5)
+
+
+def test_the_exit_code_says_nothing(task: Task, sandbox: LocalSandbox) -> None:
+    write_tests(task, "exit 7", reward_txt="1")
+    assert run_verifier(task, sandbox).success is True
+
+
+@pytest.mark.parametrize("first", ["#!/bin/bash", "#!/usr/bin/env bash", "#!/bin/bash -u", "#! /bin/bash"])
+def test_a_script_runs_with_the_interpreter_it_names(task: Task, sandbox: LocalSandbox, first: str) -> None:
+    script = 'declare -A share=([full]=1)\necho "${share[full]}" > ../logs/verifier/reward.txt\n'
+    (task.folder / "tests" / "test.sh").write_text(f"{first}\n{script}")
+    assert run_verifier(task, sandbox).success is True
+
+
+@pytest.mark.parametrize(
+    ("first", "command"),
+    [
+        ("#!/bin/sh", "sh ../tests/test.sh"),
+        ("# no interpreter", "sh ../tests/test.sh"),
+        ("#!", "sh ../tests/test.sh"),
+        ("", "sh ../tests/test.sh"),
+        ("#!/usr/bin/env -S bash -x", "/usr/bin/env '-S bash -x' ../tests/test.sh"),
+        ("#!/bin/x;id", "'/bin/x;id' ../tests/test.sh"),
+    ],
+)
+def test_a_script_is_started_as_the_system_would(first: str, command: str) -> None:
+    assert script_command("../tests/test.sh", File(f"{first}\n".encode())) == command
+
+
+def test_the_verifier_gets_the_tasks_variables_and_nothing_else_of_the_host(
+    task: Task, sandbox: LocalSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRADER_TOKEN", "given")
+    monkeypatch.setenv("PROVIDER_KEY", "kept back")
+    monkeypatch.setenv("SKILLGLASS_TASK_VARIABLES", "GRADER_TOKEN")
+    variables = {"ROOT": "/root/task", "TOKEN": "${GRADER_TOKEN}", "KEY": "${PROVIDER_KEY}", "MODE": "${MODE:-fast}"}
+    write_tests(task, 'echo "$ROOT/$TOKEN/${KEY-none}/$MODE"', reward_txt="1")
+    assert run_verifier(replace(task, verifier_environment=variables), sandbox).output == "/root/task/given/none/fast\n"
+
+
+def test_a_variable_that_a_task_needs_and_nobody_gives_is_named(
+    task: Task, sandbox: LocalSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GH_TOKEN", "of the host")  # there, but nobody said that tasks may have it
+    write_tests(task, "", reward_txt="1")
+    with pytest.raises(SetupError, match="GH_TOKEN.*SKILLGLASS_TASK_VARIABLES"):
+        run_verifier(replace(task, machine=Machine(host_variables=("GH_TOKEN",))), sandbox)
+
+
 def test_a_ctrf_report_gives_checks_where_no_section_reports_do(task: Task, sandbox: LocalSandbox) -> None:
     ctrf = {"results": {"tests": [{"name": "a", "status": "passed"}, {"name": "b", "status": "skipped"}]}}
     write_tests(task, "", reward_txt="1", ctrf_json=ctrf)
@@ -149,7 +217,8 @@ def test_the_digest_is_that_of_the_tests(task: Task, sandbox: LocalSandbox) -> N
         ("", {"reward_txt": "nan"}, "expected a finite number"),
         ("", {"reward_txt": "inf"}, "expected a finite number"),
         ("", {"reward_txt": "passed"}, "expected one number"),
-        ("", {"reward_json": {"score": 1}}, "expected reward.txt, or reward.json with 'reward'"),
+        ("", {"reward_json": {}}, "expected reward.txt, or reward.json with a number"),
+        ("", {"reward_json": {"reward": None}}, "expected reward.txt, or reward.json with a number"),
         ("", {"reward_json": '{"reward": NaN}'}, "found NaN"),
         ("", {"reward_txt": "1", "outcome_report_json": "{"}, "outcome_report.json: line 1"),
         ("", {"reward_txt": "1", "process_report_json": {"x": 1}}, "process_report.json: whole file"),
