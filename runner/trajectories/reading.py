@@ -61,6 +61,8 @@ def _object_format(keys: dict[str, Any]) -> str | None:
         return "atif"
     if "messages" in keys and {"sessionId", "projectHash"} & keys.keys():
         return "gemini-native"
+    if {"sessionId", "projectHash"} <= keys.keys():
+        return "gemini-session"
     if "messages" in keys or ("role" in keys and {"content", "tool_calls"} & keys.keys()):
         return "chat-messages"
     if not isinstance(kind, str):
@@ -71,6 +73,10 @@ def _object_format(keys: dict[str, Any]) -> str | None:
         return "codex-jsonl"
     if kind in _ACP_TYPES:
         return "acp-jsonl"
+    if kind == "metadata" and "protocol_version" in keys:
+        return "kimi-wire"
+    if "provenance" in keys and "sessionId" in keys:
+        return "qwen-session"
     if len(_SESSION_KEYS & keys.keys()) >= 2 or (kind == "queue-operation" and "sessionId" in keys):
         return "claude-session"
     if kind in ("system", "assistant", "user", "result") and ("session_id" in keys or "message" in keys):
