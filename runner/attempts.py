@@ -122,19 +122,25 @@ def _job(
     task = plan.task(step.slot.task)
     instruction = build_instruction(
         task,
-        library=plan.condition.has_library,
-        frozen=step.slot.phase is not Phase.ACQUISITION,
-        traces=_traces(step, recorder),
+        library=step.library,
+        frozen=step.slot.phase in (Phase.DEPLOYMENT, Phase.REPLAY),
+        traces=_traces(step, plan, recorder),
     )
-    return AgentJob(task, instruction, slugs(library), step.slot.seed(plan.run_seed), plan.limits, before_call)
+    return AgentJob(
+        task, instruction, slugs(library), step.slot.seed(plan.run_seed), plan.limits, before_call, step.library
+    )
 
 
-def _traces(step: RunTrial, recorder: Recorder) -> list[Trace]:
-    traces = []
+def _traces(step: RunTrial, plan: EpisodePlan, recorder: Recorder) -> list[Trace]:
+    """Rough traces tell verdict and reward; rich ones are what an author is shown, so they tell as much as it is told."""
+    kind, traces = plan.condition.retrieved_as, []
     for slot in step.retrieved:
         verdict = recorder.verdict(slot)
+        if kind is CompactionKind.RICH and verdict is not None:
+            verdict = shown_verdict(verdict, plan.feedback)
         success, reward = (None, None) if verdict is None else (verdict.success, verdict.reward)
-        traces.append(Trace(slot, success, reward, recorder.compaction(slot, CompactionKind.ROUGH).text))
+        told = kind is CompactionKind.ROUGH or plan.feedback != "none"
+        traces.append(Trace(slot, success, reward, recorder.compaction(slot, kind).text, told))
     return traces
 
 

@@ -16,7 +16,8 @@ from runner.types import Failure, Step, Task, Trajectory, Usage
 @dataclass(frozen=True, slots=True)
 class Limits:
     max_turns: int = 40
-    max_output_tokens: int = 8_000
+    max_output_tokens: int = 8_000  # of one completion
+    max_total_tokens: int | None = None  # of all of an attempt's completions, read and written; None: no limit
     timeout_seconds: float | None = None  # None: the task's own
 
 
@@ -32,6 +33,7 @@ class AgentJob:
     seed: int
     limits: Limits = Limits()
     before_call: Callable[[], None] = nothing_stops  # asked before each model call; BudgetSpent ends the attempt
+    library: bool = False  # the instruction tells of one: a tool for skills may be offered, even while it is empty
 
 
 @dataclass(frozen=True, slots=True)

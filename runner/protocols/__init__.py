@@ -46,6 +46,11 @@ def units(protocol: str, suite: Suite) -> tuple[Environment, ...]:
     return cast("tuple[Environment, ...]", _module(protocol).units(suite))
 
 
+def prompt_version(protocol: str) -> str:
+    """The version of what the protocol's author is told."""
+    return cast(str, _module(protocol).PROMPT_VERSION)
+
+
 def check(plan: EpisodePlan) -> None:
     """SetupError where the plan asks for something the protocol does not have."""
     _module(plan.protocol).check(plan)

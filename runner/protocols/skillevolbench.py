@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from runner.authoring.prompts import PROMPT_VERSION
 from runner.digests import EMPTY_LIBRARY
 from runner.errors import SetupError
 from runner.history import State, fold
@@ -30,7 +31,7 @@ from runner.types import (
     Task,
 )
 
-__all__ = ["CONDITIONS", "check", "next_step", "slots", "units"]
+__all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "next_step", "slots", "units"]
 
 
 def units(suite: Suite) -> tuple[Environment, ...]:

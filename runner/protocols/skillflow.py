@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from runner.authoring.evolution_prompts import EVOLUTION_PROMPT_VERSION
 from runner.digests import EMPTY_LIBRARY
 from runner.errors import SetupError
 from runner.history import State, fold
@@ -20,6 +21,8 @@ from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask, NextStep, RunTrial
 from runner.recorder import History
 from runner.types import AuthorMode, CompactionKind, Environment, Family, Phase, Slot, Suite, Task
+
+PROMPT_VERSION = EVOLUTION_PROMPT_VERSION
 
 _ALL = (
     # The paper's "vanilla": the word for it is that of the other protocols and of the published numbers.

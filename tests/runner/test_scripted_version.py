@@ -8,7 +8,7 @@ from runner import models
 from runner.digests import digest_bytes, digest_json
 from runner.models.scripted import VERSION
 
-OF_VERSION = ("1", "325f23c86e25a1833c09f356cbf7f433c9cabfdb8fa227d140be465d68b8c307")
+OF_VERSION = ("2", "1d2675e55cae671f5d043eae98531dadffdfcccade14ef3a6aba16e6072ef424")
 
 
 def test_the_version_is_that_of_the_files() -> None:
