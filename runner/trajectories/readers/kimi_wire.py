@@ -75,7 +75,7 @@ class _Wire:
         elif kind == "tool.result":
             yield from self.steps.user({"content": [_result_block(event)]}, timestamp, {}, None)
         elif kind == "step.end" and isinstance(event.get("usage"), Mapping):
-            message = {
+            message: dict[str, Any] = {
                 "id": event.get("uuid"),
                 "content": [],
                 "usage": _anthropic(event["usage"]),
