@@ -46,16 +46,36 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
 
     def release(self, pk: int, *, epoch: int) -> bool:
         """Gives the lease back after progress. Like everything a holder writes, False when it was lost."""
-        return self._held(pk, epoch).update(lease_owner="", lease_until=None, failures=0) == 1
+        return self._held(pk, epoch).update(lease_owner="", lease_until=None, failures=0, last_failure="") == 1
 
-    def postpone(self, pk: int, *, epoch: int, until: datetime) -> bool:
-        """The machine failed: nobody holds the episode, and nobody takes it before `until`."""
-        return self._held(pk, epoch).update(lease_owner="", lease_until=until, failures=F("failures") + 1) == 1
+    def postpone(self, pk: int, *, epoch: int, until: datetime, reason: str = "", counts: bool = True) -> bool:
+        """The machine failed: nobody holds the episode, and nobody takes it before `until`. `counts`: towards the row of
+        failures after which the episode blocks."""
+        held = self._held(pk, epoch)
+        return (
+            held.update(lease_owner="", lease_until=until, failures=F("failures") + int(counts), last_failure=reason)
+            == 1
+        )
+
+    def count_vanished(self, pk: int, *, epoch: int, reason: str) -> int | None:
+        """Whoever worked on it vanished at its work: one more failure in the row. The row's length; None when the lease
+        was lost. A `last_failure` that tells more (how the process ended) stays."""
+        held = self._held(pk, epoch)
+        if not held.update(failures=F("failures") + 1):
+            return None
+        held.filter(last_failure="").update(last_failure=reason)
+        return self.filter(pk=pk).values_list("failures", flat=True).get()
 
     def finish(self, pk: int, *, epoch: int) -> bool:
         return (
             self._held(pk, epoch).update(
-                lease_owner="", lease_until=None, failures=0, status=Episode.Status.DONE, blocked_reason=""
+                lease_owner="",
+                lease_until=None,
+                failures=0,
+                last_failure="",
+                wish="",
+                status=Episode.Status.DONE,
+                blocked_reason="",
             )
             == 1
         )
@@ -84,13 +104,44 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
     def retry(self, pk: int) -> bool:
         """An operator lets a blocked episode go on where it stands. Nothing scored is run again."""
         blocked = self.filter(pk=pk, status=Episode.Status.BLOCKED)
-        return blocked.update(status=Episode.Status.WAITING, blocked_reason="", failures=0) == 1
+        return blocked.update(status=Episode.Status.WAITING, blocked_reason="", failures=0, last_failure="") == 1
+
+    def unfinished(self) -> EpisodeQuerySet:
+        """Neither done nor cancelled: open, blocked or paused."""
+        return self.exclude(status__in=[Episode.Status.DONE, Episode.Status.CANCELLED])
 
     def cancel(self) -> int:
-        """Stops open episodes for good. The new epoch fences off whoever is working on one."""
-        return self.open().update(
-            status=Episode.Status.CANCELLED, lease_owner="", lease_until=None, lease_epoch=F("lease_epoch") + 1
+        """Stops unfinished episodes for good. The new epoch fences off whoever is working on one."""
+        return self.unfinished().update(
+            status=Episode.Status.CANCELLED,
+            wish="",
+            lease_owner="",
+            lease_until=None,
+            lease_epoch=F("lease_epoch") + 1,
         )
+
+    def wish(self, wish: Episode.Wish) -> int:
+        """What is to become of these episodes once their present trial has ended; at once where nobody works. How many.
+
+        The wish is written before it is looked whether somebody holds the episode, and a holder looks for wishes after
+        giving its lease back: whichever comes second grants it.
+        """
+        wanted = self.open() if wish == Episode.Wish.PAUSE else self.unfinished()
+        affected = wanted.exclude(wish=wish).update(wish=wish)
+        self.grant()
+        return affected
+
+    def grant(self) -> int:
+        """Fulfils the wishes for episodes that nobody holds. How many."""
+        free = self.filter(lease_owner="").exclude(wish="")
+        cancelled = free.filter(wish=Episode.Wish.CANCEL).cancel()
+        paused = free.open().filter(wish=Episode.Wish.PAUSE)
+        return cancelled + paused.update(status=Episode.Status.PAUSED, wish="", lease_until=None)
+
+    def resume(self) -> int:
+        """Lets paused episodes go on, and those that were about to be. How many."""
+        about_to = self.open().filter(wish=Episode.Wish.PAUSE).update(wish="")
+        return about_to + self.filter(status=Episode.Status.PAUSED).update(status=Episode.Status.WAITING, wish="")
 
 
 class Episode(PublicModel):
