@@ -44,6 +44,8 @@ SECONDS_BETWEEN_BILLS = 1.0  # a program that reports all its steps at once is n
 
 def run_trial(step: RunTrial, library: Files, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> None:
     """Runs and records one attempt with a private copy of `library`. Whatever interrupts it leaves it abandoned and unscored, and is raised again."""
+    if toolbox.agent_model is not None:
+        toolbox.budget(Usage())  # nothing is begun that could not make its first call
     attempt = recorder.start_attempt(step.slot, snapshot=step.snapshot, retrieved=step.retrieved)
     watcher = _Watcher(attempt, recorder, toolbox)
     try:

@@ -4,6 +4,13 @@ from django.db import models
 
 from benchapp.models.base import PublicModel
 from benchapp.models.blobs import Blob
+from runner.host_calls import PURPOSE as AGENT_CALLS
+
+
+class ModelCallQuerySet(models.QuerySet["ModelCall"]):
+    def beside_attempts(self) -> ModelCallQuerySet:
+        """Calls that no attempt is billed for: an agent's own, where they were kept, are in their attempt's sum."""
+        return self.exclude(purpose=AGENT_CALLS)
 
 
 class ModelCall(PublicModel):
@@ -16,7 +23,7 @@ class ModelCall(PublicModel):
 
     episode = models.ForeignKey("benchapp.Episode", on_delete=models.CASCADE, related_name="calls")
     key = models.CharField(max_length=300)  # the occasion; an answered key is never asked again
-    purpose = models.CharField(max_length=32)  # author, judge, ...
+    purpose = models.CharField(max_length=32)  # author, agent, judge, ...
     model = models.CharField(max_length=200)
     scripted = models.BooleanField(default=False)
     status = models.CharField(max_length=16, choices=Status, default=Status.STARTED)
@@ -30,6 +37,8 @@ class ModelCall(PublicModel):
     price_table = models.CharField(max_length=64, blank=True)  # the price list behind cost_usd, with its version
     started_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)
+
+    objects = ModelCallQuerySet.as_manager()
 
     class Meta:
         ordering = ["id"]

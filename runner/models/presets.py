@@ -20,7 +20,7 @@ from runner.models.prices import Prices
 
 FILES = Path(__file__).parent / "preset_files"
 SUFFIX = ".yaml"
-NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,49}")
 
 
 @dataclass(frozen=True, slots=True)

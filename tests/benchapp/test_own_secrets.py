@@ -63,6 +63,7 @@ class LeakyAgent:
 
 class LeakyAuthor:
     name, version, scripted = "leaky/author", "1", True
+    preset, price_table, priced = None, "", False
     refuses = False
 
     def __init__(self, name: str) -> None: ...
