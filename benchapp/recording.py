@@ -76,6 +76,7 @@ class PackedAttempt:
     """The contents of an attempt, stored, with what its rows will say."""
 
     trajectories: tuple[tuple[TrajectoryValue, Packed], ...]
+    sources: tuple[str | None, ...]  # digests of the logs they were read from
     compactions: tuple[Compaction, ...]
     verdict: VerdictValue | None
     traceback: str | None  # digest
@@ -340,6 +341,10 @@ def _pack(result: AttemptResult) -> PackedAttempt:
     traceback = result.failure.traceback if result.failure else ""
     return PackedAttempt(
         trajectories=tuple((trajectory, pack_steps(trajectory.steps)) for trajectory in result.trajectories),
+        sources=tuple(
+            None if trajectory.source is None else Blob.objects.put(storable(trajectory.source).encode())
+            for trajectory in result.trajectories
+        ),
         compactions=tuple(map(_pack_compaction, result.compactions)),
         verdict=None if result.verdict is None else _storable_verdict(result.verdict),
         traceback=Blob.objects.put(storable(traceback).encode()) if traceback else None,
@@ -395,6 +400,7 @@ def _save_trajectories(row: Attempt, result: AttemptResult, packed: PackedAttemp
             parent=saved.get(value.head.parent or ""),
             ordinal=ordinal,
             reader_version=READER_VERSION,
+            source=packed.sources[ordinal],
             extra={"skills_listed": list(value.head.skills_listed)} if value.head.skills_listed else None,
         )
     if first := next(iter(saved.values()), None):

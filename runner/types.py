@@ -249,6 +249,7 @@ class Trajectory:
     head: TrajectoryHead
     steps: tuple[Step, ...]
     usage: Usage = Usage()
+    source: str | None = None  # the log it was read from, as the program wrote it; None where we made the steps
 
 
 class CompactionKind(StrEnum):

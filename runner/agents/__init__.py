@@ -61,6 +61,8 @@ AGENTS: dict[str, str] = {
     "oracle": "runner.agents.oracle:Oracle",
     "nop": "runner.agents.nop:Nop",
     "shell": "runner.agents.shell:Shell",
+    "claude-code": "runner.agents.claude_code:ClaudeCode",
+    "codex": "runner.agents.codex:Codex",
 }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from runner.errors import SetupError
-from runner.types import Files, Task
+from runner.types import Files, Task, Usage
 
 if TYPE_CHECKING:
     from runner.sandboxes.gateway import Gateway
@@ -57,6 +57,8 @@ class Needs:
     program: Program | None = None
     provider: Provider | None = None
     before_call: Callable[[], None] | None = None  # asked by the gateway before each call; what it raises refuses it
+    after_call: Callable[[Usage], None] | None = None  # told by the gateway what each call used
+    price: Callable[[Usage, int], float | None] | None = None  # US dollars of a call's usage, of which written to cache
 
 
 NOTHING = Needs()
@@ -85,7 +87,10 @@ class Sandbox(Protocol):
         ...
 
     def end_processes(self) -> None:
-        """Ends everything the agent left running, and its way to the provider. Called before tests are put in."""
+        """Ends everything the agent left running, and its way to the provider. Called before tests are put in.
+
+        From then on SandboxRuined says that what ran before left nothing that commands can run in.
+        """
         ...
 
     def close(self) -> None: ...
@@ -100,7 +105,7 @@ class SandboxKind(Protocol):
         ...
 
 
-SANDBOXES: dict[str, str] = {"local": "runner.sandboxes.local"}
+SANDBOXES: dict[str, str] = {"docker": "runner.sandboxes.docker", "local": "runner.sandboxes.local"}
 
 
 def sandbox_kind(name: str) -> Any:

@@ -8,7 +8,7 @@ from email.message import Message
 from http.client import HTTPResponse
 from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
 
-from runner.errors import ModelRefused, ModelUnavailable, RunnerError, SetupError
+from runner.errors import KeyRefused, ModelRefused, ModelUnavailable, RunnerError, SetupError
 from runner.sandboxes import Provider
 
 # What a model is asked by: Anthropic, OpenAI (Responses, chat), Gemini. Everything else an account can do (files,
@@ -83,16 +83,17 @@ def headers_sent(headers: Message) -> Iterator[tuple[str, str]]:
 
 
 def trouble_of(answer: HTTPResponse, provider: Provider) -> RunnerError | None:
-    status, where = answer.status, provider.base_url
+    """None for an answer, and for what only this one request got wrong. The provider's address may be private."""
+    status = answer.status
     if status in (401, 403):
-        named = f"the key in {provider.key_variable}" if provider.key_variable else "a call without key"
-        return ModelRefused(f"{where} answered {status} to {named}")
+        named = f"the key in the environment variable {provider.key_variable}" if provider.key_variable else "no key"
+        return KeyRefused(f"the provider answered {status} to {named}", provider.key_variable)
     if status == 404:
-        return ModelRefused(f"{where} answered 404: it knows no such model or call")
+        return ModelRefused("the provider answered 404: it knows no such model or call")
     if status in (408, 409, 425, 429) or status >= 500 or 300 <= status < 400:
         told = answer.getheader("retry-after") or ""
         wait = float(told) if told.isascii() and told.isdigit() and len(told) < 6 else None
-        return ModelUnavailable(f"{where} answered {status}", wait)
+        return ModelUnavailable(f"the provider answered {status}", wait)
     return None
 
 
