@@ -1,6 +1,8 @@
-"""What an operator does with open work: retry, skip, cancel. Every act is kept with its reason."""
+"""What an operator does with open work: retry, skip, cancel, pause, resume. Every act is kept with its reason."""
 
 from __future__ import annotations
+
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F
@@ -8,12 +10,17 @@ from django.utils import timezone
 
 from benchapp import jobs, recorded
 from benchapp.models import Activity, Entry, Episode, Experiment, Run, Skip, Trial, User
+from benchapp.models.episodes import EpisodeQuerySet
 from benchapp.plans import plan_of, suite_of
+from benchapp.schedule import EPISODE_ORDER
 from runner import protocols
 from runner.errors import RunnerError
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import RunTrial
 from runner.types import Slot
+
+# What most acts may be meant for: everything below it that is unfinished.
+Target = Experiment | Run | Episode
 
 
 class NotPossible(RunnerError):
@@ -46,6 +53,7 @@ def skip(episode: Episode, *, reason: str, by: User | None = None) -> Slot:
             status=Episode.Status.WAITING,
             blocked_reason="",
             failures=0,
+            last_failure="",
             is_tainted=episode.is_tainted or plan.condition.learns_from(slot.phase),
             lease_epoch=F("lease_epoch") + 1,
         )
@@ -59,14 +67,62 @@ def skip(episode: Episode, *, reason: str, by: User | None = None) -> Slot:
     return slot
 
 
-def cancel(experiment: Experiment, *, reason: str, by: User | None = None) -> int:
-    """Stops every open episode of the experiment for good. What is recorded stays. The number of episodes stopped."""
+def cancel(target: Target, *, reason: str, by: User | None = None, after_trial: bool = False) -> int:
+    """Stops what is unfinished for good: now, or once the trial under way has ended. What is recorded stays.
+
+    Now: whoever works on it finds its lease gone, records nothing more and ends its sandbox. Gives the number of
+    episodes; NotPossible when there is none to stop.
+    """
     with transaction.atomic():
-        stopped = Episode.objects.filter(run__experiment=experiment).cancel()
-        _keep("cancel", experiment, {"episodes": stopped}, reason, by)
-        for run in experiment.runs.all():
-            run.follow()
-    return stopped
+        episodes = _episodes(target)
+        stopped = episodes.wish(Episode.Wish.CANCEL) if after_trial else episodes.cancel()
+        return _acted("cancel", target, stopped, reason, by, after_trial=after_trial)
+
+
+def pause(target: Target, *, reason: str, by: User | None = None) -> int:
+    """Lets nothing further begin: waiting episodes pause at once, others once their present trial has ended."""
+    with transaction.atomic():
+        return _acted("pause", target, _episodes(target).wish(Episode.Wish.PAUSE), reason, by)
+
+
+def resume(target: Target, *, reason: str, by: User | None = None) -> int:
+    """Lets what was paused go on where it stands."""
+    with transaction.atomic():
+        paused = _episodes(target).order_by(*EPISODE_ORDER).filter(status=Episode.Status.PAUSED)
+        waiting = list(paused.values_list("public_id", flat=True))
+        resumed = _acted("resume", target, _episodes(target).resume(), reason, by)
+        transaction.on_commit(lambda: _hint(waiting))
+    return resumed
+
+
+def _episodes(target: Target) -> EpisodeQuerySet:
+    """The target's own episodes that our workers advance."""
+    own = Episode.objects.own()
+    match target:
+        case Experiment():
+            return own.filter(run__experiment=target)
+        case Run():
+            return own.filter(run=target)
+    return own.filter(pk=target.pk)
+
+
+def _acted(verb: str, target: Target, episodes: int, reason: str, by: User | None, **detail: object) -> int:
+    """Keeps the act and lets run and experiment follow. NotPossible where no episode was there to be acted on."""
+    if not episodes:
+        raise NotPossible(f"{verb}: {_name(target)} has no episode to which that would apply")
+    _keep(verb, target, {"episodes": episodes, **detail}, reason, by)
+    for run in Run.objects.filter(episodes__in=_episodes(target)).distinct():
+        run.follow()
+    return episodes
+
+
+def _name(target: Target) -> str:
+    return f"{type(target).__name__.lower()} {target.public_id}"
+
+
+def _hint(episodes: list[UUID]) -> None:
+    for public_id in episodes:
+        jobs.hint(str(public_id))
 
 
 def _trial_at(episode: Episode, plan: EpisodePlan) -> Slot:
@@ -87,9 +143,7 @@ def _enter_skip(episode: Episode, trial: Trial, reason: str, by: User | None) ->
     )
 
 
-def _keep(
-    verb: str, target: Episode | Trial | Experiment, detail: dict[str, object], reason: str, by: User | None
-) -> None:
+def _keep(verb: str, target: Target | Trial, detail: dict[str, object], reason: str, by: User | None) -> None:
     Activity.objects.create(
         actor=by,
         actor_name=by.get_username() if by else "command line",
