@@ -1,47 +1,50 @@
-"""A server on this machine that speaks Google's generateContent and streamGenerateContent (server-sent events)."""
+"""Google's generateContent format, streamed as server-sent events, from a script."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from typing import Any
 
-from tests.scripted_turns import Question, ScriptedProvider, Turn, events
+from tests.scripted_server import Event, ScriptedServer, Turn
 
 
-class GeminiProvider(ScriptedProvider):
-    """promptTokenCount holds the cached tokens; candidatesTokenCount leaves out the thinking (thoughtsTokenCount)."""
+class GeminiProvider(ScriptedServer):
+    """promptTokenCount holds the cached tokens; candidatesTokenCount leaves out the thinking, a fifth of the output."""
 
-    def reply(self, question: Question) -> tuple[int, str, bytes]:
-        if question.path.partition("?")[0].endswith(":countTokens"):
-            return 200, "application/json", b'{"totalTokens": 1}'
-        turn = self.next_turn()
-        if "streamGenerateContent" in question.path:
-            return 200, "text/event-stream", events(self._pieces(turn))
-        parts = [part for piece in self._pieces(turn) for part in piece["candidates"][0]["content"]["parts"]]
-        return 200, "application/json", json.dumps(self._piece(turn, parts, last=True)).encode()
+    key_header = "x-goog-api-key"
 
-    def _pieces(self, turn: Turn) -> list[dict[str, Any]]:
-        parts: list[dict[str, Any]] = []
-        if turn.thinking:
-            parts.append({"text": turn.thinking, "thought": True})
-        if turn.text:
-            half = len(turn.text) // 2
-            parts += [{"text": turn.text[:half]}, {"text": turn.text[half:]}]
+    def is_call(self, path: str) -> bool:
+        return path.startswith("/v1beta/models/") and path.endswith(":streamGenerateContent")
+
+    def other(self, path: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        """Calls that are not streamed are never the agent's own."""
+        if path.endswith(":generateContent"):
+            self.asides.append(request)
+            self.answered.append(self.aside)
+            return 200, _piece(self.aside, [{"text": self.aside.text}], is_last=True)
+        return super().other(path, request)
+
+    def events_of(self, turn: Turn, number: int, request: dict[str, Any]) -> Iterator[Event]:
+        parts: list[dict[str, Any]] = [{"text": "I think.", "thought": True}] if turn.output // 5 else []
+        half = len(turn.text) // 2
+        parts += [{"text": text} for text in (turn.text[:half], turn.text[half:]) if text]
         parts += [{"functionCall": {"name": call.name, "args": dict(call.arguments)}} for call in turn.calls]
-        return [self._piece(turn, [part], last=part is parts[-1]) for part in parts]
+        for part in parts:
+            yield None, _piece(turn, [part], is_last=part is parts[-1])
 
-    def _piece(self, turn: Turn, parts: list[dict[str, Any]], *, last: bool) -> dict[str, Any]:
-        """Usage comes with every piece, as Google sends it: each repeats the totals so far."""
-        finish = {"finishReason": "STOP"} if last else {}
-        return {
-            "candidates": [{"content": {"role": "model", "parts": parts}, "index": 0, **finish}],
-            "usageMetadata": {
-                "promptTokenCount": turn.input_tokens,
-                "cachedContentTokenCount": turn.cached_tokens,
-                "candidatesTokenCount": turn.output_tokens - turn.thinking_tokens,
-                "thoughtsTokenCount": turn.thinking_tokens,
-                "totalTokenCount": turn.input_tokens + turn.output_tokens,
-            },
-            "modelVersion": "gemini-2.5-pro",
-            "responseId": f"reply-{self.count.replies}",
-        }
+
+def _piece(turn: Turn, parts: list[dict[str, Any]], *, is_last: bool) -> dict[str, Any]:
+    """Every piece carries the usage of the whole answer, as Google sends it."""
+    thinking = turn.output // 5
+    finish = {"finishReason": "STOP"} if is_last else {}
+    return {
+        "candidates": [{"content": {"role": "model", "parts": parts}, "index": 0, **finish}],
+        "usageMetadata": {
+            "promptTokenCount": turn.fresh + turn.cached,
+            "cachedContentTokenCount": turn.cached,
+            "candidatesTokenCount": turn.output - thinking,
+            "thoughtsTokenCount": thinking,
+            "totalTokenCount": turn.fresh + turn.cached + turn.output,
+        },
+        "modelVersion": "gemini-model",
+    }
