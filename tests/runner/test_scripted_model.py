@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from runner.agents import AgentJob, AgentRun
-from runner.agents.shell import SYSTEM, TOOLS, Shell
+from runner.agents.shell import SYSTEM, Shell
+from runner.agents.shell_tools import tools_offered
 from runner.errors import ModelRefused, SetupError
 from runner.models import make_model
 from runner.models.playbooks import LESSONS, PLAYBOOKS, Lesson, recognise
@@ -261,7 +262,7 @@ def test_it_takes_between_five_and_sixteen_turns() -> None:
 
 def request(task: str = "E1-LS1-T1", seed: int | None = 5, *more: Mapping[str, Any]) -> ModelRequest:
     opening = ({"role": "system", "content": SYSTEM}, {"role": "user", "content": TASKS[task].instruction})
-    return ModelRequest(messages=(*opening, *more), tools=TOOLS, seed=seed)
+    return ModelRequest(messages=(*opening, *more), tools=tools_offered(library=True), seed=seed)
 
 
 def follow_up(reply: ModelReply, result: str) -> tuple[Mapping[str, Any], ...]:

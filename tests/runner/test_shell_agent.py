@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from runner.agents import AgentJob, AgentRun, Limits, make_agent
-from runner.agents.shell import MAX_OBSERVATION_CHARS, NUDGE, observation_text
+from runner.agents.shell import NUDGE
+from runner.agents.shell_tools import MAX_OBSERVATION_CHARS, observation_text
 from runner.errors import ModelUnavailable, SetupError, SuiteError
 from runner.sandboxes import Completed
 from runner.sandboxes.local import LocalSandbox, open_sandbox
@@ -96,7 +97,7 @@ def test_it_works_until_the_model_submits(run: Callable[..., AgentRun], sandbox:
     head = done.trajectories[0].head
     assert (head.agent_name, head.agent_version, head.model, head.source_format) == (
         "shell",
-        "1",
+        "2",
         "listed",
         "ATIF-v1.8",
     )
@@ -107,7 +108,7 @@ def test_it_asks_in_the_shape_of_a_chat(run: Callable[..., AgentRun]) -> None:
     run(model=model)
     request = model.requests[1]
     assert (request.seed, request.temperature, request.json_object, request.max_tokens) == (7, None, False, 8_000)
-    assert [tool["function"]["name"] for tool in request.tools] == ["shell", "submit"]
+    assert [tool["function"]["name"] for tool in request.tools] == ["shell", "read", "write", "submit"]
     assert [message["role"] for message in request.messages] == ["system", "user", "assistant", "tool"]
     sent = request.messages[2]["tool_calls"][0]
     assert (sent["id"], sent["type"], sent["function"]["name"]) == ("c-shell", "function", "shell")
@@ -137,7 +138,7 @@ def test_steps_are_told_as_they_happen_with_utc_times(task: Task, sandbox: Local
     [
         (call("shell", command="exit 3"), "[exit code 3]"),
         (call("shell", command="echo no; false"), "no\n[exit code 1]"),
-        (call("browse", url="x"), "[unknown tool 'browse'; known: shell, submit]"),
+        (call("browse", url="x"), "[unknown tool 'browse'; known: shell, read, write, submit]"),
         (call("shell"), "[shell takes one argument, the text `command`]"),
         (call("shell", command=["ls"]), "[shell takes one argument, the text `command`]"),
     ],
