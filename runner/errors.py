@@ -6,6 +6,7 @@ RunnerError
 │   └── SuiteProblems     all SuiteErrors that were found in one suite
 ├── InfrastructureError   the machine failed; the attempt is not scored and is tried again with backoff
 │   ├── SandboxError      the sandbox died, could not start, or ran out of disk
+│   │   └── SandboxRuined what ran in the sandbox made it unusable; a fresh one works. After an agent this is its result
 │   ├── VerifierError     the verifier crashed or left no verdict
 │   └── ModelUnavailable  rate limit, 5xx, connection; retry_after_seconds where the provider said so
 ├── ModelRefused          the provider rejects the request for good (unknown model, too long)
@@ -56,6 +57,10 @@ class SandboxError(InfrastructureError):
     def __init__(self, message: str, log: str = "") -> None:
         super().__init__(message)
         self.log = log
+
+
+class SandboxRuined(SandboxError):
+    pass
 
 
 class VerifierError(InfrastructureError):

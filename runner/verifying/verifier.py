@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from runner.digests import digest_json, manifest
-from runner.errors import SuiteError, VerifierError
+from runner.errors import SandboxRuined, SuiteError, VerifierError
 from runner.sandboxes import LOGS, TESTS, Completed, Sandbox
 from runner.suites.host_variables import resolved
 from runner.suites.task_files import script_command, test_files
@@ -36,12 +36,30 @@ def run_verifier(task: Task, sandbox: Sandbox) -> Verdict:
     Ends whatever still runs, puts the tests in and runs tests/test.sh with the interpreter of its first line; its exit
     code says nothing. success is reward >= 1. outcome and process are shares of passed checks, overall the normalised
     total score. VerifierError (infrastructure, never scored) when it ran out of time or left no reward that can be
-    read. SetupError when the task asks for a variable that this host does not give.
+    read. Where the agent left nothing that can run, the task is failed. SetupError when the task asks for a variable
+    that this host does not give.
     """
     sandbox.end_processes()
     tests = test_files(task)
     if "test.sh" not in tests:
         raise SuiteError(str(task.folder / "tests"), "folder", "test.sh", "there is none")
+    digest = digest_json(manifest(tests))
+    try:
+        done = _run(task, sandbox, tests)
+    except SandboxRuined as error:  # the agent's doing, and trying again would score the same
+        return Verdict(source=SOURCE, success=False, reward=0.0, output=str(error), verifier_digest=digest)
+    if done.timed_out or done.exit_code is None:
+        raise VerifierError(f"{task.key}: the verifier was ended after {done.duration_seconds:.0f} s{_tail(done)}")
+    prefix = f"{REPORTS}/"
+    files = {path.removeprefix(prefix): file for path, file in sandbox.files(LOGS).items() if path.startswith(prefix)}
+    try:
+        return _verdict(files, done, digest)
+    except ReportProblem as error:
+        raise VerifierError(f"{task.key}: {error}{_tail(done)}") from error
+
+
+def _run(task: Task, sandbox: Sandbox, tests: Files) -> Completed:
+    """Runs the tests where nothing of the agent's lies in their way. Nothing runs any more afterwards."""
     environment = resolved(task.verifier_environment, task.machine.host_variables)
     places = {"tests": sandbox.path(TESTS), "logs": sandbox.path(LOGS), "reports": REPORTS}
     cleared = sandbox.execute(_CLEAR.format(**places), timeout_seconds=60)
@@ -54,14 +72,7 @@ def run_verifier(task: Task, sandbox: Sandbox) -> Verdict:
         environment={**environment, **_ENVIRONMENT},
     )
     sandbox.end_processes()
-    if done.timed_out or done.exit_code is None:
-        raise VerifierError(f"{task.key}: the verifier was ended after {done.duration_seconds:.0f} s{_tail(done)}")
-    prefix = f"{REPORTS}/"
-    files = {path.removeprefix(prefix): file for path, file in sandbox.files(LOGS).items() if path.startswith(prefix)}
-    try:
-        return _verdict(files, done, digest_json(manifest(tests)))
-    except ReportProblem as error:
-        raise VerifierError(f"{task.key}: {error}{_tail(done)}") from error
+    return done
 
 
 def _verdict(files: Files, done: Completed, verifier_digest: str) -> Verdict:

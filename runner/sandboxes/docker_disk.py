@@ -1,0 +1,129 @@
+"""The size of what a container writes, watched from outside: the engine's own limit needs a file system that few have."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from docker.errors import DockerException
+from requests import RequestException
+
+from runner.sandboxes.docker_engine import connect
+
+_SHORTEST_PAUSE = 0.5
+_COST = 10  # measuring takes at most one part in so many of the time
+_BLOCK = 512
+
+
+class TooDeep(Exception):
+    """A folder whose path is too long to be looked into: what cannot be measured counts as too much."""
+
+
+class DiskWatch:
+    """Measures in a thread of its own until `stop`. Once over the limit it sets `breach` and calls `end` once.
+
+    folders: what to measure on this machine (the container's own layer, its volumes); where one cannot be read the
+    engine is asked, which costs it more and counts only the layer.
+    """
+
+    def __init__(
+        self, container: str, folders: list[Path], *, limit: int, files: int, free: int, end: Callable[[], None]
+    ) -> None:
+        self.container, self.folders = container, folders
+        self.limit, self.files, self.free, self.end = limit, files, free, end
+        self.breach: str | None = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name=f"disk-{container[:12]}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _watch(self) -> None:
+        client = None
+        try:
+            pause = _SHORTEST_PAUSE
+            while not self._stop.wait(pause):
+                began = time.monotonic()
+                if client is None and not self.folders:
+                    client = connect()
+                self.breach = self._over(client)
+                if self.breach is not None:
+                    self.end()
+                    return
+                pause = max(_SHORTEST_PAUSE, _COST * (time.monotonic() - began))
+        except (DockerException, RequestException, OSError):
+            return  # the engine is away: whoever works with the container finds out
+        finally:
+            if client is not None:
+                client.close()
+
+    def _over(self, client: Any) -> str | None:
+        """Why it must end, or None."""
+        try:
+            size, count = (
+                measured(self.folders, self.limit, self.files) if self.folders else (asked(client, self.container), 0)
+            )
+        except TooDeep:
+            return "ended: its folders are nested too deeply to be measured"
+        if size > self.limit:
+            return f"ended: it wrote more than {self.limit // 2**20:,} MiB"
+        if count > self.files:
+            return f"ended: it made more than {self.files:,} files"
+        free = min((shutil.disk_usage(folder).free for folder in self.folders), default=self.free)
+        return (
+            f"ended: less than {self.free // 2**20:,} MiB are left on the engine's disk" if free < self.free else None
+        )
+
+
+def measured(folders: list[Path], stop_at_bytes: int, stop_at_count: int) -> tuple[int, int]:
+    """(bytes that take room, entries) below the folders, counted until either limit is passed. Holes take no room."""
+    size = count = 0
+    linked: set[tuple[int, int]] = set()
+    pending = [str(folder) for folder in folders]
+    while pending and size <= stop_at_bytes and count <= stop_at_count:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError), _scan(pending.pop()) as entries:
+            for entry in entries:
+                count += 1
+                with contextlib.suppress(FileNotFoundError):
+                    status = entry.stat(follow_symlinks=False)
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+                    if status.st_nlink == 1 or entry.is_dir(follow_symlinks=False):
+                        size += status.st_blocks * _BLOCK
+                    elif (status.st_dev, status.st_ino) not in linked:
+                        linked.add((status.st_dev, status.st_ino))
+                        size += status.st_blocks * _BLOCK
+    return size, count
+
+
+def _scan(folder: str) -> Any:
+    try:
+        return os.scandir(folder)
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise TooDeep(folder) from error
+        raise
+
+
+def asked(client: Any, container: str) -> int:
+    """What the engine says the container wrote, in bytes."""
+    rows = client.containers(all=True, size=True, filters={"id": container})
+    return int(rows[0].get("SizeRw") or 0) if rows else 0
+
+
+def readable(folders: list[str]) -> list[Path]:
+    """All of them where each can be read from here, else none."""
+    found = [Path(folder) for folder in folders if folder]
+    return found if found and all(os.access(folder, os.R_OK | os.X_OK) for folder in found) else []

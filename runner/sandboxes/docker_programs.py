@@ -1,0 +1,113 @@
+"""Agent programs as volumes: each pinned version is loaded into the engine once and mounted read-only ever after."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from docker.errors import NotFound
+from docker.types import Mount
+
+from runner.errors import SetupError
+from runner.sandboxes import Program
+from runner.sandboxes.docker_archive import END_OF_ARCHIVE, padded
+from runner.sandboxes.docker_engine import LABEL, PREFIX, engine_errors
+
+PROGRAM_LABEL = "skillglass.program"
+_COMPLETE = ".skillglass-complete"  # the last thing loaded: what was interrupted lacks it
+_PIECE = 1 << 20
+_known: set[tuple[str, str]] = set()  # (engine address, volume) found complete by this process
+
+
+def program_volume(client: Any, program: Program, image: str) -> str:
+    """The name of the volume that holds the program, loaded where it is not yet. `image` is any image of the engine."""
+    if not program.folder.is_dir():
+        raise SetupError(f"{program.folder}: {program.name} {program.version} is not installed there")
+    name = _name(program)
+    key = (client.base_url, name)
+    if key not in _known:
+        with _lock(name), engine_errors(f"loading {program.name} {program.version} into the engine"):
+            _load(client, program, name, image)
+        _known.add(key)
+    return name
+
+
+def _name(program: Program) -> str:
+    listing = hashlib.sha256()
+    for entry, _ in _entries(program.folder):
+        listing.update(
+            f"{entry.name}\0{entry.size}\0{entry.mode:o}\0{entry.linkname}\n".encode("utf-8", "surrogateescape")
+        )
+    readable = re.sub(r"[^A-Za-z0-9_.-]", "-", f"{program.name}-{program.version}")
+    return f"{PREFIX}program-{readable}-{listing.hexdigest()[:16]}"
+
+
+class _lock:
+    """One loader at a time on this machine."""
+
+    def __init__(self, name: str) -> None:
+        self.place = Path(tempfile.gettempdir(), f"{name}-{os.getuid()}.lock")
+
+    def __enter__(self) -> None:
+        self.descriptor = os.open(self.place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self.descriptor, fcntl.LOCK_EX)
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.descriptor)
+
+
+def _load(client: Any, program: Program, name: str, image: str) -> None:
+    """Through a container that is never started."""
+    client.create_volume(name, labels={LABEL: "1", PROGRAM_LABEL: f"{program.name} {program.version}"})
+    settings = client.create_host_config(mounts=[mount(name, "/program", read_only=False)], network_mode="none")
+    carrier = client.create_container(
+        image, ["true"], host_config=settings, labels={LABEL: "1", "skillglass.carrier": "1"}
+    )
+    try:
+        try:
+            client.get_archive(carrier["Id"], f"/program/{_COMPLETE}")[0].close()
+        except NotFound:
+            client.put_archive(carrier["Id"], "/program", _packed(program.folder))
+    finally:
+        client.remove_container(carrier["Id"], force=True)
+
+
+def mount(volume: str, target: str, *, read_only: bool) -> Any:
+    """Without copying what the image has at the target."""
+    return Mount(target, volume, type="volume", read_only=read_only, no_copy=True)
+
+
+def _packed(folder: Path) -> Iterator[bytes]:
+    for entry, path in _entries(folder):
+        yield from padded(entry, _pieces(path) if entry.isreg() else iter(()))
+    yield from padded(tarfile.TarInfo(_COMPLETE), iter(()))
+    yield END_OF_ARCHIVE
+
+
+def _entries(folder: Path) -> Iterator[tuple[tarfile.TarInfo, Path]]:
+    """Sorted; owned by root; readable by everyone, since an image may run as another user."""
+    for path in sorted(folder.rglob("*")):
+        entry = tarfile.TarInfo(str(path.relative_to(folder)))
+        if path.is_symlink():
+            entry.type, entry.linkname, entry.mode = tarfile.SYMTYPE, str(path.readlink()), 0o777
+        elif path.is_dir():
+            entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+        elif path.is_file():
+            status = path.stat()
+            entry.size, entry.mode = status.st_size, 0o755 if status.st_mode & 0o100 else 0o644
+        else:
+            continue
+        yield entry, path
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as stream:
+        while piece := stream.read(_PIECE):
+            yield piece
