@@ -41,6 +41,7 @@ class LimitsSpec(BaseModel):
 
     max_turns: int = Field(DEFAULTS.max_turns, ge=1, le=1_000)
     max_output_tokens: int = Field(DEFAULTS.max_output_tokens, ge=1)
+    max_total_tokens: int | None = Field(DEFAULTS.max_total_tokens, ge=1, lt=2**62)
     timeout_seconds: float | None = Field(DEFAULTS.timeout_seconds, gt=0, allow_inf_nan=False)
 
 

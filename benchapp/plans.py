@@ -82,6 +82,7 @@ def limits_of(spec: LaunchSpec) -> Limits:
     return Limits(
         max_turns=spec.limits.max_turns,
         max_output_tokens=spec.limits.max_output_tokens,
+        max_total_tokens=spec.limits.max_total_tokens,
         timeout_seconds=spec.limits.timeout_seconds,
     )
 
