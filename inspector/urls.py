@@ -17,8 +17,11 @@ from inspector.views import (
     exports,
     health,
     imports,
+    jobs,
+    launch,
     library,
     login,
+    operate,
     overview,
     people,
     published,
@@ -75,6 +78,11 @@ urlpatterns: list[URLPattern] = [
     # /imports/
     *twin("imports/", imports.imports, "imports"),
     path("imports/assign/", imports.assign, name="imports-assign"),
+    # /jobs/, /launch/
+    *twin("jobs/", jobs.jobs, "jobs"),
+    *twin("launch/", launch.launch, "launch"),
+    *twin("jobs/<slug:kind>/<uuid:public_id>/", operate.operate, "operate"),
+    path("jobs/<slug:kind>/<uuid:public_id>/<slug:act>/", operate.operate_act, name="operate-act"),
     # /login/, /people/
     path("login/", login.login, name="login"),
     path("logout/", login.logout, name="logout"),

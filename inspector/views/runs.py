@@ -20,6 +20,7 @@ from benchapp.metrics.tally import Tally, tally_by
 from benchapp.models import Attempt, Decision, Entry, Episode, ModelCall, Run, SkillUse, Trial
 from inspector.forms import TrialListForm
 from inspector.grid import LibraryFacts, Lines, build_grid, retest, silently_bypassed
+from inspector.live_step import in_a_line
 from inspector.pages import absolute, next_url, paginate, render_page, wants_fragment
 from runner.types import DecisionStatus
 
@@ -151,24 +152,12 @@ def _under_way(found: Run) -> list[tuple[Attempt, str]]:
     if not found.is_open:
         return []
     attempts = Attempt.objects.under_way().filter(trial__episode__run=found)[:MAX_LISTED]
-    return [(attempt, _in_a_line(live.latest(str(attempt.public_id)))) for attempt in attempts]
-
-
-def _in_a_line(step: Mapping[str, Any] | None) -> str:
-    """`step` as live.latest gives it, an ATIF step: "step 6 · shell · python merge.py ..."."""
-    if step is None:
-        return ""
-    calls = step.get("tool_calls") or [{}]
-    arguments = calls[0].get("arguments")
-    texts = list(arguments.values()) if isinstance(arguments, dict) else []
-    said = next((text for text in [*texts, step.get("message")] if isinstance(text, str) and text.strip()), "")
-    parts = [f"step {step.get('step_id', '?')}", calls[0].get("function_name") or "", " ".join(said.split())[:200]]
-    return " · ".join(part for part in parts if part)
+    return [(attempt, in_a_line(live.latest(str(attempt.public_id)))) for attempt in attempts]
 
 
 def _spent(found: Run) -> dict[str, Spending]:
     attempts = Attempt.objects.billed().filter(trial__episode__run=found)
-    calls = ModelCall.objects.filter(episode__run=found)
+    calls = ModelCall.objects.beside_attempts().filter(episode__run=found)
     agent = spent_by(attempts, "trial__episode__run").get(found.pk, Spending())
     author = spent_by(calls, "episode__run").get(found.pk, Spending())
     return {"agent": agent, "author": author}

@@ -42,6 +42,7 @@ PARTS = {
     "disagreements-open": "inspector/review/test_agreement_pages",
     "healthz": "inspector/test_health",
     "readyz": "inspector/test_health",
+    "operate-act": "inspector/test_operate",
     "login": "inspector/test_login",
     "logout": "inspector/test_login",
     "password": "inspector/test_login",
