@@ -93,10 +93,14 @@ class ScriptedServer:
             return turn, len(self.asked)
 
     @property
-    def billed(self) -> tuple[int, int, int]:
-        """(input with cache, of it cached, output) over every answer."""
-        turns = self.answered
-        return sum(t.fresh + t.cached for t in turns), sum(t.cached for t in turns), sum(t.output for t in turns)
+    def billed(self) -> list[tuple[int, int, int]]:
+        """(input with cache, of it cached, output) of every answer."""
+        return [(turn.fresh + turn.cached, turn.cached, turn.output) for turn in self.answered]
+
+    @property
+    def totals(self) -> tuple[int, int, int]:
+        sent, cached, made = zip(*self.billed, strict=True)
+        return sum(sent), sum(cached), sum(made)
 
 
 def _handler(owner: ScriptedServer) -> type[BaseHTTPRequestHandler]:

@@ -122,8 +122,7 @@ class ProgramAgent:
         program = installed(self.name)
         folder = f"{sandbox.path(LOGS)}/{FOLDER}"
         start = Start(job, preset, f"{program.target}/bin/{self.name}", folder, sandbox.provider_url)
-        if not self.limits_turns:
-            gateway.allow(job.limits.max_turns)
+        gateway.allow(None if self.limits_turns else job.limits.max_turns, job.limits.max_total_tokens)
         done, seconds = self._execute(start, sandbox)
         log = self._log(sandbox, job)
         failure = self._failed(done, seconds, log, gateway)
@@ -174,8 +173,9 @@ class ProgramAgent:
     def _failure(self, done: Completed, seconds: float, log: Log, gateway: Gateway) -> Failure | None:
         if done.timed_out:
             return Failure("AgentTimeout", f"The program was ended after {seconds:g} seconds.")
-        if gateway.is_used_up:
-            return Failure("TurnLimit", f"The program wanted more than {gateway.requests} model calls.")
+        if gateway.limit_reached:
+            used = (gateway.usage.input_tokens or 0) + (gateway.usage.output_tokens or 0)
+            return Failure(gateway.limit_reached, f"Not done after {gateway.requests} model calls and {used:,} tokens.")
         told = self.failure(log)
         if told is None and done.exit_code != 0:
             said = log.errors or done.output.strip()[-TOLD_CHARS:]

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from runner.errors import RunnerError, SetupError
 from runner.sandboxes import Needs, Provider
-from runner.sandboxes.gateway_rules import Refusal, base_of
+from runner.sandboxes.gateway_rules import FINAL, Refusal, base_of
 from runner.sandboxes.gateway_server import Server
 from runner.sandboxes.metering import Metered
 from runner.types import Usage
@@ -65,10 +65,10 @@ class Gateway:
         self.base = base_of(provider)
         self.requests = self.untold = 0
         self.usage = Usage()
-        self.is_used_up = False  # did the program want more calls than it was allowed?
+        self.limit_reached: str | None = None  # TurnLimit or TokenLimit, once a call was refused for it
         self.refusal: Exception | None = None
         self.trouble: RunnerError | None = None
-        self._allowed: int | None = None
+        self.allow()
         self._before_call, self._after_call, self._price = before_call, after_call, price
         self._callbacks = ThreadPoolExecutor(1, thread_name_prefix="gateway-callbacks")
         self._lock = threading.Lock()
@@ -119,9 +119,9 @@ class Gateway:
             raise SetupError(f"the environment variable {name} holds characters that no key has")
         return value
 
-    def allow(self, requests: int) -> None:
-        """At most so many model calls in all; the one after that is refused."""
-        self._allowed = requests
+    def allow(self, requests: int | None = None, tokens: int | None = None) -> None:
+        """At most so many model calls, and none once so many tokens were used (sent and made); None: no limit."""
+        self._requests_allowed, self._tokens_allowed = requests, tokens
 
     def ask(self) -> None:
         """May one more call be made? Refusal when not."""
@@ -138,10 +138,12 @@ class Gateway:
             except Exception as error:  # raised again where the attempt ends
                 self.refusal = error
         if self.refusal is not None:
-            raise Refusal(402, "no further model call is allowed in this attempt")
-        if self._allowed is not None and self.requests >= self._allowed:
-            self.is_used_up = True
-            raise Refusal(402, "the attempt's model calls are used up")
+            raise Refusal(FINAL, "no further model call is allowed in this attempt")
+        used = (self.usage.input_tokens or 0) + (self.usage.output_tokens or 0)
+        limits = {"TurnLimit": (self.requests, self._requests_allowed), "TokenLimit": (used, self._tokens_allowed)}
+        self.limit_reached = next((name for name, (at, end) in limits.items() if end is not None and at >= end), None)
+        if self.limit_reached:
+            raise Refusal(FINAL, "the attempt's model calls are used up")
         self.requests += 1
 
     def _count(self, metered: Metered) -> None:
@@ -161,7 +163,7 @@ class Gateway:
         try:
             future = self._callbacks.submit(work)
         except RuntimeError as error:  # closed
-            raise Refusal(402, "this attempt is over") from error
+            raise Refusal(FINAL, "this attempt is over") from error
         future.result()
 
     def heard(self, trouble: RunnerError | None) -> None:

@@ -31,6 +31,9 @@ _NOT_SENT = _HOP_BY_HOP | frozenset(
 NOT_RETURNED = _HOP_BY_HOP | frozenset({"set-cookie", "location", "alt-svc", "strict-transport-security"})
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 
+# To a program, what no repetition will mend. Programs try again after 401, 402 and 429, none does after 400.
+FINAL = 400
+
 
 class Refusal(Exception):
     """A request that is not forwarded: status and what the program is told."""

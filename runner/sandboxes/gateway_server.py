@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from runner.errors import ModelUnavailable
 from runner.sandboxes.gateway_rules import (
+    FINAL,
     NOT_RETURNED,
     KeyMask,
     Refusal,
@@ -142,7 +143,7 @@ class _Handler(BaseHTTPRequestHandler):
             if request.is_call:
                 gateway.heard(trouble)
             if answer.status in (401, 403):
-                raise Refusal(answer.status, "the provider refused the key or what it may do")
+                raise Refusal(FINAL, f"the provider answered {answer.status}: it refused the key")
             if 300 <= answer.status < 400 or answer.status < 200:
                 raise Refusal(502, f"the provider answered {answer.status}, which is not followed")
             self._pass_on(answer, request)
