@@ -63,6 +63,9 @@ AGENTS: dict[str, str] = {
     "shell": "runner.agents.shell:Shell",
     "claude-code": "runner.agents.claude_code:ClaudeCode",
     "codex": "runner.agents.codex:Codex",
+    "gemini-cli": "runner.agents.gemini_cli:GeminiCli",
+    "qwen-code": "runner.agents.qwen_code:QwenCode",
+    "kimi-code": "runner.agents.kimi_code:KimiCode",
 }
 
 
