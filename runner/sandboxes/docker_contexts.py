@@ -73,8 +73,11 @@ class Context:
             yield entry, path
 
 
-def read_context(folder: Path) -> Context:
-    """The context in `folder` without what .dockerignore names. SuiteError when there is no Dockerfile."""
+def read_context(folder: Path, blank: tuple[str, ...] = ()) -> Context:
+    """The context in `folder` without what .dockerignore names; folders in `blank` are sent empty, whatever is in them.
+
+    SuiteError when there is no Dockerfile.
+    """
     dockerfile = folder / DOCKERFILE
     if dockerfile.is_symlink() or not dockerfile.is_file():
         raise SuiteError(str(dockerfile), "file", "a Dockerfile", "there is none")
@@ -83,11 +86,15 @@ def read_context(folder: Path) -> Context:
     patterns = ignore.read_text("utf-8", "replace").splitlines() if ignore.is_file() and not ignore.is_symlink() else []
     wanted = [line.strip() for line in patterns if line.strip() and not line.startswith("#")]
     paths = tuple(
-        sorted(path for path in exclude_paths(str(folder), wanted, DOCKERFILE) if _can_be_sent(folder / path))
+        sorted(
+            path
+            for path in exclude_paths(str(folder), wanted, DOCKERFILE)
+            if path.split("/", 1)[0] not in blank and _can_be_sent(folder / path)
+        )
     )
     _check_size(folder, paths)
     needs_skills = _COPIES_SKILLS.search(text) and not os.path.lexists(folder / "skills")
-    return Context(folder, text, paths, ("skills",) if needs_skills else ())
+    return Context(folder, text, paths, tuple(sorted({*blank, *(("skills",) if needs_skills else ())})))
 
 
 def _can_be_sent(path: Path) -> bool:

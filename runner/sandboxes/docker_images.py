@@ -102,7 +102,7 @@ def _fetch(client: Any, name: str) -> None:
 
 def _built(client: Any, machine: Machine, folder: Path) -> Image:
     """The image of this context and the images it stands on, built once. Of two that build at once one waits."""
-    context = read_context(folder)
+    context = read_context(folder, machine.blank_folders)
     digest = context.digest(_base_ids(client, context))
     name = f"{REPOSITORY}:{digest[:32]}"
     found = _inspect(client, name)

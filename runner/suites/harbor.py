@@ -25,8 +25,8 @@ def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
         folder = shelf.read(place)
         if folder is not None:
             families.setdefault(folder.toml.metadata.text("family", key), []).append(folder)
-    if not families:
-        shelf.findings.problem(path, "folder", "folders with a task.toml each", "none can be read")
+    if not _tasks(path):
+        shelf.findings.problem(path, "folder", "folders with a task.toml each", "there is none")
     return (Environment(key, key, tuple(_family(key, name, folders) for name, folders in sorted(families.items()))),)
 
 
@@ -39,7 +39,8 @@ def _family(environment: str, key: str, folders: list[TaskFolder]) -> Family:
 
 
 def is_task(path: Path) -> bool:
-    return (path / "task.toml").exists() or (path / "instruction.md").exists()
+    """One of the two files makes it one, so that the other can be missed."""
+    return any((path / name).is_file() or (path / name).is_symlink() for name in ("task.toml", "instruction.md"))
 
 
 def _base(path: Path) -> Path:
@@ -50,12 +51,12 @@ def _base(path: Path) -> Path:
 
 
 def _tasks(path: Path) -> list[Path]:
-    if (path / "task.toml").exists():
+    if (path / "task.toml").is_file():
         return [path]
     return [each for each in folders_in(_base(path)) if is_task(each)]
 
 
 def _strays(path: Path) -> list[Path]:
-    if (path / "task.toml").exists():
+    if (path / "task.toml").is_file():
         return []
     return [each for each in folders_in(_base(path)) if not is_task(each)]

@@ -37,8 +37,8 @@ def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
             shelf.findings.note("has no instance and was left out", each.name)
         elif _named(each, shelf) and (instances := _instances(each, shelf)):
             found.append(_environment(each.name, instances, _curated(path / HUMAN / each.name, shelf)))
-    if not found:
-        shelf.findings.problem(path, "folder", "tasks/<task>/<task>-1 and so on", "none can be read")
+    if not found and not shelf.findings.problems:
+        shelf.findings.problem(path, "folder", "tasks/<task>/<task>-1 and so on", "there is none")
     return tuple(found)
 
 

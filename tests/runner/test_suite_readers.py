@@ -1,0 +1,402 @@
+"""The readers of released formats: what they make of a folder, what they tell, what they refuse."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from runner.errors import SetupError, SuiteProblems
+from runner.suites import FORMATS, format_of, key_of, read_suite_folder
+from runner.suites.starter_suite import STARTER
+from runner.types import Role, Suite, Task
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "suites"
+TASKS = "benchmark/tasks"
+META = "benchmark/skills/unit-aware-totals/meta.yaml"
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SKILLGLASS_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Callable[[str], Path]:
+    return lambda name: Path(shutil.copytree(EXAMPLES / name, tmp_path / Path(name).name))
+
+
+def write_task(folder: Path, toml: str = "", **files: str) -> Path:
+    """A small Harbor task; keyword names spell paths with __ for /."""
+    contents = {
+        "task.toml": toml,
+        "instruction.md": "Do it.\n",
+        "environment/Dockerfile": "FROM scratch\n",
+        "tests/test.sh": "#!/bin/sh\n",
+        "solution/solve.sh": "#!/bin/sh\n",
+    }
+    for name, content in (contents | {key.replace("__", "/"): value for key, value in files.items()}).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+    return folder
+
+
+def tasks_of(suite: Suite) -> list[Task]:
+    families = [family for environment in suite.environments for family in environment.families]
+    return [task for family in families for task in family.tasks]
+
+
+def problems(path: Path, format: str | None = None) -> list[tuple[str, str, str]]:
+    """(path below the suite, place, message) of everything that is wrong."""
+    with pytest.raises(SuiteProblems) as caught:
+        read_suite_folder(path, format)
+    return [(str(Path(each.path).relative_to(path)), each.place, each.message) for each in caught.value.problems]
+
+
+def rewrite(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+# --- shapes -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("folder", "format"),
+    [
+        ("skillevolbench", "skillevolbench"),
+        ("skillevolbench/benchmark", "skillevolbench"),
+        ("skilllearnbench", "skilllearnbench"),
+        ("skilllearnbench/tasks", "skilllearnbench"),
+        ("skillflow", "skillflow"),
+        ("skillflow/Ledger-Reconciliation", "skillflow"),
+        ("harbor/first-steps", "harbor"),
+        ("harbor/first-steps/hello-file", "harbor"),
+    ],
+)
+def test_it_knows_a_format_by_its_shape(folder: str, format: str) -> None:
+    assert format_of(EXAMPLES / folder) == format
+    assert read_suite_folder(EXAMPLES / folder).digest == read_suite_folder(EXAMPLES / folder, format).digest
+
+
+def test_it_reads_the_projects_own_format_and_trusts_nothing_it_says_of_itself() -> None:
+    suite = read_suite_folder(STARTER)
+    assert (format_of(STARTER), suite.key, len(tasks_of(suite))) == ("skillglass", "starter", 24)
+    assert not suite.trusted
+
+
+def test_a_folder_without_a_suite_names_the_formats(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=re.escape(", ".join(FORMATS))):
+        read_suite_folder(tmp_path)
+    with pytest.raises(SetupError, match="there is none"):
+        read_suite_folder(tmp_path / "nowhere")
+    with pytest.raises(SetupError, match="unknown suite format 'zip'"):
+        read_suite_folder(tmp_path, "zip")
+
+
+@pytest.mark.parametrize(
+    ("path", "key"),
+    [
+        ("SkillFlow Tasks/test_tasks", "SkillFlow-Tasks"),
+        ("SkillEvolBench/benchmark", "SkillEvolBench"),
+        ("a/b.c", "b.c"),
+    ],
+)
+def test_a_suite_is_named_after_the_folder_that_says_something(path: str, key: str) -> None:
+    assert key_of(Path("/data") / path) == key
+
+
+# --- SkillEvolBench ---------------------------------------------------------------------------------------------
+
+
+def test_skillevolbench_gives_environments_families_roles_and_curated_skills() -> None:
+    suite = read_suite_folder(EXAMPLES / "skillevolbench")
+    (environment,) = suite.environments
+    (family,) = environment.families
+    assert (environment.key, environment.name) == ("E3", "Data processing structured query")
+    assert (family.key, family.slug) == ("E3-LS2", "unit-aware-totals")
+    assert [(task.key, task.role, task.ordinal) for task in family.tasks] == [
+        (f"E3-LS2-T{index}", role, index) for index, role in enumerate(Role, start=1)
+    ]
+    assert list(family.curated) == ["unit-aware-totals/SKILL.md"]
+    assert b"decimal commas" not in family.curated["unit-aware-totals/SKILL.md"].content
+    assert family.tasks[5].requires == ("E3-LS2", "E3-LS5")
+    assert suite.notes == ("composes with E3-LS5, which is not in this copy: E3-LS2-T6",)
+
+
+def test_an_agent_is_never_told_what_meta_says_of_the_traps() -> None:
+    family = read_suite_folder(EXAMPLES / "skillevolbench").environments[0].families[0]
+    told = family.name + family.description + "".join(str(file.content) for file in family.curated.values())
+    assert "decimal comma" in (EXAMPLES / "skillevolbench" / META).read_text()
+    assert "decimal comma" not in told
+
+
+def test_skillevolbench_tasks_bring_what_their_files_ask_for() -> None:
+    task = tasks_of(read_suite_folder(EXAMPLES / "skillevolbench"))[0]
+    assert task.machine.context == EXAMPLES / "skillevolbench" / TASKS / "parcels-by-depot" / "environment"
+    assert (task.machine.memory_mb, task.machine.storage_mb, task.machine.network) == (512, 1024, False)
+    assert (task.agent_timeout_seconds, task.verifier_timeout_seconds) == (600.0, 60.0)
+    assert task.verifier_environment == {"PROJECT_ROOT": "/root/task", "HARBOR_LOG_DIR": "/logs/verifier"}
+
+
+def test_a_family_whose_tasks_are_elsewhere_is_left_out_and_told(copy: Callable[[str], Path]) -> None:
+    suite = copy("skillevolbench")
+    other = suite / "benchmark/skills/other-skill"
+    shutil.copytree(suite / "benchmark/skills/unit-aware-totals", other)
+    text = (other / "meta.yaml").read_text()
+    text = text.replace("E3-LS2", "E4-LS1").replace("environment_id: E3", "environment_id: E4")
+    (other / "meta.yaml").write_text(text.replace("unit-aware-totals", "other-skill"))
+    read = read_suite_folder(suite)
+    assert [environment.key for environment in read.environments] == ["E3"]
+    assert "is a family without tasks here and was left out: E4-LS1" in read.notes
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "place"),
+    [
+        ("task-spec.yaml", "task_id: E3-LS2-T5", "task_id: E9-LS2-T5", "task_id"),
+        ("task-spec.yaml", "role: adversarial", "role: hostile", "role"),
+        ("task-spec.yaml", "task_index: 5", "task_index: 4", "task_index"),
+        ("task-spec.yaml", "task_index: 5", "task_index: '5'", "task_index"),
+        ("task-spec.yaml", "phase: evaluation", "phase: learning", "phase"),
+        ("task-spec.yaml", "task_slug: doses-by-ward", "task_slug: ../doses", "task_slug"),
+        ("task-spec.yaml", "tests: tests", "tests: ../../other/tests", "harbor.tests"),
+        ("task-spec.yaml", "trap_types:", "required_skills:", "required_skills"),
+        ("task-spec.yaml", "latent_skill_id: E3-LS2", "latent_skill_id: E3-LS3", "latent_skill_id"),
+        ("task.toml", 'role = "adversarial"', 'role = "variant"', "metadata.role"),
+        ("task.toml", 'skill = "unit-aware-totals"', 'skill = "other"', "metadata.skill"),
+        ("task.toml", 'split = "evaluation"', "", "metadata.split"),
+    ],
+)
+def test_a_skillevolbench_task_that_contradicts_itself_is_named(
+    copy: Callable[[str], Path], file: str, old: str, new: str, place: str
+) -> None:
+    suite = copy("skillevolbench")
+    rewrite(suite / TASKS / "doses-by-ward" / file, old, new)
+    found = problems(suite)
+    assert (f"{TASKS}/doses-by-ward/{file}", place) in [each[:2] for each in found]
+    # The only other thing said is that the family now lacks a task.
+    assert {each[0] for each in found} <= {f"{TASKS}/doses-by-ward/{file}", "benchmark/skills/unit-aware-totals"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ("family_id: E3-LS2", "family_id: E3-LS9", "family_id"),
+        ("slug: unit-aware-totals", "slug: ../../tasks", "slug"),
+        ("curated_skill_path: SKILL.md", "curated_skill_path: ../../../etc/passwd", "curated_skill_path"),
+        ("E3-LS2-T5, E3-LS2-T6", "E3-LS2-T6, E3-LS2-T5", "task_ids"),
+        ("name: Unit-aware totals", "name: ''", "name"),
+    ],
+)
+def test_a_family_that_contradicts_itself_is_named(copy: Callable[[str], Path], old: str, new: str, place: str) -> None:
+    suite = copy("skillevolbench")
+    rewrite(suite / META, old, new)
+    assert (META, place) in [each[:2] for each in problems(suite)]
+
+
+def test_a_family_without_all_its_roles_is_refused(copy: Callable[[str], Path]) -> None:
+    suite = copy("skillevolbench")
+    shutil.rmtree(suite / TASKS / "doses-by-ward")
+    shutil.rmtree(suite / TASKS / "harvest-by-field")
+    assert problems(suite) == [
+        ("benchmark/skills/unit-aware-totals", "E3-LS2", "there is none for enriched, adversarial")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ("composition_type: cross_family", "composition_type: none", "composition_type"),
+        ("primary_skill: E3-LS2.unit-aware-totals", "primary_skill: E3-LS4.other", "primary_skill"),
+        ("required_skills: [E3-LS2.unit-aware-totals, E3-LS5.keyed-lookups]", "", "required_skills"),
+        ("order: [E3-LS2.unit-aware-totals, ", "order: [", "required_skill_compose_order"),
+        ("E3-LS5.keyed-lookups]\n", "keyed-lookups]\n", "required_skills"),
+    ],
+)
+def test_a_composition_says_what_it_composes(copy: Callable[[str], Path], old: str, new: str, place: str) -> None:
+    suite = copy("skillevolbench")
+    spec = f"{TASKS}/freight-cost-by-route/task-spec.yaml"
+    rewrite(suite / spec, old, new)
+    assert (spec, place) in [each[:2] for each in problems(suite)]
+
+
+def test_an_id_that_is_there_twice_is_named(copy: Callable[[str], Path]) -> None:
+    suite = copy("skillevolbench")
+    shutil.copytree(suite / TASKS / "doses-by-ward", suite / TASKS / "zz-doses")
+    rewrite(suite / TASKS / "zz-doses/task-spec.yaml", "task_slug: doses-by-ward", "task_slug: zz-doses")
+    assert problems(suite) == [
+        (f"{TASKS}/zz-doses/task-spec.yaml", "task_id", "E3-LS2-T5 is also the id of tasks/doses-by-ward")
+    ]
+
+
+# --- SkillLearnBench --------------------------------------------------------------------------------------------
+
+
+def test_skilllearnbench_makes_a_family_of_each_task_and_tasks_of_its_instances() -> None:
+    suite = read_suite_folder(EXAMPLES / "skilllearnbench")
+    assert [(each.key, [family.key for family in each.families]) for each in suite.environments] == [
+        ("log-level-counts", ["log-level-counts"]),
+        ("overlapping-meetings", ["overlapping-meetings"]),
+    ]
+    family = suite.environments[0].families[0]
+    assert [(task.key, task.ordinal, task.role) for task in family.tasks] == [
+        ("log-level-counts-1", 1, None),
+        ("log-level-counts-2", 2, None),
+    ]
+    assert family.tasks[0].digest != family.tasks[1].digest
+    assert list(family.curated) == ["log-levels/SKILL.md"]
+    assert family.description == "log level counts (operations, logs, counting)"
+    assert family.tasks[0].machine.blank_folders == ("skills",)
+
+
+def test_instances_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    for number in (10, 2, 1):
+        write_task(tmp_path / "s/tasks/sums" / f"sums-{number}")
+    (tmp_path / "s/tasks/sums/localtest").mkdir()
+    (tmp_path / "s/tasks/notes").mkdir()
+    suite = read_suite_folder(tmp_path / "s")
+    assert [task.key for task in tasks_of(suite)] == ["sums-1", "sums-2", "sums-10"]
+    assert "is no instance and was left out: sums/localtest" in suite.notes
+    assert "has no instance and was left out: notes" in suite.notes
+
+
+def test_an_instance_by_another_name_is_named_and_a_missing_seed_told(tmp_path: Path) -> None:
+    write_task(tmp_path / "s/tasks/sums/sums-2")
+    assert (
+        "has no instance 1, so the one with the lowest number is its seed: sums"
+        in read_suite_folder(tmp_path / "s").notes
+    )
+    write_task(tmp_path / "s/tasks/sums/totals-3")
+    write_task(tmp_path / "s/tasks/sums/sums-02")
+    assert [(each[0], each[2]) for each in problems(tmp_path / "s")] == [
+        ("tasks/sums/totals-3", "found 'totals-3'"),
+        ("tasks/sums", "two instances have the same"),
+    ]
+
+
+def test_the_toml_of_the_tasks_without_a_verifier_table_is_taken(tmp_path: Path) -> None:
+    toml = '[task]\nid = "posters"\nname = "Posters"\ncategory = "c"\ndifficulty = "easy"\n[evaluation]\nrequired_files = ["a"]\n'
+    write_task(tmp_path / "s/tasks/poster/poster-1", toml)
+    suite = read_suite_folder(tmp_path / "s")
+    assert suite.notes == ()
+    assert tasks_of(suite)[0].verifier_timeout_seconds == 600.0
+
+
+# --- SkillFlow --------------------------------------------------------------------------------------------------
+
+
+def test_skillflow_makes_an_environment_of_each_family_in_the_order_of_its_ranking() -> None:
+    suite = read_suite_folder(EXAMPLES / "skillflow")
+    (environment,) = suite.environments
+    assert [task.key for task in environment.families[0].tasks] == [
+        "ledger_cash_box",
+        "ledger_bank_fees",
+        "ledger_two_currencies",
+        "ledger_reversals",
+    ]
+    assert [task.ordinal for task in tasks_of(suite)] == [1, 2, 3, 4]
+    assert (tasks_of(suite)[0].machine.memory_mb, tasks_of(suite)[0].machine.storage_mb) == (512, 1024)
+
+
+def test_a_tag_made_on_another_machine_is_not_asked_for() -> None:
+    suite = read_suite_folder(EXAMPLES / "skillflow")
+    assert [task.machine.image for task in tasks_of(suite)] == [None] * 4
+    assert suite.notes == (
+        "is built from its Dockerfile, not taken from a tag made on another machine: ledger_bank_fees",
+    )
+
+
+@pytest.mark.parametrize("nesting", ["", "test_tasks", "test_tasks/test_tasks"])
+def test_both_nestings_of_a_download_are_read(tmp_path: Path, nesting: str) -> None:
+    shutil.copytree(EXAMPLES / "skillflow", tmp_path / "flow" / nesting)
+    suite = read_suite_folder(tmp_path / "flow")
+    assert (suite.key, len(tasks_of(suite))) == ("flow", 4)
+    assert suite.digest == read_suite_folder(EXAMPLES / "skillflow").digest
+
+
+def ranked(tmp_path: Path, ranking: object) -> Path:
+    family = tmp_path / "s" / "Family-A"
+    for name in ("t1", "t2", "t3"):
+        write_task(family / name)
+    (family / "ALL_TASK_DIFFICULTY_RANKING.json").write_text(json.dumps(ranking))
+    return tmp_path / "s"
+
+
+@pytest.mark.parametrize(
+    ("ranking", "order", "note"),
+    [
+        ([" t3 ", "", "t1", "t3"], ["t3", "t1", "t2"], "names a task more than once"),
+        (["t2"], ["t2", "t1", "t3"], "leaves it out, so it comes last: Family-A/t1, Family-A/t3"),
+        (["t3", "gone", "t2", "t1"], ["t3", "t2", "t1"], "names a task that is not there: Family-A/gone"),
+        (["../../etc/passwd", "t1", "t2", "t3"], ["t1", "t2", "t3"], "names a task that is not there"),
+        ([], ["t1", "t2", "t3"], "in order of their names: Family-A"),
+    ],
+)
+def test_a_ranking_is_read_by_the_rules_of_the_release(
+    tmp_path: Path, ranking: list[str], order: list[str], note: str
+) -> None:
+    suite = read_suite_folder(ranked(tmp_path, ranking))
+    assert [task.key for task in tasks_of(suite)] == order
+    assert any(note in each for each in suite.notes)
+
+
+@pytest.mark.parametrize(("ranking", "place"), [({"t1": 1}, "file"), (["t1", 2], "[1]"), ("t1", "file")])
+def test_a_ranking_of_another_kind_is_named(tmp_path: Path, ranking: object, place: str) -> None:
+    assert [each[:2] for each in problems(ranked(tmp_path, ranking))] == [
+        ("Family-A/ALL_TASK_DIFFICULTY_RANKING.json", place)
+    ]
+
+
+def test_another_order_is_another_suite(tmp_path: Path) -> None:
+    first = read_suite_folder(ranked(tmp_path, ["t1", "t2", "t3"]))
+    second = read_suite_folder(ranked(tmp_path, ["t2", "t1", "t3"]))
+    assert first.digest != second.digest
+    assert {task.digest for task in tasks_of(first)} == {task.digest for task in tasks_of(second)}
+
+
+def test_a_name_that_several_families_use_is_told_apart(tmp_path: Path) -> None:
+    for family in ("A", "B"):
+        write_task(tmp_path / "s" / family / "t1")
+        (tmp_path / "s" / family / "ALL_TASK_DIFFICULTY_RANKING.json").write_text('["t1"]')
+    assert [task.key for task in tasks_of(read_suite_folder(tmp_path / "s"))] == ["A.t1", "B.t1"]
+
+
+# --- Harbor -----------------------------------------------------------------------------------------------------
+
+
+def test_harbor_makes_one_environment_whose_tasks_share_a_family_unless_they_name_others(tmp_path: Path) -> None:
+    write_task(tmp_path / "mine/a", '[task]\nname = "org/a"\n')
+    write_task(tmp_path / "mine/b", '[metadata]\nfamily = "joins"\n')
+    write_task(tmp_path / "mine/c")
+    (tmp_path / "mine/assets").mkdir()
+    suite = read_suite_folder(tmp_path / "mine")
+    (environment,) = suite.environments
+    assert environment.key == "mine"
+    assert [(family.key, [(task.key, task.title) for task in family.tasks]) for family in environment.families] == [
+        ("joins", [("b", "b")]),
+        ("mine", [("a", "org/a"), ("c", "c")]),
+    ]
+    assert suite.notes == ("is no task and was left out: assets",)
+
+
+def test_a_task_that_lacks_a_file_is_named(tmp_path: Path) -> None:
+    for missing in ("instruction.md", "tests/test.sh", "task.toml"):
+        folder = write_task(tmp_path / "s" / missing.replace("/", "-"))
+        (folder / missing).unlink()
+    assert problems(tmp_path / "s") == [
+        ("instruction.md", "instruction.md", "there is none"),
+        ("task.toml", "task.toml", "there is none"),
+        ("tests-test.sh", "tests/test.sh", "there is none"),
+    ]
+
+
+def test_a_task_without_a_solution_is_taken_and_told(tmp_path: Path) -> None:
+    folder = write_task(tmp_path / "s/a")
+    shutil.rmtree(folder / "solution")
+    assert read_suite_folder(tmp_path / "s").notes == ("has no solution/solve.sh, so the oracle cannot run it: a",)
