@@ -17,7 +17,7 @@ from typing import Literal
 
 Severity = Literal["error", "warning", "off"]
 
-CONTRACT_VERSION = "contract/1"
+CONTRACT_VERSION = "contract/2"
 PROFILES = ("paper", "as-released", "strict")
 
 MAX_SLUG_CHARS = 64
@@ -56,7 +56,10 @@ def _advice(id: str, says: str, strict: Severity = "warning") -> Rule:
 
 
 _RULES = (
-    _always("path-confinement", "A path is relative, uses '/', and has no '..', '.', empty, hidden or control parts."),
+    _always(
+        "path-confinement",
+        "A path is relative, uses '/', and has no '..', '.', empty, hidden, device or control parts.",
+    ),
     _announced("path-layout", "A file is <slug>/SKILL.md or lies in <slug>/scripts, references or assets."),
     _always("path-collision", "No two files of the library differ only in case, and no file is another's folder."),
     _always("text-encoding", "File contents are text that UTF-8 can hold, without NUL."),
