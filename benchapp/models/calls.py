@@ -9,8 +9,9 @@ from runner.host_calls import PURPOSE as AGENT_CALLS
 
 class ModelCallQuerySet(models.QuerySet["ModelCall"]):
     def beside_attempts(self) -> ModelCallQuerySet:
-        """Calls that no attempt is billed for: an agent's own, where they were kept, are in their attempt's sum."""
-        return self.exclude(purpose=AGENT_CALLS)
+        """Calls to be billed that no attempt is billed for: an agent's own, where they were kept, are in their attempt's
+        sum; a copy is billed to the run it was forked from."""
+        return self.filter(is_copy=False).exclude(purpose=AGENT_CALLS)
 
 
 class ModelCall(PublicModel):
@@ -26,6 +27,7 @@ class ModelCall(PublicModel):
     purpose = models.CharField(max_length=32)  # author, agent, judge, ...
     model = models.CharField(max_length=200)
     scripted = models.BooleanField(default=False)
+    is_copy = models.BooleanField(default=False)  # of a run that was forked: evidence here, billed there
     status = models.CharField(max_length=16, choices=Status, default=Status.STARTED)
     request = models.ForeignKey(Blob, on_delete=models.PROTECT, related_name="+")  # JSON of the ModelRequest
     reply = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")  # JSON of the ModelReply

@@ -169,6 +169,7 @@ class Episode(PublicModel):
     wish = models.CharField(
         max_length=16, choices=Wish, blank=True
     )  # what becomes of it once its present trial has ended
+    copied_entries = models.PositiveIntegerField(default=0)  # of a fork: so much of its spine came from its origin
     library = models.ForeignKey(Snapshot, null=True, on_delete=models.PROTECT, related_name="+")  # its present state
 
     lease_owner = models.CharField(max_length=200, blank=True)
