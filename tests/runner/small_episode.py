@@ -49,8 +49,8 @@ RUN_SEED = 7
 FAMILIES = {"E1-LS1": "tidy-tables", "E1-LS2": "merge-logs"}
 # Which trials pass, by family and phase: one letter per role, p(assed) or f(ailed).
 OUTCOMES = {
-    "E1-LS1": {"acquisition": "pff", "deployment": "pfp", "replay": "ppf"},
-    "E1-LS2": {"acquisition": "fpf", "deployment": "fpf", "replay": "pfp"},
+    "E1-LS1": {"acquisition": "pff", "deployment": "pfp", "replay": "ppf", "evaluation": "pff"},
+    "E1-LS2": {"acquisition": "fpf", "deployment": "fpf", "replay": "pfp", "evaluation": "fpf"},
 }
 
 
