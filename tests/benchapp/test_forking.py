@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from io import StringIO
 from typing import Any
 
@@ -34,15 +35,24 @@ SPEC: dict[str, Any] = {
 THIRD = Slot(Phase.ACQUISITION, "E1-LS1-T3")
 
 
+@pytest.fixture(scope="module")
+def advanced(django_db_setup: None, django_db_blocker: Any) -> Iterator[int]:
+    """An episode after its first three trials with their authoring. Written once; what a test adds is rolled back."""
+    with django_db_blocker.unblock(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jobs, "hint", lambda _: True)
+        launched = launch(SPEC)
+        found = Episode.objects.get(run__experiment=launched)
+        for _ in range(3):
+            jobs.advance(str(found.public_id))
+    yield found.pk
+    with django_db_blocker.unblock():
+        call_command("flush", interactive=False, verbosity=0)
+
+
 @pytest.fixture
-def episode(monkeypatch: pytest.MonkeyPatch) -> Episode:
-    """Advanced by its first three trials with their authoring."""
+def episode(advanced: int, monkeypatch: pytest.MonkeyPatch) -> Episode:
     monkeypatch.setattr(jobs, "hint", lambda _: True)
-    launched = launch(SPEC)
-    found = Episode.objects.select_related("run__experiment__suite", "environment").get(run__experiment=launched)
-    for _ in range(3):
-        jobs.advance(str(found.public_id))
-    return found
+    return Episode.objects.select_related("run__experiment__suite", "environment").get(pk=advanced)
 
 
 def forked_from(episode: Episode, **changes: Any) -> Episode:
