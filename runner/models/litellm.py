@@ -32,6 +32,7 @@ FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
 TIMEOUT_SECONDS = 180.0
 MAX_ERROR_CHARS = 2_000
+SHORTEST_PRIVATE = 6  # characters; a shorter key is none, and taking it out would take words apart
 LONGEST_RETRY_AFTER_SECONDS = 86_400.0
 FILTERED = "content_filter"  # finish reason of a reply that the provider or the model withheld
 
@@ -143,6 +144,7 @@ class LiteLLM:
             "timeout": self.timeout_seconds,
             "num_retries": 0,  # retries are counted here, where they can be tested
             "max_retries": 0,
+            "_skip_mcp_handler": True,  # it looks for MCP servers among the tools, and needs a package of its own for that
             **left_open,  # the preset's sampling options; what the runner asks for itself stands
             **{name: value for name, value in given.items() if value is not None and name in known},
             **self._access(),
@@ -170,7 +172,7 @@ class LiteLLM:
         text = f"{type(error).__name__}: {error}"
         private = {os.environ.get(name, "").strip(): name for name in self._variables()}
         for value in sorted(private, key=len, reverse=True):
-            text = text.replace(value, f"[{private[value]}]") if value else text
+            text = text.replace(value, f"[{private[value]}]") if len(value) >= SHORTEST_PRIVATE else text
         return text[:MAX_ERROR_CHARS]
 
     def _variables(self) -> tuple[str, ...]:

@@ -1,0 +1,27 @@
+"""What a call costs by a preset's own prices."""
+
+from __future__ import annotations
+
+import pytest
+
+from runner.models.prices import Prices
+from runner.types import Usage
+
+
+def test_cached_input_is_part_of_the_input_and_paid_for_once() -> None:
+    prices = Prices(input=2.0, output=10.0, cached=0.5)
+    cost = prices.cost(Usage(1_000_000, 400_000, 100_000))
+    assert cost == pytest.approx(0.6 * 2.0 + 0.4 * 0.5 + 0.1 * 10.0)
+
+
+def test_cached_input_without_a_price_of_its_own_costs_what_other_input_costs() -> None:
+    assert Prices(input=2.0, output=10.0).cost(Usage(1_000_000, 400_000, 0)) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("usage", [Usage(), Usage(input_tokens=5), Usage(output_tokens=5)])
+def test_unknown_tokens_have_no_price(usage: Usage) -> None:
+    assert Prices(1.0, 1.0).cost(usage) is None
+
+
+def test_a_price_of_zero_is_a_price() -> None:
+    assert Prices(0.0, 0.0).cost(Usage(5, 0, 5)) == 0.0
