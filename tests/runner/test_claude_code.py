@@ -11,6 +11,7 @@ from runner.agents import Limits
 from runner.errors import BudgetSpent, KeyRefused, ModelUnavailable
 from runner.types import Source, Usage, UseKind
 from tests.anthropic_provider import AnthropicProvider
+from tests.harbor_validator import assert_valid_atif
 from tests.program_runs import KEY, SKILL, attempt, billed, preset_for, use_program
 from tests.scripted_server import Call, Turn
 
@@ -56,6 +57,7 @@ def test_it_records_what_the_provider_billed_and_what_the_program_did(
     assert (main.usage.input_tokens, main.usage.cached_tokens, main.usage.output_tokens) == provider.totals
     kinds = {use.kind for use in result.skill_uses if use.skill == SKILL}
     assert kinds == {UseKind.MOUNTED, UseKind.INVOKED, UseKind.READ, UseKind.EXECUTED}
+    assert_valid_atif(result.trajectories, result.usage, tmp_path)
     assert main.source is not None
     assert KEY not in main.source
     assert '"type":"result"' in main.source
@@ -82,13 +84,13 @@ def test_it_counts_what_was_used_until_the_time_was_up(
     agent = use_program("claude-code", monkeypatch)
     provider.script[1] = Turn(
         "I wait.",
-        (Call("Bash", {"command": "python3 -c 'import time; time.sleep(50)'"}),),
+        (Call("Bash", {"command": "python3 -c 'import time; time.sleep(100)'"}),),
         fresh=9,
         cached=90,
         output=8,
     )
     preset = preset_for("claude-code", provider.url, MODEL, key_header="x-api-key")
-    ran = attempt(agent, preset, tmp_path, limits=Limits(timeout_seconds=12))
+    ran = attempt(agent, preset, tmp_path, limits=Limits(timeout_seconds=25))
     assert ran.result is not None
     assert ran.result.failure is not None
     assert ran.result.failure.type == "AgentTimeout"

@@ -10,6 +10,7 @@ import pytest
 from runner.agents import Limits
 from runner.errors import KeyRefused
 from runner.types import Source, UseKind
+from tests.harbor_validator import assert_valid_atif
 from tests.program_runs import KEY, SKILL, attempt, billed, preset_for, use_program
 from tests.responses_provider import ResponsesProvider
 from tests.scripted_server import Call, Turn
@@ -20,10 +21,18 @@ MODEL = "gpt-5.1-codex"
 FOLDER = f"/root/.agents/skills/{SKILL}"
 SOLVES = [
     Turn(
-        "I read the skill.", (Call("exec_command", {"cmd": f"cat {FOLDER}/SKILL.md"}),), fresh=100, cached=50, output=20
+        "I read the skill.",
+        (Call("exec_command", {"cmd": f"cat {FOLDER}/SKILL.md", "yield_time_ms": 30_000}),),
+        fresh=100,
+        cached=50,
+        output=20,
     ),
     Turn(
-        "I count.", (Call("exec_command", {"cmd": f"sh {FOLDER}/scripts/count.sh"}),), fresh=11, cached=160, output=22
+        "I count.",
+        (Call("exec_command", {"cmd": f"sh {FOLDER}/scripts/count.sh", "yield_time_ms": 30_000}),),
+        fresh=11,
+        cached=160,
+        output=22,
     ),
     Turn("There are seven.", fresh=5, cached=200, output=5),
 ]
@@ -58,6 +67,7 @@ def test_it_records_what_the_provider_billed_and_what_the_program_did(
     assert all(step.observations for step in main.steps if step.tool_calls)
     kinds = {use.kind for use in result.skill_uses if use.skill == SKILL}
     assert kinds == {UseKind.MOUNTED, UseKind.READ, UseKind.EXECUTED}
+    assert_valid_atif(result.trajectories, result.usage, tmp_path)
     assert main.source is not None
     assert KEY not in main.source
 
