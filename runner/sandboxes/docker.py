@@ -89,9 +89,9 @@ class DockerSandbox:
         *,
         name: str,
         needs: Needs,
-        limits: ContainerLimits = LIMITS,
+        limits: ContainerLimits | None = None,
     ) -> None:
-        self.client, self.task, self.image, self.needs, self.limits = client, task, image, needs, limits
+        self.client, self.task, self.image, self.needs, self.limits = client, task, image, needs, limits or LIMITS
         self.mark = mark
         self.container = ""
         self.network: Network | None = None
@@ -332,11 +332,18 @@ class DockerSandbox:
         places = [str((found["GraphDriver"]["Data"] or {}).get("UpperDir", ""))]
         places += [row["Source"] for row in found["Mounts"] if row.get("Name") == PREFIX + self.mark][:1]
         folders, limit, files = readable(places), self.task.machine.storage_mb * 2**20, self.limits.files
+        deep = False
         if self._sealed:
-            used, count = measured(folders, 2**62, 2**62) if folders else (asked(self.client, self.container), 0)
-            limit, files = limit + used, files + count
+            used = measured(folders) if folders else asked(self.client, self.container)
+            limit, files, deep = limit + used.bytes, files + used.count, used.too_deep
         self._watch = DiskWatch(
-            self.container, folders, limit=limit, files=files, free=self.limits.free_bytes, end=self._kill_quietly
+            self.container,
+            folders,
+            limit=limit,
+            files=files,
+            free=self.limits.free_bytes,
+            end=self._kill_quietly,
+            deep=deep,
         )
         self._watch.start()
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import shutil
+import stat
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,21 +23,25 @@ _COST = 10  # measuring takes at most one part in so many of the time
 _BLOCK = 512
 
 
-class TooDeep(Exception):
-    """A folder whose path is too long to be looked into: what cannot be measured counts as too much."""
-
-
 class DiskWatch:
     """Measures in a thread of its own until `stop`. Once over the limit it sets `breach` and calls `end` once.
 
     folders: what to measure on this machine (the container's own layer, its volumes); where one cannot be read the
-    engine is asked, which costs it more and counts only the layer.
+    engine is asked, which costs it more and counts only the layer. deep: paths too long to be measured are let pass.
     """
 
     def __init__(
-        self, container: str, folders: list[Path], *, limit: int, files: int, free: int, end: Callable[[], None]
+        self,
+        container: str,
+        folders: list[Path],
+        *,
+        limit: int,
+        files: int,
+        free: int,
+        end: Callable[[], None],
+        deep: bool = False,
     ) -> None:
-        self.container, self.folders = container, folders
+        self.container, self.folders, self.deep = container, folders, deep
         self.limit, self.files, self.free, self.end = limit, files, free, end
         self.breach: str | None = None
         self._stop = threading.Event()
@@ -70,16 +75,13 @@ class DiskWatch:
                 client.close()
 
     def _over(self, client: Any) -> str | None:
-        """Why it must end, or None."""
-        try:
-            size, count = (
-                measured(self.folders, self.limit, self.files) if self.folders else (asked(client, self.container), 0)
-            )
-        except TooDeep:
+        """Why it must end, or None. What cannot be measured counts as too much."""
+        found = measured(self.folders, self.limit, self.files) if self.folders else asked(client, self.container)
+        if found.too_deep and not self.deep:
             return "ended: its folders are nested too deeply to be measured"
-        if size > self.limit:
+        if found.bytes > self.limit:
             return f"ended: it wrote more than {self.limit // 2**20:,} MiB"
-        if count > self.files:
+        if found.count > self.files:
             return f"ended: it made more than {self.files:,} files"
         free = min((shutil.disk_usage(folder).free for folder in self.folders), default=self.free)
         return (
@@ -87,40 +89,48 @@ class DiskWatch:
         )
 
 
-def measured(folders: list[Path], stop_at_bytes: int, stop_at_count: int) -> tuple[int, int]:
-    """(bytes that take room, entries) below the folders, counted until either limit is passed. Holes take no room."""
-    size = count = 0
-    linked: set[tuple[int, int]] = set()
+@dataclass(slots=True)
+class Measured:
+    """bytes: what takes room, holes do not. too_deep: some paths are too long to be looked into."""
+
+    bytes: int = 0
+    count: int = 0
+    too_deep: bool = False
+    _linked: set[tuple[int, int]] = field(default_factory=set)
+
+    def add(self, entry: os.DirEntry[str]) -> None:
+        self.count += 1
+        status = entry.stat(follow_symlinks=False)
+        if status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode):
+            if (status.st_dev, status.st_ino) in self._linked:
+                return
+            self._linked.add((status.st_dev, status.st_ino))
+        self.bytes += status.st_blocks * _BLOCK
+
+
+def measured(folders: list[Path], stop_at_bytes: int = 2**62, stop_at_count: int = 2**62) -> Measured:
+    """What lies below the folders, counted until either limit is passed. What vanishes meanwhile is not counted."""
+    found = Measured()
     pending = [str(folder) for folder in folders]
-    while pending and size <= stop_at_bytes and count <= stop_at_count:
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError), _scan(pending.pop()) as entries:
-            for entry in entries:
-                count += 1
-                with contextlib.suppress(FileNotFoundError):
-                    status = entry.stat(follow_symlinks=False)
+    while pending and found.bytes <= stop_at_bytes and found.count <= stop_at_count:
+        try:
+            with os.scandir(pending.pop()) as entries:
+                for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         pending.append(entry.path)
-                    if status.st_nlink == 1 or entry.is_dir(follow_symlinks=False):
-                        size += status.st_blocks * _BLOCK
-                    elif (status.st_dev, status.st_ino) not in linked:
-                        linked.add((status.st_dev, status.st_ino))
-                        size += status.st_blocks * _BLOCK
-    return size, count
+                    found.add(entry)
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                found.too_deep = True
+            elif error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ESTALE):
+                raise
+    return found
 
 
-def _scan(folder: str) -> Any:
-    try:
-        return os.scandir(folder)
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            raise TooDeep(folder) from error
-        raise
-
-
-def asked(client: Any, container: str) -> int:
-    """What the engine says the container wrote, in bytes."""
+def asked(client: Any, container: str) -> Measured:
+    """What the engine says the container wrote."""
     rows = client.containers(all=True, size=True, filters={"id": container})
-    return int(rows[0].get("SizeRw") or 0) if rows else 0
+    return Measured(int(rows[0].get("SizeRw") or 0) if rows else 0)
 
 
 def readable(folders: list[str]) -> list[Path]:

@@ -20,6 +20,7 @@ LABEL = "skillglass"  # on everything we make
 MARK_LABEL = "skillglass.mark"  # one per attempt: container, network and volumes of a sandbox share it
 OWNER_LABEL = "skillglass.owner"  # the process that opened it, as ProcessName spells it
 ATTEMPT_LABEL = "skillglass.attempt"
+CARRIER_LABEL = "skillglass.carrier"  # a container that only loads a program into its volume
 PREFIX = "skillglass-"
 API_SECONDS = 120.0  # the longest silence of the engine on an ordinary request
 _FULL = re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE)

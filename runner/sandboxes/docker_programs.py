@@ -18,7 +18,8 @@ from docker.types import Mount
 from runner.errors import SetupError
 from runner.sandboxes import Program
 from runner.sandboxes.docker_archive import END_OF_ARCHIVE, padded
-from runner.sandboxes.docker_engine import LABEL, PREFIX, engine_errors
+from runner.sandboxes.docker_engine import CARRIER_LABEL, LABEL, OWNER_LABEL, PREFIX, engine_errors
+from runner.sandboxes.process_names import this_process
 
 PROGRAM_LABEL = "skillglass.program"
 _COMPLETE = ".skillglass-complete"  # the last thing loaded: what was interrupted lacks it
@@ -67,9 +68,8 @@ def _load(client: Any, program: Program, name: str, image: str) -> None:
     """Through a container that is never started."""
     client.create_volume(name, labels={LABEL: "1", PROGRAM_LABEL: f"{program.name} {program.version}"})
     settings = client.create_host_config(mounts=[mount(name, "/program", read_only=False)], network_mode="none")
-    carrier = client.create_container(
-        image, ["true"], host_config=settings, labels={LABEL: "1", "skillglass.carrier": "1"}
-    )
+    labels = {LABEL: "1", CARRIER_LABEL: "1", OWNER_LABEL: str(this_process())}
+    carrier = client.create_container(image, ["true"], host_config=settings, labels=labels)
     try:
         try:
             client.get_archive(carrier["Id"], f"/program/{_COMPLETE}")[0].close()
