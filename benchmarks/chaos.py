@@ -227,6 +227,9 @@ class Chaos:
             connection.close()
 
     def _strike(self) -> bool:
+        """Only while somebody is at work: killing workers that have not begun yet proves nothing."""
+        if not work_horses_at_work(self.experiment):
+            return False
         kinds = list(self.weights)
         what = self.dice.choices(kinds, [self.weights[kind] for kind in kinds])[0]
         struck = {
@@ -273,12 +276,15 @@ def _kill(pid: int) -> bool:
 
 
 def _containers_at_work(experiment: Any) -> Iterator[str]:
+    """Those of running attempts. Whoever runs the engine may have others that are none of ours."""
     from benchapp.models import Attempt
+    from runner.sandboxes.docker_engine import MARK_LABEL
 
     running = Attempt.objects.filter(trial__episode__run__experiment=experiment, status=Attempt.Status.RUNNING)
     for handle in running.values_list("sandbox", flat=True):
-        if container := handle.get("container"):
-            yield str(container)
+        if mark := handle.get("mark"):
+            command = ["docker", "ps", "-aq", "--filter", f"label={MARK_LABEL}={mark}"]
+            yield from subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
 
 
 def _world(options: argparse.Namespace, folder: Path, kills: int) -> dict[str, Any]:
@@ -292,6 +298,7 @@ def _world(options: argparse.Namespace, folder: Path, kills: int) -> dict[str, A
         "REDIS_URL": broker_url(folder / "valkey"),
         "DJANGO_SETTINGS_MODULE": "benchapp.settings",
     }
+    environment.setdefault("SKILLGLASS_BASE_IMAGE", "skillglass-test-base:1")
     arguments = ["--folder", str(folder), "--kills", str(kills), "--seed", str(options.seed)]
     arguments += ["--sandbox", options.sandbox]
     arguments += [part for name in options.condition for part in ("--condition", name)]
