@@ -19,7 +19,7 @@ from functools import partial
 from itertools import chain
 
 from runner.agents import AgentJob, AgentRun
-from runner.agents.program_log import Log, read_log
+from runner.agents.program_log import Log, read_log, with_subagents
 from runner.errors import SetupError
 from runner.models import Model
 from runner.models.call_prices import call_cost
@@ -86,6 +86,10 @@ class ProgramAgent:
         """Which of the files that the program left below FOLDER to read, the best first."""
         return [OUTPUT]
 
+    def subagent_logs(self, names: Sequence[str]) -> Sequence[str]:
+        """Which of those files are logs of sub-agents, where the program writes one for each."""
+        return []
+
     def failure(self, log: Log) -> Failure | None:
         """What the program's own log says about an early end, such as a turn limit."""
         return None
@@ -101,6 +105,7 @@ class ProgramAgent:
         provider = Provider(preset.base_url() or self.provider_address, preset.key_variable, preset.key_header)
         if preset.key_variable and not os.environ.get(preset.key_variable, "").strip():
             raise SetupError(f"preset {preset.name}: the environment variable {preset.key_variable} is not set")
+        call_cost(preset, Usage(0, 0, 0))  # loads the price list now, and not while the program waits for an answer
         return Needs(self.skill_folders, installed(self.name), provider, price=partial(call_cost, preset))
 
     def preset(self, model: Model | None) -> Preset:
@@ -154,7 +159,8 @@ class ProgramAgent:
         if not names:
             asked = Step(1, Source.USER, job.instruction)
             return Log((Trajectory(head, (asked,)),), {}, Usage(), errors)
-        return read_log(left[names[0]], job.instruction, head, errors)
+        log = read_log(left[names[0]], job.instruction, head, errors)
+        return with_subagents(log, [left[name] for name in self.subagent_logs(sorted(left))], head)
 
     def _failed(self, done: Completed, seconds: float, log: Log, gateway: Gateway) -> Failure | None:
         """The run's failure, or the exception of whoever's fault it is instead."""
