@@ -175,8 +175,9 @@ def _revision(call: Call, playbook: Playbook | None, lessons: list[Lesson], blun
         if blunder != "uncited file":
             files[path] = add_citation(text, reference.partition("/")[2])
     if not lessons and len(files) == 1:
+        nothing = {} if call.mode == "evolve" else files
         return _object(
-            "Nothing to add: the trial teaches nothing that the skill does not say.", call.operation("revise"), files
+            "Nothing to add: the trial teaches nothing that the skill does not say.", call.operation("revise"), nothing
         )
     last = call.trials[-1][0] if call.trials else "the latest trial"
     operation = call.operation("create" if blunder == "create again" else "revise")
