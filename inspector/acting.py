@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from benchapp import budgets, jobs, operating
+from benchapp.forking import fork
 from benchapp.models import Episode, Run, User
-from inspector.acts import BUDGET, CANCEL, CANCEL_LATER, PAUSE, RESUME, RETRY, SKIP, Target, episodes_of
+from inspector.acts import BUDGET, CANCEL, CANCEL_LATER, FORK, PAUSE, RESUME, RETRY, SKIP, Target, episodes_of
 from runner.errors import SetupError
 
 Following = tuple[str, Target]  # kind and what the person is led to next
@@ -31,6 +32,8 @@ def carry_out(
         return f"{slot} is skipped; the episode goes on.", None
     if act == BUDGET.key and isinstance(target, Run):
         return _raise_budget(target, given, reason, by), None
+    if act == FORK.key and isinstance(target, Episode):
+        return _fork(target, given, reason, by)
     raise operating.NotPossible(f"{act} does not apply to {type(target).__name__.lower()} {target.public_id}")
 
 
@@ -52,6 +55,14 @@ def _retry(target: Target, reason: str, by: User) -> str:
             if len(blocked) == 1:
                 raise
     return f"{_counted(done)} on again."
+
+
+def _fork(episode: Episode, given: Mapping[str, str], reason: str, by: User) -> tuple[str, Following]:
+    place = given.get("before", "").strip()
+    if not (place.isascii() and place.isdigit() and len(place) < 9):
+        raise operating.NotPossible(f"expected the place from which it runs anew, found {place[:60]!r}")
+    run = fork(episode, before=int(place), dice="same" if given.get("dice") == "same" else "new", reason=reason, by=by)
+    return "The fork is an experiment of its own and goes on from there; the old run stays as it is.", ("run", run)
 
 
 def _raise_budget(run: Run, given: Mapping[str, str], reason: str, by: User) -> str:

@@ -87,6 +87,29 @@ class Troubled:
 
 
 @dataclass(frozen=True, slots=True)
+class SameTrouble:
+    """Episodes of one experiment that stopped for the same reason: told once, with the first one's traceback."""
+
+    rows: tuple[Troubled, ...]
+
+    @property
+    def first(self) -> Troubled:
+        return self.rows[0]
+
+    @property
+    def experiment(self) -> Experiment:
+        return self.first.episode.run.experiment
+
+
+def alike(rows: Iterable[Troubled]) -> list[SameTrouble]:
+    """In the order of the first of each."""
+    groups: dict[tuple[int, Trouble, str], list[Troubled]] = {}
+    for row in rows:
+        groups.setdefault((row.episode.run.experiment_id, row.trouble, row.headline), []).append(row)
+    return [SameTrouble(tuple(group)) for group in groups.values()]
+
+
+@dataclass(frozen=True, slots=True)
 class Open:
     """An experiment with work left, and how its episodes stand."""
 

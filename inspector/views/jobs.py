@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 from benchapp.models import Attempt, Experiment
 from benchapp.progress import at_work, workforce
 from inspector.pages import absolute, render_page, wants_fragment
-from inspector.work import at_work_as_json, open_experiments, troubled
+from inspector.work import alike, at_work_as_json, open_experiments, troubled
 
 MAX_AT_WORK = 60  # attempts shown; a larger team has more pages to look at
 
@@ -43,7 +43,7 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "queued": crew.queued,
         "next": None,
     }
-    context = {"troubled": needing, "working": working, "opened": waiting, "crew": crew}
+    context = {"troubles": alike(needing), "shown": len(needing), "working": working, "opened": waiting, "crew": crew}
     template = "inspector/_jobs_live.html" if wants_fragment(request) else "inspector/jobs.html"
     return render_page(request, template, data=data, context=context, as_json=as_json)
 

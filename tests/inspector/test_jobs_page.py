@@ -91,3 +91,14 @@ def test_its_queries_do_not_grow(client: Client) -> None:
             make_work(status="blocked", blocked_reason="no")
 
     assert assert_queries_flat(client, "/jobs/", make) <= 8
+
+
+def test_episodes_that_stopped_for_one_reason_are_told_together(client: Client) -> None:
+    episode = make_work(status="blocked", blocked_reason="KeyRefused: no\n\nTraceback: first")
+    make_episode(episode.run, status="blocked", blocked_reason="KeyRefused: no\n\nTraceback: second")
+    make_work(status="blocked", blocked_reason="KeyRefused: no\n\nTraceback: of another experiment")
+    text = client.get("/jobs/").text
+    assert text.count("KeyRefused: no</p>") == 2
+    assert "act on all 2" in text
+    assert text.count("<details") == 2
+    assert len(client.get("/jobs.json").json()["needing"]) == 3

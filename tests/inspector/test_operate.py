@@ -153,3 +153,13 @@ def test_its_queries_do_not_grow_with_episodes_or_trials(client: Client) -> None
             make_trial(make_episode(run, status="waiting"))
 
     assert assert_queries_flat(client, reverse("operate", args=["run", run.public_id]), make) <= 16
+
+
+def test_it_forks_from_a_place_and_leads_to_the_new_run(client: Client) -> None:
+    """The copying itself is tested where it is written; here: that the form's place reaches it, and what is refused."""
+    done = make_work(status="done")
+    for place in ("", "x", "-1", "²", "9" * 30):
+        assert "expected the place" in act(client, done, "fork", before=place, reason="why").text
+    assert "nothing scored at place 7" in act(client, done, "fork", before="7", reason="why").text
+    assert "Say why" in act(client, done, "fork", before="1").text
+    assert Run.objects.count() == 1
