@@ -40,7 +40,12 @@ def units(suite: Suite) -> tuple[Environment, ...]:
 
 
 def check(plan: EpisodePlan) -> None:
-    """A curated start needs a curated skill in every family."""
+    """Trials follow from roles, so every task needs one; a curated start needs a curated skill in every family."""
+    nameless = [task.key for family in plan.environment.families for task in family.tasks if task.role is None]
+    if nameless:
+        raise SetupError(
+            f"the protocol skillevolbench goes by roles, which these tasks lack: {', '.join(nameless[:5])}"
+        )
     if plan.condition.start is Start.CURATED:
         without = [family.key for family in plan.environment.families if not family.curated]
         if without:

@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from runner.errors import SetupError, SuiteProblems
+from runner.protocols import slots
+from runner.protocols.conditions import condition_named
+from runner.protocols.plan import EpisodePlan
 from runner.suites import FORMATS, format_of, key_of, read_suite_folder
 from runner.suites.starter_suite import STARTER
 from runner.types import Role, Suite, Task
@@ -365,6 +368,15 @@ def test_a_name_that_several_families_use_is_told_apart(tmp_path: Path) -> None:
         write_task(tmp_path / "s" / family / "t1")
         (tmp_path / "s" / family / "ALL_TASK_DIFFICULTY_RANKING.json").write_text('["t1"]')
     assert [task.key for task in tasks_of(read_suite_folder(tmp_path / "s"))] == ["A.t1", "B.t1"]
+
+
+def test_a_protocol_that_goes_by_roles_refuses_tasks_without_them() -> None:
+    """It would plan no trial at all, and an experiment of nothing would look finished."""
+    (environment,) = read_suite_folder(EXAMPLES / "skillflow").environments
+    arguments = {"condition": condition_named("no-skill"), "run_seed": 1, "setup_digest": "0" * 64, "agent": "nop"}
+    with pytest.raises(SetupError, match="goes by roles.*ledger_cash_box"):
+        EpisodePlan(episode="e", environment=environment, **arguments)
+    assert len(slots(EpisodePlan(episode="e", environment=environment, protocol="skillflow", **arguments))) == 4
 
 
 # --- Harbor -----------------------------------------------------------------------------------------------------

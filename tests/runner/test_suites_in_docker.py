@@ -45,6 +45,7 @@ def plan_for(environment: Environment, agent: str) -> EpisodePlan:
         setup_digest="0" * 64,
         agent=agent,
         sandbox="docker",
+        protocol="skillflow" if environment.families[0].tasks[0].role is None else "skillevolbench",
     )
 
 
