@@ -13,10 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from docker.errors import DockerException
-from requests import RequestException
-
-from runner.sandboxes.docker_engine import connect
+from runner.errors import SandboxError
+from runner.sandboxes.docker_engine import FAILURES, connect
 
 _SHORTEST_PAUSE = 0.5
 _COST = 10  # measuring takes at most one part in so many of the time
@@ -68,7 +66,7 @@ class DiskWatch:
                     self.end()
                     return
                 pause = max(_SHORTEST_PAUSE, _COST * (time.monotonic() - began))
-        except (DockerException, RequestException, OSError):
+        except (*FAILURES, SandboxError):
             return  # the engine is away: whoever works with the container finds out
         finally:
             if client is not None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import docker
 import requests
+import urllib3
 from docker.errors import APIError, DockerException, NotFound
 
 from runner.errors import SandboxError
@@ -23,6 +24,8 @@ ATTEMPT_LABEL = "skillglass.attempt"
 CARRIER_LABEL = "skillglass.carrier"  # a container that only loads a program into its volume
 PREFIX = "skillglass-"
 API_SECONDS = 120.0  # the longest silence of the engine on an ordinary request
+# What the way to the engine throws; the last one comes out of streams that are read to their end.
+FAILURES = (DockerException, requests.RequestException, urllib3.exceptions.HTTPError, OSError)
 _FULL = re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE)
 
 
@@ -42,7 +45,7 @@ def engine_errors(doing: str) -> Iterator[None]:
         yield
     except APIError as error:
         raise SandboxError(told(doing, str(error.explanation or error))) from error
-    except (DockerException, requests.RequestException, OSError) as error:
+    except FAILURES as error:
         raise SandboxError(told(doing, first_line(error))) from error
 
 

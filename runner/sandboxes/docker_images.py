@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import requests
-from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.errors import APIError, ImageNotFound, NotFound
 
 from runner.errors import SandboxError, SetupError
 from runner.sandboxes.docker_contexts import Context, read_context
-from runner.sandboxes.docker_engine import LABEL, engine_errors, first_line, told
+from runner.sandboxes.docker_engine import FAILURES, LABEL, engine_errors, first_line, told
 from runner.types import Machine, Task
 
 DEFAULT_BASE = "python:3.12-slim"
@@ -93,7 +92,7 @@ def _fetch(client: Any, name: str) -> None:
     except APIError as error:
         said = str(error.explanation or error)
         raise SandboxError(told(f"image {name} is not on the engine and cannot be fetched", said)) from error
-    except (DockerException, requests.RequestException, OSError) as error:
+    except FAILURES as error:
         raise SandboxError(f"image {name} cannot be fetched: {first_line(error)}") from error
 
 
@@ -158,10 +157,9 @@ def _build(client: Any, context: Context, name: str, digest: str, seconds: float
             error = _follow(rows, log)
         finally:
             timer.cancel()
-    except (APIError, DockerException, requests.RequestException, OSError, ValueError) as raised:
+    except (*FAILURES, ValueError) as raised:
         error = str(getattr(raised, "explanation", None) or first_line(raised))
-        late_by_silence = isinstance(raised, requests.exceptions.ReadTimeout | requests.exceptions.ConnectionError)
-        if late_by_silence and "timed out" in str(raised).lower():
+        if "timed out" in str(raised).lower():
             late.set()
     if late.is_set():
         raise SandboxError(f"{context.folder}: the image was not built within {seconds:g} s", log.text)

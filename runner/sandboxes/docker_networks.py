@@ -14,7 +14,7 @@ from runner.sandboxes.docker_engine import PREFIX, engine_errors
 from runner.sandboxes.gateway import Gateway
 
 # The engine's own name server would ask the host's: with this one, names are not found and nothing leaks that way.
-NO_NAMES = ["127.0.0.1"]
+NO_NAMES = {"dns": ["127.0.0.1"], "dns_opt": ["timeout:1", "attempts:1"]}
 
 
 @dataclass(slots=True)
@@ -27,7 +27,7 @@ class Network:
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {"network_mode": self.name} | ({} if self.has_way_out else {"dns": NO_NAMES})
+        return {"network_mode": self.name} | ({} if self.has_way_out else NO_NAMES)
 
 
 NO_NETWORK = Network("none", None, False)

@@ -18,6 +18,7 @@ class Leftover:
 
     kind: str
     name: str
+    mark: str
     attempt: str
     owner: str
     task: str
@@ -46,6 +47,7 @@ def leftovers(client: Any) -> Iterator[Leftover]:
                 yield Leftover(
                     kind,
                     name,
+                    labels.get(engine.MARK_LABEL, ""),
                     labels.get(engine.ATTEMPT_LABEL, ""),
                     labels.get(engine.OWNER_LABEL, ""),
                     labels.get("skillglass.task", ""),

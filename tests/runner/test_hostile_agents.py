@@ -153,7 +153,7 @@ ATTACKS = {
     "locked workspace": Attack(f"{ANSWER}; chmod 000 /workspace", succeeds=True),
     "control characters": Attack("printf '\\033[2J\\033]0;x\\007\\000\\377 end'", "end"),
     "no shell": Attack("rm /bin/sh /bin/dash /bin/bash", succeeds=False),
-    "other shell": Attack("cat > /bin/dash < /dev/null; echo replaced", "replaced"),
+    "other shell": Attack("cp /bin/true /bin/new; mv -f /bin/new /bin/dash; echo replaced", "replaced"),
     "no loader": Attack("rm -rf /lib64/* /usr/lib64/* /lib/x86_64-linux-gnu/ld*", succeeds=False),
     "remove everything": Attack("rm -rf --no-preserve-root / 2>/dev/null", succeeds=False),
 }
