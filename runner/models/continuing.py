@@ -11,7 +11,7 @@ from itertools import takewhile
 from typing import Any
 
 from runner.digests import digest_json
-from runner.encoding import decode, encode
+from runner.encoding import Undecodable, decode, encode
 from runner.types import ModelRequest
 
 CONTINUES, KEPT, MESSAGES = "continues", "kept", "messages"
@@ -45,8 +45,10 @@ def is_continuation(value: Any) -> bool:
 
 def lengthened(value: dict[str, Any], earlier: ModelRequest | None = None) -> ModelRequest:
     """The whole request again. Undecodable where the value is none, or continues what it cannot."""
-    if earlier is None or not is_continuation(value):
+    if not is_continuation(value):
         return decode(ModelRequest, value)
+    if earlier is None:
+        raise Undecodable(f"$: continues {value[CONTINUES]!r}, which is not there")
     before = encode(earlier)
     changed = {field: item for field, item in value.items() if field not in (CONTINUES, KEPT, MESSAGES)}
     messages = [*before[MESSAGES][: value[KEPT]], *value[MESSAGES]]

@@ -117,7 +117,7 @@ class LiteLLM:
                 return ModelReply(self._told(error), finish_reason=FILTERED, model=self.model)
             except Exception as error:
                 # "from None": a trace that goes on into litellm's own errors would quote what is kept out of ours.
-                if type(error).__name__ in OF_THE_KEY:
+                if _is_of_the_key(error):
                     raise self._key_refused(error) from None
                 if type(error).__name__ not in PASSING and not _is_server_error(error):
                     raise ModelRefused(f"{self.name}: {self._told(error)}") from None
@@ -237,6 +237,11 @@ def _tool_call(call: Any) -> ToolCall:
         arguments = None
     kept: Mapping[str, Any] = arguments if isinstance(arguments, dict) else {"unreadable": text}
     return ToolCall(str(call.id), str(call.function.name), kept)
+
+
+def _is_of_the_key(error: Exception) -> bool:
+    """Told by status too: litellm calls a 401 of a server that words it in its own way a bad request."""
+    return type(error).__name__ in OF_THE_KEY or getattr(error, "status_code", None) in (401, 403)
 
 
 def _is_server_error(error: Exception) -> bool:
