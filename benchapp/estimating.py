@@ -116,7 +116,7 @@ class _Past:
 
 
 def estimate(prepared: Prepared) -> ExperimentEstimate:
-    """Three queries, whatever the experiment's size."""
+    """Two queries, whatever the experiment's size."""
     past = _past(prepared)
     arms: dict[Arm, Estimate] = {}
     for cell, plans in prepared.plans.items():

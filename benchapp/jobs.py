@@ -243,6 +243,16 @@ def end_attempt_processes(attempt: Attempt) -> None:
         sandbox_kind(kind).end_processes(attempt.sandbox)
 
 
+def note_killed(episode_id: str, how: str) -> None:
+    """Keeps how a work-horse ended that did not end by itself. Unless somebody has taken over already."""
+    now = timezone.now()
+    log.warning("episode %s: its work-horse ended: %s", episode_id, how)
+    for episode in Episode.objects.own().open().filter(public_id=episode_id):
+        if episode.lease_owner and (name := ProcessName.parse(episode.lease_owner)) and name.is_gone:
+            told = f"At {now:%Y-%m-%d %H:%M:%S} UTC the process that worked on it ended: {how}."
+            Episode.objects.filter(pk=episode.pk, lease_epoch=episode.lease_epoch).update(last_failure=told)
+
+
 def holders() -> list[int]:
     """Processes of this machine that work on an episode now."""
     owners = Episode.objects.own().exclude(lease_owner="").values_list("lease_owner", flat=True)

@@ -9,6 +9,7 @@ from django.db import transaction
 
 from benchapp import jobs, models
 from benchapp.cells import Cell
+from benchapp.estimating import estimate
 from benchapp.launch_spec import LaunchSpec, read_spec
 from benchapp.models.base import derived_id
 from benchapp.preparing import Prepared, prepare
@@ -49,6 +50,7 @@ def _record(prepared: Prepared, by: models.User | None) -> models.Experiment:
         name=spec.name,
         suite=rows.suite,
         spec=spec.file,
+        estimate=estimate(prepared).as_json(),
         created_by=by,
         **({"public_id": experiment_id(spec.key)} if spec.key else {}),
     )

@@ -118,8 +118,9 @@ class _Check:
             keep = partial(self._models.__setitem__, name)
             yield from self._read(field, partial(make_model, name), keep)
             preset = self._models[name].preset if name in self._models else None
-            if preset and preset.key_variable and not self.keys_elsewhere and not os.environ.get(preset.key_variable):
-                yield Problem(field, f"{name}: the environment variable {preset.key_variable} is not set")
+            for variable in preset.variables if preset and not self.keys_elsewhere else ():
+                if not os.environ.get(variable):
+                    yield Problem(field, f"{name}: the environment variable {variable} is not set")
 
     def _agents(self) -> Iterator[Problem]:
         """Every agent by itself, and then beside every model it is to work with."""
