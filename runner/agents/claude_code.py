@@ -1,17 +1,23 @@
 """Claude Code, without a person: `claude -p`, its events as JSON lines. Anthropic's Messages format.
 
 Seen with 2.1.330: skills are read from ~/.claude/skills; as root it bypasses permissions only where IS_SANDBOX says so;
-with bundled skills off it still lists two or three of its own beside the library.
+two of its own skills stay listed with bundled skills off and are switched off by name.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runner.agents.program import DUMMY_KEY, HOME, ProgramAgent, Start
 from runner.agents.program_log import Log
 from runner.types import Failure
+
+_SETTINGS = {
+    "enabledPlugins": {"cc-plugin-plugin-authoring@builtin": False},
+    "skillOverrides": {"doctor": "off"},
+}
 
 
 class ClaudeCode(ProgramAgent):
@@ -33,6 +39,7 @@ class ClaudeCode(ProgramAgent):
             *("--permission-mode", "bypassPermissions"),
             *("--max-turns", str(start.job.limits.max_turns)),
             *("--model", start.preset.agent_model),
+            *("--settings", json.dumps(_SETTINGS)),
             *(("--effort", effort) if effort else ()),
             *(("--disallowedTools", "WebSearch,WebFetch") if start.offline else ()),
         ]

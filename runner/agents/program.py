@@ -16,7 +16,6 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 
 from runner.agents import AgentJob, AgentRun
 from runner.agents.program_log import Log, read_log, with_subagents
@@ -127,12 +126,11 @@ class ProgramAgent:
         program = installed(self.name)
         folder = f"{sandbox.path(LOGS)}/{FOLDER}"
         start = Start(job, preset, f"{program.target}/bin/{self.name}", folder, sandbox.provider_url)
+        gateway.watch = partial(_tell, on_step)
         gateway.allow(None if self.limits_turns else job.limits.max_turns, job.limits.max_total_tokens)
         done, seconds = self._execute(start, sandbox)
         log = self._log(sandbox, job)
         failure = self._failed(done, seconds, log, gateway)
-        for step in chain.from_iterable(trajectory.steps for trajectory in log.trajectories):
-            on_step(step)
         # The provider's count, not the log's: the log may be cut off, and the agent can write to it.
         usage = log.usage if gateway.usage == Usage() else gateway.usage
         turns = self.turns(log)
@@ -188,6 +186,12 @@ class ProgramAgent:
             how = "was ended from outside" if done.exit_code is None else f"ended with exit code {done.exit_code}"
             return Failure("ProgramFailed", f"The program {how}. {said}".strip())
         return told
+
+
+def _tell(on_step: Callable[[Step], None], number: int, usage: Usage) -> None:
+    """What is seen of a program while it works: its own log is read when it has ended."""
+    sent, made = ("?" if count is None else f"{count:,}" for count in (usage.input_tokens, usage.output_tokens))
+    on_step(Step(number, Source.AGENT, f"[model call {number}: {sent} tokens read, {made} written]"))
 
 
 def _from_ours(preset: Preset) -> dict[str, str]:

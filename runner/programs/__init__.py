@@ -45,9 +45,9 @@ def names() -> list[str]:
     return sorted(path.parent.name for path in PINS.glob("*/program.toml"))
 
 
-def pin_of(name: str, pins: Path = PINS) -> Pin:
+def pin_of(name: str) -> Pin:
     """SetupError for an unknown name, for files that are no pin, and for a kind of machine the program is not made for."""
-    folder = pins / name
+    folder = PINS / name
     if not (folder / "program.toml").is_file():
         raise SetupError(f"unknown program {name!r}; known: {', '.join(names())}")
     try:

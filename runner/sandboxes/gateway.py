@@ -65,6 +65,9 @@ class Gateway:
         self.base = base_of(provider)
         self.requests = self.untold = 0
         self.usage = Usage()
+        self.watch: Callable[[int, Usage], None] | None = (
+            None  # told (number, usage) of each answered call, for watching
+        )
         self.limit_reached: str | None = None  # TurnLimit or TokenLimit, once a call was refused for it
         self.refusal: Exception | None = None
         self.trouble: RunnerError | None = None
@@ -155,6 +158,8 @@ class Gateway:
             self.usage += usage
             if self._after_call is not None:
                 self._after_call(usage)
+            if self.watch is not None:
+                self.watch(self.requests, usage)
         except Exception as error:
             self.refusal = self.refusal or error
 

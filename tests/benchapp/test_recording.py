@@ -195,6 +195,17 @@ def test_a_finished_attempt_leaves_its_trajectories_with_parents_and_steps(suite
     assert list(iterate_steps(main)) == list(a_result().trajectories[0].steps)
 
 
+def test_the_log_of_a_program_is_kept_beside_the_steps_made_of_it(suite: Suite) -> None:
+    episode, _ = make_episode(suite)
+    main, helper = a_result().trajectories
+    trial = finished(recorder_of(episode), trajectories=(replace(main, source='{"type":"result\x00"}\n'), helper))
+    attempt = trial.counting_attempt()
+    assert attempt is not None
+    first, second = attempt.trajectories.all()
+    assert Blob.objects.read(first.source_id) == '{"type":"result␀"}\n'.encode()
+    assert second.source_id is None
+
+
 def test_a_trial_row_carries_the_numbers_of_its_attempt(suite: Suite) -> None:
     episode, _ = make_episode(suite)
     trial = finished(recorder_of(episode))

@@ -50,7 +50,7 @@ def test_it_records_what_the_provider_billed_and_what_the_program_did(
     assert set(provider.keys) == {KEY}
     main = result.trajectories[0]
     assert main.head.agent_version == agent.version
-    assert SKILL in main.head.skills_listed
+    assert main.head.skills_listed == (SKILL,), "the library, and none of the skills that the program brings along"
     assert main.steps[0].source is Source.USER
     assert "How many birds" in main.steps[0].message
     assert [step.tool_calls[0].name for step in main.steps if step.tool_calls] == ["Skill", "Read", "Bash"]
