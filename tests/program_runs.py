@@ -27,12 +27,13 @@ from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import RunTrial
 from runner.sandboxes import sandbox_kind
 from runner.toolbox import Toolbox, no_budget
-from runner.types import AttemptResult, Environment, Family, File, Files, Machine, Phase, Slot, Task, Usage
+from runner.types import AttemptResult, Environment, Family, File, Files, Machine, Phase, Role, Slot, Task, Usage
 from tests.docker_images import base_image
 
 KEY_VARIABLE, KEY = "SKILLGLASS_TEST_PROVIDER_KEY", "sk-test-0123456789abcdef"
 PRICES = Prices(input=3.0, output=15.0, cached=0.3)
 SKILL = "count-birds"
+ASKED = "How many birds are there? Write the number into birds.txt.\n"
 LIBRARY: Files = {
     f"{SKILL}/SKILL.md": File(
         f"---\nname: {SKILL}\ndescription: How to count birds. Use it whenever birds are to be counted.\n---\n\n"
@@ -89,9 +90,10 @@ def attempt(
     library: Files = LIBRARY,
     limits: Limits = LIMITS,
     budget: Callable[[Usage], None] = no_budget,
+    instruction: str = ASKED,
 ) -> Ran:
     """Runs one trial of a task with a container of its own: write the number of birds into birds.txt."""
-    task = _task(folder)
+    task = _task(folder, instruction)
     environment = Environment("E1", "Birds", (Family("birds", SKILL, "Birds", "Counting.", "E1", (task,), LIBRARY),))
     plan = EpisodePlan(
         "E1",
@@ -113,13 +115,12 @@ def attempt(
     return Ran(recorder, recorder.results[SLOT])
 
 
-def _task(folder: Path) -> Task:
+def _task(folder: Path, instruction: str) -> Task:
     place = folder / "birds"
     (place / "tests").mkdir(parents=True, exist_ok=True)
     (place / "tests" / "test.sh").write_text(_TEST)
-    text = "How many birds are there? Write the number into birds.txt.\n"
     machine = Machine(image=base_image(), memory_mb=4_096)
-    return Task("birds", "Birds", "E1", "birds", None, 1, text, "0" * 64, place, machine=machine)
+    return Task("birds", "Birds", "E1", "birds", Role.CANONICAL, 1, instruction, "0" * 64, place, machine=machine)
 
 
 def billed(answers: Iterable[tuple[int, int, int]]) -> Usage:

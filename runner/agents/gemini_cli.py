@@ -16,6 +16,17 @@ from runner.agents.program import DUMMY_KEY, HOME, ProgramAgent, Start
 _PROVIDER_TOOLS = ["google_web_search", "web_fetch"]  # carried out by the provider, so a closed network stops neither
 _OWN_SKILLS = ["skill-creator", "antigravity-support"]
 
+# The session log lies in the program's folder for temporary files, which is put where what it leaves is kept. Settings
+# are those of the user: of the others it reads only files in folders that nobody else may write to.
+_PREPARE = """\
+set -e
+mkdir -p "$1/sessions" "$HOME/.gemini"
+ln -sfn "$1/sessions" "$HOME/.gemini/tmp"
+cp "$1/settings.json" "$HOME/.gemini/settings.json"
+shift
+exec "$@"
+"""
+
 
 class GeminiCli(ProgramAgent):
     name = "gemini-cli"
@@ -23,10 +34,8 @@ class GeminiCli(ProgramAgent):
     skill_folders = (f"{HOME}/.gemini/skills",)
 
     def command(self, start: Start) -> Sequence[str]:
-        """The session log lies in the program's temporary folder, which is put where what it leaves is kept."""
-        prepare = 'mkdir -p "$1" "$HOME/.gemini" && ln -s "$1" "$HOME/.gemini/tmp" && shift && exec "$@"'
         return [
-            *("sh", "-c", prepare, "sh", f"{start.folder}/sessions"),
+            *("sh", "-c", _PREPARE, "sh", start.folder),
             start.program,
             *("--model", start.preset.agent_model),
             *("--approval-mode", "yolo"),
@@ -37,8 +46,8 @@ class GeminiCli(ProgramAgent):
         return {
             "GEMINI_API_KEY": DUMMY_KEY,
             "GOOGLE_GEMINI_BASE_URL": start.url,
-            "GEMINI_CLI_SYSTEM_SETTINGS_PATH": f"{start.folder}/settings.json",
             "GEMINI_CLI_TRUST_WORKSPACE": "true",
+            "GEMINI_CLI_NO_RELAUNCH": "true",  # else it starts itself again, only to have more memory
             "NO_COLOR": "1",
         }
 
@@ -58,6 +67,12 @@ class GeminiCli(ProgramAgent):
         return {"settings.json": json.dumps(settings, indent=1)}
 
     def logs(self, names: Sequence[str]) -> Sequence[str]:
-        """Sessions lie in chats/, those of sub-agents one folder below."""
-        sessions = [name for name in names if "/chats/" in name and name.endswith(".jsonl")]
-        return sorted(sessions, key=lambda name: (name.count("/"), name))
+        return [name for name in _sessions(names) if name.rpartition("/")[0].endswith("/chats")]
+
+    def subagent_logs(self, names: Sequence[str]) -> Sequence[str]:
+        """One folder below, which is named after the session that asked for them."""
+        return [name for name in _sessions(names) if not name.rpartition("/")[0].endswith("/chats")]
+
+
+def _sessions(names: Sequence[str]) -> list[str]:
+    return [name for name in names if name.startswith("sessions/") and "/chats/" in name and name.endswith(".jsonl")]

@@ -30,7 +30,7 @@ class KimiCode(ProgramAgent):
 
     def command(self, start: Start) -> Sequence[str]:
         """Sessions are put where what the program leaves is kept."""
-        prepare = 'mkdir -p "$1" "$HOME/.kimi-code" && ln -s "$1" "$HOME/.kimi-code/sessions" && shift && exec "$@"'
+        prepare = 'mkdir -p "$1" "$HOME/.kimi-code" && ln -sfn "$1" "$HOME/.kimi-code/sessions" && shift && exec "$@"'
         return [
             *("sh", "-c", prepare, "sh", f"{start.folder}/sessions"),
             start.program,
@@ -57,5 +57,7 @@ class KimiCode(ProgramAgent):
         return {"prompt.mjs": _PROMPT}
 
     def logs(self, names: Sequence[str]) -> Sequence[str]:
-        wires = [name for name in names if name.endswith("/wire.jsonl")]
-        return [*sorted(wires, key=lambda name: "/agents/main/" not in name), OUTPUT]
+        return [*(name for name in names if name.endswith("/agents/main/wire.jsonl")), OUTPUT]
+
+    def subagent_logs(self, names: Sequence[str]) -> Sequence[str]:
+        return [name for name in names if name.endswith("/wire.jsonl") and not name.endswith("/agents/main/wire.jsonl")]

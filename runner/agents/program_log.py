@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from runner.trajectories.reading import read_trajectory
-from runner.types import Source, Step, Trajectory, TrajectoryHead, Usage
+from runner.types import Source, Step, Trajectory, TrajectoryHead, TrajectoryKind, Usage
 
 MAX_SOURCE_CHARS = 16 * 1024 * 1024
 
@@ -36,6 +36,22 @@ def read_log(content: bytes, instruction: str, head: TrajectoryHead, errors: str
         others.append(Trajectory(_completed(subagent.head, head), its_steps, subagent.usage))
     facts = {**found.facts, "problems": [f"{problem.place}: {problem.message}" for problem in found.problems]}
     return Log((main, *others), facts, found.usage, errors)
+
+
+def with_subagents(log: Log, contents: Sequence[bytes], head: TrajectoryHead) -> Log:
+    """The same, with sub-agents whose log is a file of its own, in the order given."""
+    others: list[Trajectory] = []
+    usage = log.usage
+    for content in contents:
+        name = f"subagent-{len(log.trajectories) + len(others)}"
+        found = read_trajectory(lambda content=content: io.BytesIO(content), name=name)  # type: ignore[misc]
+        steps = tuple(found.steps)
+        if steps:
+            its_head = replace(_completed(found.head, head), kind=TrajectoryKind.SUBAGENT, parent="main")
+            source = content.decode(errors="replace")[:MAX_SOURCE_CHARS]
+            others.append(Trajectory(its_head, steps, found.usage, source))
+            usage += found.usage
+    return replace(log, trajectories=(*log.trajectories, *others), usage=usage)
 
 
 def _completed(found: TrajectoryHead, known: TrajectoryHead) -> TrajectoryHead:

@@ -54,3 +54,6 @@ class QwenCode(ProgramAgent):
 
     def logs(self, names: Sequence[str]) -> Sequence[str]:
         return [*(name for name in names if "/chats/" in name and name.endswith(".jsonl")), OUTPUT]
+
+    def subagent_logs(self, names: Sequence[str]) -> Sequence[str]:
+        return [name for name in names if "/subagents/" in name and name.endswith(".jsonl")]

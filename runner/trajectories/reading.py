@@ -75,7 +75,7 @@ def _object_format(keys: dict[str, Any]) -> str | None:
         return "acp-jsonl"
     if kind == "metadata" and "protocol_version" in keys:
         return "kimi-wire"
-    if "provenance" in keys and "sessionId" in keys:
+    if "sessionId" in keys and {"provenance", "message/parts"} & keys.keys():
         return "qwen-session"
     if len(_SESSION_KEYS & keys.keys()) >= 2 or (kind == "queue-operation" and "sessionId" in keys):
         return "claude-session"
@@ -85,7 +85,10 @@ def _object_format(keys: dict[str, Any]) -> str | None:
 
 
 def _top_keys(start: bytes) -> dict[str, Any]:
-    """Keys of the JSON object that begins here, with their values where these are scalars; as far as it goes."""
+    """Keys of the JSON object that begins here, with their values where these are scalars; as far as it goes.
+
+    The keys of its `message` are there too, as "message/<key>".
+    """
     found: dict[str, Any] = {}
     depth, key = 0, ""
     try:
@@ -97,6 +100,8 @@ def _top_keys(start: bytes) -> dict[str, Any]:
             elif event == "map_key" and depth == 1:
                 key = value
                 found[key] = None
+            elif event == "map_key" and depth == 2 and key == "message":
+                found[f"message/{value}"] = None
             elif event in ("start_map", "start_array"):
                 depth += 1
             elif depth == 1:

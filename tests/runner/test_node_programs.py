@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,8 +13,9 @@ import pytest
 from runner.agents import Limits
 from runner.errors import BudgetSpent, KeyRefused, ModelUnavailable
 from runner.models.presets import Preset
-from runner.types import AttemptResult, Source, Usage, UseKind
+from runner.types import AttemptResult, Source, TrajectoryKind, Usage, UseKind
 from tests.gemini_provider import GeminiProvider
+from tests.harbor_validator import assert_valid_atif
 from tests.program_runs import KEY, SKILL, Ran, attempt, billed, preset_for, use_program
 from tests.scripted_server import Call, ScriptedServer, Turn
 from tests.streaming_chat_provider import StreamingChatProvider
@@ -31,6 +33,8 @@ class Harness:
     skill_tool: tuple[str, str]  # the tool and its argument
     read_tool: tuple[str, str]
     shell_tool: str
+    subagent: tuple[str, Mapping[str, Any]]
+    subagent_ends: Call | None = None  # where it must say so with a tool
     shell_more: Mapping[str, Any] = field(default_factory=dict)
     version: str = ""  # of the API, part of the address
     key_header: str = "authorization"
@@ -50,6 +54,16 @@ class Harness:
             Turn("There are seven.", fresh=5, cached=200, output=5),
         ]
 
+    @property
+    def below(self) -> list[Turn]:
+        """What a sub-agent answers: it reads the skill and ends."""
+        read = self.shell(f"cat {self.skill}/SKILL.md")
+        ends = (self.subagent_ends,) if self.subagent_ends else ()
+        return [
+            Turn("I am below.", (read,), fresh=20, cached=5, output=6),
+            Turn("Seven, says the one below.", ends, fresh=30, output=7),
+        ]
+
     def shell(self, command: str) -> Call:
         return Call(self.shell_tool, {"command": command, **self.shell_more})
 
@@ -65,6 +79,8 @@ HARNESSES = [
         ("activate_skill", "name"),
         ("read_file", "file_path"),
         "run_shell_command",
+        ("invoke_agent", {"agent_name": "generalist", "prompt": "Count them for me."}),
+        Call("complete_task", {"result": {"response": "Seven."}}),
         key_header="x-goog-api-key",
     ),
     Harness(
@@ -74,7 +90,16 @@ HARNESSES = [
         ("skill", "skill"),
         ("read_file", "file_path"),
         "run_shell_command",
-        {"is_background": False},
+        (
+            "agent",
+            {
+                "description": "counts birds",
+                "prompt": "Count them for me.",
+                "subagent_type": "general-purpose",
+                "run_in_background": False,
+            },
+        ),
+        shell_more={"is_background": False},
         version="/v1",
     ),
     Harness(
@@ -84,6 +109,7 @@ HARNESSES = [
         ("Skill", "skill"),
         ("Read", "path"),
         "Bash",
+        ("Agent", {"description": "counts birds", "prompt": "Count them for me."}),
         version="/v1",
     ),
 ]
@@ -126,10 +152,11 @@ def test_it_keeps_what_was_done_until_the_time_was_up(
     harness: Harness, provider: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agent = use_program(harness.name, monkeypatch)
-    provider.script[1] = Turn("I wait.", (harness.shell("sleep 50"),), fresh=9, cached=90, output=8)
-    result = finished(attempt(agent, harness.preset(provider), tmp_path, limits=Limits(timeout_seconds=15)))
+    provider.script[1] = Turn("I wait.", (harness.shell("tail -f /dev/null"),), fresh=9, cached=90, output=8)
+    result = finished(attempt(agent, harness.preset(provider), tmp_path, limits=Limits(timeout_seconds=45)))
     assert result.failure is not None
     assert result.failure.type == "AgentTimeout"
+    assert len(provider.asked) == 2, "the program was too slow to get that far"
     assert result.usage == billed(provider.billed)
     calls = [call.name for step in result.trajectories[0].steps for call in step.tool_calls]
     assert calls[0] == harness.skill_tool[0]
@@ -194,6 +221,41 @@ def test_the_record_equals_what_the_provider_sent(
     assert not any(item.is_error for step in main.steps for item in step.observations)
     kinds = {use.kind for use in result.skill_uses if use.skill == SKILL}
     assert kinds == {UseKind.MOUNTED, UseKind.INVOKED, UseKind.READ, UseKind.EXECUTED}
+    assert_valid_atif(result.trajectories, result.usage, tmp_path)
     assert main.source is not None
     assert KEY not in main.source
     assert result.library_writes == ()
+
+
+def test_a_sub_agents_log_is_a_trajectory_of_its_own(
+    harness: Harness, provider: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = use_program(harness.name, monkeypatch)
+    provider.script[:] = [
+        Turn("I ask another.", (Call(*harness.subagent),), fresh=100, output=10),
+        *harness.below,
+        Turn("Done.", fresh=200, cached=50, output=5),
+    ]
+    result = finished(attempt(agent, harness.preset(provider), tmp_path))
+    assert result.failure is None
+    main, below = result.trajectories
+    assert (below.head.kind, below.head.parent, below.head.name) == (TrajectoryKind.SUBAGENT, "main", "subagent-1")
+    assert "Count them for me." in [step.message for step in below.steps]
+    uses = [(use.kind, use.trajectory) for use in result.skill_uses if use.kind is not UseKind.MOUNTED]
+    assert uses == [(UseKind.READ, "subagent-1")]
+    assert result.usage == billed(provider.billed)
+    tokens = [main.usage + below.usage]
+    assert [(usage.input_tokens, usage.cached_tokens, usage.output_tokens) for usage in tokens] == [provider.totals]
+    assert_valid_atif(result.trajectories, result.usage, tmp_path)
+
+
+def test_an_instruction_longer_than_an_argument_may_be_reaches_the_program(
+    harness: Harness, provider: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = use_program(harness.name, monkeypatch)
+    provider.script[:] = [Turn("Understood.", fresh=9, output=8)]
+    long = "A bird came by. " * 12_000 + "That was the last bird."
+    result = finished(attempt(agent, harness.preset(provider), tmp_path, instruction=long))
+    assert result.failure is None
+    assert "That was the last bird." in json.dumps(provider.asked[0])
+    assert any(step.message.strip() == long for step in result.trajectories[0].steps)
