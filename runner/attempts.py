@@ -64,7 +64,7 @@ def run_trial(step: RunTrial, library: Files, plan: EpisodePlan, recorder: Recor
 class _Watcher:
     """Passes on what an attempt does while it runs, and bills what it has cost so far.
 
-    The calls made on this side tell what they used; only where there are none, the steps of the agent's program do.
+    Calls tell what they used when they are answered, here or at a gateway; only where none did, the agent's steps do.
     """
 
     attempt: str
@@ -86,7 +86,7 @@ class _Watcher:
         self.recorder.live_step(self.attempt, self.toolbox.clean.step(step))
 
     def answered(self, usage: Usage) -> None:
-        """A call made on this side was answered."""
+        """A call was answered."""
         self.called = (self.called or Usage()) + usage
         self.bill()
 
