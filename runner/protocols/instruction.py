@@ -61,5 +61,5 @@ def build_instruction(task: Task, *, library: bool, frozen: bool, traces: Sequen
 
 def _render(trace: Trace) -> str:
     outcome = {True: "passed", False: "failed", None: "no verdict"}[trace.success] if trace.told else VERDICT_NOT_SHOWN
-    reward = "" if trace.reward is None else f", reward {trace.reward:.2f}"
+    reward = "" if trace.reward is None or not trace.told else f", reward {trace.reward:.2f}"
     return f"### Trial {trace.slot} ({outcome}{reward})\n\n{fenced(trace.text)}"
