@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.agents import Limits
+from runner.agents import AGENTS, Limits
 from runner.errors import SetupError
 from runner.models import make_model
 from runner.models.preset_file import looks_like_a_key
@@ -35,8 +35,9 @@ def test_it_reads_every_preset_that_comes_along() -> None:
     presets = {name: preset_named(name) for name in preset_files()}
     assert {"claude-opus-4.6", "gpt-5.3-codex", "gemini-3-flash", "kimi-k2.5"} <= presets.keys()
     assert {preset.harness for preset in presets.values()} == {
-        "claude-code", "codex", "gemini-cli", "kimi-cli", "qwen-code",
+        "claude-code", "codex", "gemini-cli", "kimi-code", "qwen-code",
     }  # fmt: skip
+    assert {preset.harness for preset in presets.values()} <= AGENTS.keys()
     assert all(preset.key_variable and make_model(name).preset == preset for name, preset in presets.items())
 
 
