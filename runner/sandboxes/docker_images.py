@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 import tempfile
-import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -136,9 +136,7 @@ def _alone(name: str) -> Iterator[None]:
 
 
 def _build(client: Any, context: Context, name: str, digest: str, seconds: float) -> None:
-    log = _Log()
-    label = {LABEL: "1", CONTEXT_LABEL: digest}
-    late = threading.Event()
+    log, label, deadline = _Log(), {LABEL: "1", CONTEXT_LABEL: digest}, time.monotonic() + seconds
     try:
         rows = client.build(
             fileobj=context.stream(),
@@ -148,36 +146,30 @@ def _build(client: Any, context: Context, name: str, digest: str, seconds: float
             rm=True,
             forcerm=True,
             decode=True,
-            timeout=seconds,
+            timeout=seconds,  # of silence
         )
-        timer = threading.Timer(seconds, _give_up, (rows, late))
-        timer.daemon = True
-        timer.start()
-        try:
-            error = _follow(rows, log)
-        finally:
-            timer.cancel()
+        error = _follow(rows, log, deadline)
+    except TimeoutError:
+        late = True
     except (*FAILURES, ValueError) as raised:
         error = str(getattr(raised, "explanation", None) or first_line(raised))
-        if "timed out" in str(raised).lower():
-            late.set()
-    if late.is_set():
+        late = "timed out" in str(raised).lower()
+    else:
+        late = False
+    if late:
         raise SandboxError(f"{context.folder}: the image was not built within {seconds:g} s", log.text)
     if error is not None:
         raise SandboxError(_why(context, error), log.text)
 
 
-def _give_up(rows: Any, late: threading.Event) -> None:
-    late.set()
-    rows.close()  # the engine then ends the build
-
-
-def _follow(rows: Any, log: _Log) -> str | None:
-    """The engine's messages to the end. What it says went wrong, or None."""
+def _follow(rows: Any, log: _Log, deadline: float) -> str | None:
+    """The engine's messages to the end. What it says went wrong, or None. TimeoutError: leaving ends the build."""
     for row in rows:
         log.add(str(row.get("stream") or row.get("status") or row.get("error") or ""))
         if "error" in row:
             return str(row["error"])
+        if time.monotonic() > deadline:
+            raise TimeoutError
     return None
 
 

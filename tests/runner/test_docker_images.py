@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -110,11 +111,14 @@ def test_a_failing_build_keeps_its_log(task: Task, client: docker.APIClient) -> 
     assert "about to fail" in caught.value.log
 
 
-def test_a_build_ends_at_its_time_limit(task: Task, client: docker.APIClient) -> None:
-    dockerfile(task, "RUN echo $$; sleep 100")
+@pytest.mark.parametrize("command", ["sleep 1077", "while :; do echo still at it; sleep 0.2; done; echo 1077"])
+def test_a_build_ends_at_its_time_limit(task: Task, client: docker.APIClient, command: str) -> None:
+    dockerfile(task, f"RUN {command}")
     slow = replace(task, machine=replace(task.machine, build_timeout_seconds=4))
     with pytest.raises(SandboxError, match="was not built within 4 s"):
         image_for(client, slow)
+    time.sleep(1)
+    assert [row["Command"] for row in client.containers() if "1077" in row["Command"]] == []
 
 
 def test_a_missing_base_is_named(task: Task, client: docker.APIClient) -> None:
