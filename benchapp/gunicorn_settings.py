@@ -11,6 +11,7 @@ bind = f"0.0.0.0:{environ.number('PORT', 8000)}"  # noqa: S104  (a container's o
 workers = environ.number("WEB_PROCESSES", 2)
 threads = environ.number("WEB_THREADS", 4)
 worker_class = "gthread"
+preload_app = True  # read once, then forked
 worker_tmp_dir = "/dev/shm"  # noqa: S108  (heartbeats; a slow disk must not look like a hung process)
 timeout = 60
 graceful_timeout = 30
