@@ -67,8 +67,8 @@ def read_folder(path: Path, format: str | None = None, key: str | None = None) -
     place = path.expanduser().absolute()
     if not place.is_dir():
         raise SetupError(f"{place}: expected a folder with a suite; there is none")
-    if len(str(place)) > LONGEST_PATH:
-        raise SetupError(f"{str(place)[:80]}...: expected a path of at most {LONGEST_PATH:,} characters")
+    if len(str(place)) > LONGEST_PATH or not str(place).isprintable():
+        raise SetupError(f"{str(place)[:80]!r}: expected a printable path of at most {LONGEST_PATH:,} characters")
     if key is not None and not (0 < len(key) <= LONGEST_KEY and key.isprintable() and key == key.strip()):
         raise SetupError(f"--key: expected a name of 1 to {LONGEST_KEY} characters; found {key[:80]!r}")
     found = format or format_of(place)

@@ -71,6 +71,11 @@ def _reason(error: Exception) -> str:
     return "nested too deeply" if isinstance(error, RecursionError) else str(error).replace("\n", " ")[:300]
 
 
+def _is_text(value: str) -> bool:
+    """Escapes can spell what no database holds and no page should show."""
+    return all(letter.isprintable() or letter in "\t\r\n" for letter in value)
+
+
 class Table:
     """A mapping whose fields are taken by type. What is not as expected becomes a problem, and the default is given."""
 
@@ -93,13 +98,13 @@ class Table:
         return f"{self.place}.{name}" if self.place else name
 
     def text(self, name: str, default: str | None = None, longest: int = 200) -> str:
-        """A text that is not blank. With a default it may be left out."""
+        """A text that is not blank, without control characters but tab and line ends. With a default it may be left out."""
         value = self.raw(name)
         if value is None and default is not None:
             return default
-        if isinstance(value, str) and value.strip() and len(value) <= longest:
+        if isinstance(value, str) and value.strip() and len(value) <= longest and _is_text(value):
             return value.strip()
-        self.problem(name, f"a text of at most {longest:,} characters")
+        self.problem(name, f"a printable text of at most {longest:,} characters")
         return default or ""
 
     def number(self, name: str, default: float, least: float, most: float) -> float:

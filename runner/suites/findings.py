@@ -43,7 +43,7 @@ class Findings:
 
     def notes(self) -> tuple[str, ...]:
         """One sentence a finding, with the first places it was met at."""
-        return tuple(f"{text}: {_named(where)}" for text, where in self._notes.items())
+        return tuple(plain(f"{text}: {_named(where)}") for text, where in self._notes.items())
 
 
 def _named(places: list[str]) -> str:
@@ -59,6 +59,11 @@ def shown(value: object) -> str:
         )
         return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
     return {"dict": "a mapping", "list": "a list"}.get(type(value).__name__, type(value).__name__)
+
+
+def plain(text: str) -> str:
+    """For a terminal or a page: names of files and fields may hold anything, control sequences and broken bytes too."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
 
 
 def _huge(value: object) -> bool:

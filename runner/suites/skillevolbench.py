@@ -9,6 +9,7 @@ and the rules of its loader; ids and roles are the paper's (section 3.2).
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -209,11 +210,15 @@ def _identity(table: Table, slug: str, family: str, index: int, meta: Meta | Non
     _equal(table, "phase", "learning" if role in ACQUISITION_ROLES else "evaluation")
     if meta is not None:
         _equal(table, "latent_skill_id", meta.skill)
+    place = table.table("harbor")
     for name, expected in PLACES.items():
-        place = table.table("harbor")
         value = place.raw(name)
-        if value is not None and str(value).removeprefix("./").rstrip("/") != expected:
-            place.problem(name, repr(expected))
+        if value is not None and not _leads_to(str(value), expected):
+            place.problem(name, f"{expected!r} or a file in it")
+
+
+def _leads_to(value: str, expected: str) -> bool:
+    return posixpath.normpath(value) == expected or posixpath.normpath(value).startswith(f"{expected}/")
 
 
 def _requires(table: Table, family: str, index: int) -> tuple[str, ...]:

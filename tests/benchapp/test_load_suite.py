@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from io import StringIO
 from pathlib import Path
@@ -112,6 +113,12 @@ def test_a_folder_that_is_no_suite_is_named(tmp_path: Path, path: str) -> None:
     status, out, _ = run(str(tmp_path / path), "--json")
     assert status == 1
     assert str(tmp_path / path) in json.loads(out)["problems"][0]["message"]
+
+
+def test_problems_with_names_of_broken_bytes_can_be_printed(folder: Path) -> None:
+    os.mkfifo(folder / "benchmark" / "tasks" / "doses-by-ward" / os.fsdecode(b"pipe-\xff"))
+    status, out, _ = run(str(folder), "--json")
+    assert (status, json.loads(out.encode())["problems"][0]["message"]) == (1, "it is a special file")
 
 
 def test_a_suite_whose_folder_is_gone_says_so(folder: Path) -> None:

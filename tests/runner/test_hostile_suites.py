@@ -208,6 +208,20 @@ def test_aliases_that_multiply_are_not_written_out(tmp_path: Path) -> None:
     assert ("task_id", "found a list") in [(each.place, each.message) for each in caught.value.problems]
 
 
+@pytest.mark.parametrize("name", ["a\\u0000b", "\\u001b[2J", "\\u202Eevil"])
+def test_names_that_escapes_spell_are_refused_where_they_would_be_shown(task: Path, name: str) -> None:
+    (task / "task.toml").write_text(f'[task]\nname = "{name}"\n')
+    assert refused(task)[:2] == ("task-a/task.toml", "task.name")
+
+
+def test_notes_hold_nothing_that_a_terminal_would_obey(task: Path) -> None:
+    (task / "task.toml").write_text('"\\u001b[2J" = 1\n')
+    (task.parent / os.fsdecode(b"stray-\xff")).mkdir()
+    notes = read_suite_folder(task.parent).notes
+    assert len(notes) == 2
+    assert all(note.isprintable() for note in notes)
+
+
 def test_the_own_format_leads_nowhere_else(tmp_path: Path) -> None:
     (tmp_path / "suite.yaml").write_text(
         "format: skillglass-suite/1\nkey: k\nname: n\nversion: '1'\n"

@@ -13,6 +13,7 @@ from django.core.management.base import BaseCommand
 from benchapp.suite_files import SuiteFolder, read_folder, record_folder
 from runner.errors import SetupError, SuiteError, SuiteProblems
 from runner.suites import FORMATS
+from runner.suites.findings import plain
 
 NOTHING_LOADED = 1
 SHOWN_PROBLEMS = 200
@@ -77,6 +78,7 @@ def _problems(error: SetupError) -> tuple[SetupError, ...]:
 
 
 def _as_json(error: SetupError) -> dict[str, str]:
+    parts = ("", "", "", str(error))
     if isinstance(error, SuiteError):
-        return {"path": error.path, "place": error.place, "expected": error.expected, "message": error.message}
-    return {"path": "", "place": "", "expected": "", "message": str(error)}
+        parts = (error.path, error.place, error.expected, error.message)
+    return dict(zip(("path", "place", "expected", "message"), map(plain, parts), strict=True))
