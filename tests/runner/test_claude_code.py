@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -90,7 +91,7 @@ def test_it_counts_what_was_used_until_the_time_was_up(
         output=8,
     )
     preset = preset_for("claude-code", provider.url, MODEL, key_header="x-api-key")
-    ran = attempt(agent, preset, tmp_path, limits=Limits(timeout_seconds=25))
+    ran = attempt(agent, preset, tmp_path, limits=Limits(timeout_seconds=30))
     assert ran.result is not None
     assert ran.result.failure is not None
     assert ran.result.failure.type == "AgentTimeout"
@@ -114,8 +115,12 @@ def test_it_tells_a_provider_that_does_not_answer_from_a_program_that_fails(
 ) -> None:
     agent = use_program("claude-code", monkeypatch)
     provider.script[1:] = [Turn(f"no, {KEY}", status=status)]
-    preset = preset_for("claude-code", provider.url, MODEL, key_header="x-api-key")
-    ran = attempt(agent, preset, tmp_path, limits=Limits(timeout_seconds=20))
+    monkeypatch.setenv("SKILLGLASS_TEST_RETRIES", "1")
+    preset = replace(
+        preset_for("claude-code", provider.url, MODEL, key_header="x-api-key"),
+        agent_environment={"CLAUDE_CODE_MAX_RETRIES": "SKILLGLASS_TEST_RETRIES"},
+    )
+    ran = attempt(agent, preset, tmp_path)
     assert isinstance(ran.error, error)
     assert named in str(ran.error)
     assert KEY not in str(ran.error)
