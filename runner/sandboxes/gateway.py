@@ -43,7 +43,7 @@ LIMITS = GatewayLimits()
 class Gateway:
     """One per attempt. Use: `start`, then read what it learned, then `close`; closing twice is harmless.
 
-    requests  model calls forwarded to the provider
+    requests  model calls forwarded to the provider; `failed` of them met an error
     usage     what they used, as the provider told it; `untold` answers told nothing
     refusal   what `before_call` raised (BudgetSpent, ...); from then on every call is refused
     trouble   why the latest model call got no answer: ModelUnavailable or ModelRefused; None after an answer
@@ -63,7 +63,7 @@ class Gateway:
     ) -> None:
         self.provider, self.limits, self.clock = provider, limits, clock
         self.base = base_of(provider)
-        self.requests = self.untold = 0
+        self.requests = self.failed = self.untold = 0
         self.usage = Usage()
         self.watch: Callable[[int, Usage], None] | None = (
             None  # told (number, usage) of each answered call, for watching
@@ -123,7 +123,10 @@ class Gateway:
         return value
 
     def allow(self, requests: int | None = None, tokens: int | None = None) -> None:
-        """At most so many model calls, and none once so many tokens were used (sent and made); None: no limit."""
+        """At most so many model calls that did not fail, and none once so many tokens were used (sent and made).
+
+        None: no limit.
+        """
         self._requests_allowed, self._tokens_allowed = requests, tokens
 
     def ask(self) -> None:
@@ -143,7 +146,10 @@ class Gateway:
         if self.refusal is not None:
             raise Refusal(FINAL, "no further model call is allowed in this attempt")
         used = (self.usage.input_tokens or 0) + (self.usage.output_tokens or 0)
-        limits = {"TurnLimit": (self.requests, self._requests_allowed), "TokenLimit": (used, self._tokens_allowed)}
+        limits = {
+            "TurnLimit": (self.requests - self.failed, self._requests_allowed),
+            "TokenLimit": (used, self._tokens_allowed),
+        }
         self.limit_reached = next((name for name, (at, end) in limits.items() if end is not None and at >= end), None)
         if self.limit_reached:
             raise Refusal(FINAL, "the attempt's model calls are used up")
@@ -172,7 +178,10 @@ class Gateway:
         future.result()
 
     def heard(self, trouble: RunnerError | None) -> None:
-        self.trouble = trouble
+        """How a model call ended. One that failed is no turn: an outage must not use up the agent's turns."""
+        with self._lock:
+            self.trouble = trouble
+            self.failed += trouble is not None
 
     def track(self, connection: socket.socket, is_open: bool) -> None:
         with self._lock:

@@ -350,6 +350,17 @@ def test_it_holds_a_limit_on_calls_and_one_on_tokens(upstream: Upstream, opened:
     assert gateway.limit_reached == "TokenLimit"
 
 
+def test_calls_that_the_provider_failed_use_up_no_turns(upstream: Upstream, opened: Callable[..., Gateway]) -> None:
+    gateway = opened()
+    gateway.allow(requests=2)
+    sound = upstream.answer
+    upstream.answer = answering(429)
+    assert [ask(gateway)[0] for _ in range(3)] == [429, 429, 429]
+    upstream.answer = sound
+    assert [ask(gateway)[0] for _ in range(3)] == [200, 200, 400]
+    assert (gateway.requests, gateway.failed, gateway.limit_reached) == (5, 3, "TurnLimit")
+
+
 def test_it_prices_each_call_and_tells_it(opened: Callable[..., Gateway]) -> None:
     told: list[Usage] = []
     gateway = opened(after_call=told.append, price=lambda usage, written: (usage.input_tokens or 0) / 100)
