@@ -17,7 +17,7 @@ from runner.types import Machine, Task
 from tests.docker_images import base_image
 from tests.runner.container_trials import container_task
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from runner.types import File, Machine, Task
 from tests.docker_images import base_image
 from tests.runner.container_trials import ANSWER, MACHINE, ScriptAgent, attempt, container_task, left_behind
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
 
 @pytest.fixture
