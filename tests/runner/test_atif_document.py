@@ -7,9 +7,23 @@ from pathlib import Path
 
 import pytest
 
+from runner.agents import AgentJob, make_agent
+from runner.sandboxes.local import open_sandbox
 from runner.trajectories.atif_document import atif_document
 from runner.trajectories.reading import open_file
-from runner.types import Observation, Source, Step, ToolCall, Trajectory, TrajectoryHead, TrajectoryKind, Usage
+from runner.types import (
+    ModelReply,
+    ModelRequest,
+    Observation,
+    Source,
+    Step,
+    Task,
+    ToolCall,
+    Trajectory,
+    TrajectoryHead,
+    TrajectoryKind,
+    Usage,
+)
 from tests.harbor_validator import assert_valid_atif, complaints, written
 
 pytestmark = pytest.mark.slow  # the validator is installed first
@@ -36,6 +50,34 @@ def test_it_writes_a_document_that_harbor_takes(tmp_path: Path) -> None:
         "total_cost_usd": 0.5,
         "total_steps": 3,
     }
+
+
+class Brief:
+    """A model that runs two commands, one of which fails, and submits."""
+
+    name, version, scripted, preset, price_table, priced = "brief", "1", True, None, "", False
+
+    def __init__(self) -> None:
+        self.calls = [("shell", {"command": "echo 1"}), ("shell", {"command": "false"}), ("submit", {})]
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        name, arguments = self.calls.pop(0)
+        return ModelReply(
+            "So.", (ToolCall(f"c{len(self.calls)}", name, arguments),), Usage(10, 4, 2, 0.1), reasoning="Hm."
+        )
+
+
+def test_it_writes_what_our_own_agent_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SKILLGLASS_SANDBOXES", str(tmp_path / "boxes"))
+    task = Task("T", "t", "E1", "F1", None, 1, "Do it.", "0" * 64, tmp_path)
+    sandbox = open_sandbox(task, name="t")
+    try:
+        run = make_agent("shell").run(AgentJob(task, "Do it.", (), 7), sandbox, Brief(), lambda step: None)
+    finally:
+        sandbox.close()
+    assert run.turns == 3
+    assert_valid_atif(run.trajectories, run.usage, tmp_path)
+    assert [step["source"] for step in atif_document(run.trajectories)["steps"]] == ["system", "user"] + 3 * ["agent"]
 
 
 def test_it_holds_every_format_we_read_against_harbor(tmp_path: Path) -> None:
