@@ -116,6 +116,11 @@ class Open:
     experiment: Experiment
     counts: dict[str, int]
 
+    @property
+    def to_do(self) -> int:
+        """Episodes that go on by themselves, whether or not somebody is at them this moment."""
+        return sum(self.counts.get(status, 0) for status in _OPEN)
+
     def as_json(self) -> dict[str, Any]:
         return {"id": self.experiment.public_id, "name": self.experiment.name, "episodes": self.counts}
 
