@@ -77,6 +77,14 @@ def test_a_finished_experiment_stands_in_record_metrics_and_pages(experiment: Ex
     assert rounds == sorted(rounds)
     assert rounds[-1] > 0
     _look_at_pages(client, experiment, runs)
+    _look_at_charts(client, experiment)
+
+
+def _look_at_charts(client: Client, experiment: Experiment) -> None:
+    chosen = f"experiment={experiment.public_id}"
+    assert "completion" in str(client.get(f"/compare.json?{chosen}").json())
+    for key in ("rounds", "growth", "seed-heldout", "gains", "library-size"):
+        assert client.get(f"/compare/charts/{key}.json?{chosen}").status_code == 200
 
 
 def _look_at_pages(client: Client, experiment: Experiment, runs: dict[str, Run]) -> None:
