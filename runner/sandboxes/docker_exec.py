@@ -7,7 +7,7 @@ import os
 import select
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -236,9 +236,3 @@ class Execution:
                 return False
             time.sleep(0.02)
         return True
-
-
-def ended_by(condition: Callable[[], str | None], text: str) -> str:
-    """`text` with the reason, where there is one, on a line of its own."""
-    reason = condition()
-    return f"{text}\n[{reason}]\n" if reason else text
