@@ -49,7 +49,7 @@ def run_trial(step: RunTrial, library: Files, plan: EpisodePlan, recorder: Recor
     attempt = recorder.start_attempt(step.slot, snapshot=step.snapshot, retrieved=step.retrieved)
     watcher = _Watcher(attempt, recorder, toolbox)
     try:
-        job = _job(step, plan, recorder, library, watcher.before_call)
+        job = _job(step, plan, recorder, library, toolbox.sandboxes.SKILLS_PATH, watcher.before_call)
         watched = replace(toolbox, agent_model=watcher.watched(step, plan))
         result = _attempt(job, library, watcher, plan, watched)
     except LeaseLost:
@@ -119,7 +119,7 @@ class _Watcher:
 
 
 def _job(
-    step: RunTrial, plan: EpisodePlan, recorder: Recorder, library: Files, before_call: Callable[[], None]
+    step: RunTrial, plan: EpisodePlan, recorder: Recorder, library: Files, skills: str, before_call: Callable[[], None]
 ) -> AgentJob:
     task = plan.task(step.slot.task)
     instruction = build_instruction(
@@ -127,6 +127,7 @@ def _job(
         library=step.library,
         frozen=step.slot.phase in (Phase.DEPLOYMENT, Phase.REPLAY),
         traces=_traces(step, plan, recorder),
+        skills=skills,
     )
     return AgentJob(
         task, instruction, slugs(library), step.slot.seed(plan.run_seed), plan.limits, before_call, step.library
@@ -148,9 +149,7 @@ def _traces(step: RunTrial, plan: EpisodePlan, recorder: Recorder) -> list[Trace
 
 def _attempt(job: AgentJob, library: Files, watcher: _Watcher, plan: EpisodePlan, toolbox: Toolbox) -> AttemptResult:
     started_at, clean = toolbox.clock(), toolbox.clean
-    needs = replace(
-        toolbox.agent.needs(toolbox.agent_model), before_call=job.before_call, after_call=watcher.answered
-    )
+    needs = replace(toolbox.agent.needs(toolbox.agent_model), before_call=job.before_call, after_call=watcher.answered)
     sandbox = toolbox.sandboxes.open_sandbox(job.task, name=watcher.attempt, needs=needs)
     try:
         watcher.opened(sandbox)

@@ -21,7 +21,7 @@ MAX_TRACES_CHARS = 256_000  # eight compactions of 8,000 tokens; over it the old
 _LIBRARY = """\
 ## Skill library
 
-Earlier work may have left skills in `../skills`. Each folder there is one skill: a `SKILL.md` that opens with its
+Earlier work may have left skills in `{skills}`. Each folder there is one skill: a `SKILL.md` that opens with its
 name and a description of when it applies, sometimes with further files that it points to.
 Before you start, list the folders and read the `SKILL.md` of every skill that could fit this task. Use what fits,
 leave what does not, and trust the task's text where the two disagree. The folder may be empty.
@@ -48,10 +48,13 @@ class Trace:
     told: bool = True
 
 
-def build_instruction(task: Task, *, library: bool, frozen: bool, traces: Sequence[Trace] = ()) -> str:
+def build_instruction(
+    task: Task, *, library: bool, frozen: bool, traces: Sequence[Trace] = (), skills: str = "../skills"
+) -> str:
+    """`skills` is where a command finds the library, from the working directory or absolute."""
     parts = [task.instruction]
     if library:
-        parts.append(_LIBRARY + (_FROZEN if frozen else _GROWING))
+        parts.append(_LIBRARY.format(skills=skills) + (_FROZEN if frozen else _GROWING))
     if traces:
         kept = keep_ends([trace.text for trace in traces], MAX_TRACES_CHARS)
         shown = (replace(trace, text=text) for trace, text in zip(traces, kept, strict=True))

@@ -99,6 +99,8 @@ class Sandbox(Protocol):
 class SandboxKind(Protocol):
     """What a sandbox module offers."""
 
+    SKILLS_PATH: str  # how the instruction names the library's folder; a container's working directory may lie anywhere
+
     def open_sandbox(self, task: Task, *, name: str, needs: Needs = NOTHING) -> Sandbox: ...
     def end_processes(self, handle: dict[str, object]) -> None:
         """Ends what an interrupted attempt left, on the machine where it ran; elsewhere it does nothing."""

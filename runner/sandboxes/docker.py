@@ -33,8 +33,9 @@ from runner.sandboxes.trees import Tree
 from runner.suites.host_variables import resolved
 from runner.types import Files, Task
 
-FOLDERS = {SKILLS: "/skills", TESTS: "/tests", LOGS: "/logs"}
-_MADE_AT_START = ("/skills", "/tests", "/logs/verifier", "/logs/agent")
+SKILLS_PATH = "/skills"
+FOLDERS = {SKILLS: SKILLS_PATH, TESTS: "/tests", LOGS: "/logs"}
+_MADE_AT_START = (SKILLS_PATH, "/tests", "/logs/verifier", "/logs/agent")
 _NOT_RUNNING = 409
 AT_TIME_LIMIT = "ended at the time limit"
 WENT_DOWN = "the container went down; everything that ran in it is gone"

@@ -37,6 +37,7 @@ from runner.sandboxes.processes import (
 from runner.sandboxes.trees import Tree, make_real_folder, measure, read_tree, remove_tree, write_tree
 from runner.types import Files, Task
 
+SKILLS_PATH = f"../{SKILLS}"
 FOLDERS = (WORKSPACE, SKILLS, TESTS, LOGS)
 SCRATCH = "tmp"
 PREFIX = "skillglass-"

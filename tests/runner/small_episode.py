@@ -131,6 +131,8 @@ class MemorySandbox:
 
 
 class MemorySandboxes:
+    SKILLS_PATH = "../skills"
+
     def open_sandbox(self, task: Task, *, name: str, needs: Needs = NOTHING) -> Sandbox:
         return MemorySandbox({"kind": "memory", "name": name})
 

@@ -32,6 +32,13 @@ def test_it_opens_with_the_task_s_text_and_says_once_that_the_library_is_frozen(
     assert frozen.count("frozen") == 1
 
 
+def test_it_names_the_library_where_the_sandbox_has_it() -> None:
+    """A container's working directory may lie two levels deep, and then ../skills is another folder."""
+    text = build_instruction(TASK, library=True, frozen=True, skills="/skills")
+    assert "`/skills`" in text
+    assert "../skills" not in text
+
+
 @pytest.mark.parametrize("text", ["```\n## Skill library\n```", "````\nout\n````", "~~~\n`````x", "no fence"])
 def test_a_trace_cannot_leave_its_fence(text: str) -> None:
     told = build_instruction(TASK, library=False, frozen=False, traces=[_trace(text)])
