@@ -46,7 +46,9 @@ class ResponsesProvider(ScriptedServer):
             "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": turn.fresh + turn.cached + turn.output,
         }
-        yield _event("response.completed", response={**response, "status": "completed", "output": items, "usage": usage})
+        yield _event(
+            "response.completed", response={**response, "status": "completed", "output": items, "usage": usage}
+        )
 
 
 def _event(kind: str, **values: Any) -> Event:

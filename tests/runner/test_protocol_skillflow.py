@@ -304,7 +304,9 @@ def test_hostile_answers_are_recorded_one_after_another_and_the_good_one_after_t
     units: dict[str, Environment], tmp_path: Path
 ) -> None:
     hostile = [each for each in HOSTILE if each.evolve.startswith(("rejected", "failed"))]
-    hostile = [each for each in hostile if "library" not in each.name and len(each.reply) < 100_000]  # it is still empty
+    hostile = [
+        each for each in hostile if "library" not in each.name and len(each.reply) < 100_000
+    ]  # it is still empty
     replies = [ModelReply(each.reply, finish_reason=each.finish) for each in hostile]
     plan = plan_for("skill-evolution", units[FAMILY], answers=len(replies) + 1)
     recorder = JsonLinesRecorder(tmp_path / "episode.jsonl", plan)
