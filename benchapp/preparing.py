@@ -17,7 +17,8 @@ from benchapp.plans import make_plan, setup_of, unit_named
 from benchapp.suite_files import suite_named
 from runner import protocols
 from runner.agents import make_agent
-from runner.errors import SetupError
+from runner.agents.program import ProgramAgent
+from runner.errors import NotOnThisMachine, SetupError
 from runner.models import Model, make_model
 from runner.protocols.conditions import Condition, condition_named
 from runner.protocols.plan import EpisodePlan
@@ -77,6 +78,7 @@ class _Check:
         self.suite: Suite | None = None
         self._conditions: list[Condition] = []
         self._models: dict[str, Model] = {}
+        self._pairs: dict[tuple[str, str | None], str] = {}  # harness and agent model -> the agent as the file names it
 
     def problems(self) -> Iterator[Problem]:
         yield from self._protocol_and_suite()
@@ -129,12 +131,29 @@ class _Check:
                 yield from found
                 continue
             for model in self.spec.agent_models:
-                if model is None or model in self._models:
+                if model is None:
+                    yield from self._read("agent_models", partial(self._pair, agent, None))
+                elif model in self._models:
                     yield from self._read("agents", partial(self._pair, agent, model))
+        yield from self._programs()
 
     def _pair(self, agent: str, model: str | None) -> None:
         name = published_harness(model) if agent == PUBLISHED_HARNESS else agent
-        make_agent(name).needs(None if model is None else self._models[model])
+        known = self._pairs.setdefault((name, model), agent)
+        if known != agent:
+            raise SetupError(f"{known} and {agent} are the same beside {model} (expected one of the two)")
+        try:
+            make_agent(name).needs(None if model is None else self._models[model])
+        except NotOnThisMachine:
+            if not self.keys_elsewhere:
+                raise
+
+    def _programs(self) -> Iterator[Problem]:
+        """A program is mounted into its sandbox and reaches its provider through a gateway: only a container has both."""
+        programs = dict.fromkeys(name for name, _ in self._pairs if isinstance(make_agent(name), ProgramAgent))
+        if programs and self.spec.sandbox == "local":
+            told = ", ".join(programs)
+            yield Problem("sandbox", f"{told}: programs need a sandbox in a container (expected 'docker', not 'local')")
 
     def _author(self) -> Iterator[Problem]:
         needing = [condition.name for condition in self._conditions if condition.has_author]

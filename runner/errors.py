@@ -2,6 +2,7 @@
 
 RunnerError
 ├── SetupError            the experiment as described cannot run; the operator must change it
+│   ├── NotOnThisMachine  nothing is wrong with it, but a key or a program is missing here; it may be there elsewhere
 │   ├── SuiteError        a task folder is not what its format asks for (file, place, expectation)
 │   └── SuiteProblems     all SuiteErrors that were found in one suite
 ├── InfrastructureError   the machine failed; the attempt is not scored and is tried again with backoff
@@ -26,6 +27,10 @@ class RunnerError(Exception):
 
 
 class SetupError(RunnerError):
+    pass
+
+
+class NotOnThisMachine(SetupError):
     pass
 
 

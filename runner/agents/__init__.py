@@ -49,7 +49,8 @@ class Agent(Protocol):
     version: str
 
     def needs(self, model: Model | None) -> Needs:
-        """What its sandbox must hold. SetupError when this model cannot be used with this agent."""
+        """What its sandbox must hold. SetupError when this model cannot be used with this agent, and then
+        NotOnThisMachine where only this machine lacks what the two take."""
         ...
 
     def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:

@@ -19,7 +19,7 @@ from functools import partial
 
 from runner.agents import AgentJob, AgentRun
 from runner.agents.program_log import Log, read_log, with_subagents
-from runner.errors import SetupError
+from runner.errors import NotOnThisMachine, SetupError
 from runner.models import Model
 from runner.models.call_prices import call_cost
 from runner.models.presets import Preset
@@ -103,7 +103,7 @@ class ProgramAgent:
         preset = self.preset(model)
         provider = Provider(preset.base_url() or self.provider_address, preset.key_variable, preset.key_header)
         if preset.key_variable and not os.environ.get(preset.key_variable, "").strip():
-            raise SetupError(f"preset {preset.name}: the environment variable {preset.key_variable} is not set")
+            raise NotOnThisMachine(f"preset {preset.name}: the environment variable {preset.key_variable} is not set")
         call_cost(preset, Usage(0, 0, 0))  # loads the price list now, and not while the program waits for an answer
         return Needs(self.skill_folders, installed(self.name), provider, price=partial(call_cost, preset))
 
@@ -129,6 +129,7 @@ class ProgramAgent:
         gateway.watch = partial(_tell, on_step)
         gateway.allow(None if self.limits_turns else job.limits.max_turns, job.limits.max_total_tokens)
         done, seconds = self._execute(start, sandbox)
+        gateway.close()  # what it left running asks nothing more; a call under way is counted before we look
         log = self._log(sandbox, job)
         failure = self._failed(done, seconds, log, gateway)
         # The provider's count, not the log's: the log may be cut off, and the agent can write to it.

@@ -37,6 +37,8 @@ class Shell:
     version = "2"
 
     def needs(self, model: Model | None) -> Needs:
+        if model is None:
+            raise SetupError("the agent 'shell' needs a model")
         return NOTHING
 
     def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:

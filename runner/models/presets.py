@@ -15,7 +15,7 @@ from pathlib import Path
 
 from runner.digests import digest_json
 from runner.encoding import encode
-from runner.errors import SetupError
+from runner.errors import NotOnThisMachine, SetupError
 from runner.models.prices import Prices
 
 FILES = Path(__file__).parent / "preset_files"
@@ -50,12 +50,12 @@ class Preset:
         return digest_json(encode(self))
 
     def base_url(self) -> str | None:
-        """The address of one's own, from the file or its variable. SetupError names a variable that is not set."""
+        """The address of one's own, from the file or its variable. NotOnThisMachine names a variable that is not set."""
         if self.api_base_variable is None:
             return self.api_base
         address = os.environ.get(self.api_base_variable, "").strip()
         if not address:
-            raise SetupError(f"preset {self.name}: the environment variable {self.api_base_variable} is not set")
+            raise NotOnThisMachine(f"preset {self.name}: the environment variable {self.api_base_variable} is not set")
         return address
 
 

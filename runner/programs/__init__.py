@@ -15,7 +15,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from runner.errors import SetupError
+from runner.errors import NotOnThisMachine, SetupError
 from runner.sandboxes import Program
 
 PINS = Path(__file__).parent / "pins"
@@ -80,14 +80,14 @@ def programs_folder() -> Path:
 
 
 def installed(name: str, folder: Path | None = None) -> Program:
-    """The program, ready for a sandbox. SetupError naming the command that installs it when it is not there.
+    """The program, ready for a sandbox. NotOnThisMachine, with the command that installs it, when it is not there.
 
     Nothing is installed on the way: an attempt neither waits for a registry nor depends on one.
     """
     pin = pin_of(name)
     home = (folder or programs_folder()) / pin.installation
     if not (home / "bin" / name).is_file():
-        raise SetupError(f"{name} {pin.version} is not installed; run: manage.py install_program {name}")
+        raise NotOnThisMachine(f"{name} {pin.version} is not installed; run: manage.py install_program {name}")
     return Program(name, pin.version, home, f"{TARGET}/{name}")
 
 

@@ -74,6 +74,9 @@ def test_every_problem_is_told_at_once_with_its_field() -> None:
         ({"environments": ["E1", "E9"]}, "environments", "no environment 'E9' under skillevolbench; known: E1"),
         ({"author_model": None}, "author_models", "selfgen-always: expected an author model, found none"),
         ({"agent": "preset"}, "agents", "needs a preset as its agent model, not 'scripted/apprentice'"),
+        ({"agent_model": None}, "agent_models", "the agent 'shell' needs a model"),
+        ({"agents": ["nop", "shell"], "agent_model": None}, "agent_models", "the agent 'shell' needs a model"),
+        ({"agent": "preset", "agent_model": None}, "agent_models", "needs a preset as its agent model, not None"),
         ({"conditions": ["no-skill", "no-skill"]}, "conditions", "no-skill: named twice"),
         ({"agents": ["nop"], "agent": "nop"}, "the whole file", "agent and agents: expected one of the two"),
         ({"budget": {"usd": -1}}, "budget.usd", "greater than 0"),
@@ -98,6 +101,36 @@ def test_a_key_that_is_not_set_is_named_unless_the_workers_have_it(monkeypatch: 
         "claude-opus-4.6: the environment variable ANTHROPIC_API_KEY is not set"
     )
     assert prepare({**SPEC, **changes}, keys_elsewhere=True).plans
+
+
+PROGRAM: dict[str, Any] = {"agent": "claude-code", "agent_model": "claude-opus-4.6", "sandbox": "docker"}
+
+
+def test_what_a_program_takes_may_lie_on_the_workers_machines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    assert "ANTHROPIC_API_KEY is not set" in problems_of(**PROGRAM)["agents"]
+    assert prepare({**SPEC, **PROGRAM}, keys_elsewhere=True).plans
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a key of this test")
+    monkeypatch.setenv("SKILLGLASS_PROGRAMS", str(tmp_path))
+    assert "install_program claude-code" in problems_of(**PROGRAM)["agents"]
+    assert prepare({**SPEC, **PROGRAM}, keys_elsewhere=True).plans
+
+
+def test_a_model_that_a_program_cannot_use_is_told_wherever_the_keys_are() -> None:
+    with pytest.raises(Unlaunchable, match="agents: the agent 'claude-code' needs a model from a preset"):
+        prepare({**SPEC, **PROGRAM, "agent_model": "scripted/apprentice"}, keys_elsewhere=True)
+
+
+def test_a_program_asks_for_a_container() -> None:
+    assert problems_of(**{**PROGRAM, "sandbox": "local"})["sandbox"] == (
+        "claude-code: programs need a sandbox in a container (expected 'docker', not 'local')"
+    )
+
+
+def test_a_harness_that_its_preset_stands_for_is_not_named_twice() -> None:
+    with pytest.raises(Unlaunchable, match="agents: preset and claude-code are the same beside claude-opus-4.6"):
+        agents = {"agents": ["preset", "claude-code"], "agent_model": "claude-opus-4.6", "sandbox": "docker"}
+        prepare({**SPEC, **agents}, keys_elsewhere=True)
 
 
 def test_money_cannot_limit_what_tells_no_cost(monkeypatch: pytest.MonkeyPatch) -> None:
