@@ -2,13 +2,16 @@
 
 A trial's basis are the earlier trials of the same task by the same agent and model under the same condition. An
 episode's author is estimated from earlier episodes about the same unit with the same author under the same condition.
+
+Where none of a part's basis tells its cost and the model has a price, the cost is that of their tokens at the present
+price; how many parts were priced so is told.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
@@ -17,8 +20,12 @@ from django.db.models import Count, F, Sum
 from benchapp.cells import Arm
 from benchapp.models import Experiment, ModelCall, Trial
 from benchapp.preparing import Prepared
+from runner.models import make_model
+from runner.models.call_prices import prices_of
+from runner.models.prices import Prices
 from runner.protocols import slots
 from runner.protocols.plan import EpisodePlan
+from runner.types import Usage
 
 AMOUNTS = ("tokens", "cost_usd", "seconds")
 
@@ -30,6 +37,7 @@ class Amount:
     value: float | None = None
     known: int = 0  # parts with a basis
     parts: int = 0  # trials, and episodes in which an author works
+    priced: int = 0  # of cost: parts among the known whose basis tells tokens only, at the present price
 
     @property
     def is_whole(self) -> bool:
@@ -37,10 +45,11 @@ class Amount:
 
     def __add__(self, other: Amount) -> Amount:
         told = [amount.value for amount in (self, other) if amount.value is not None]
-        return Amount(sum(told) if told else None, self.known + other.known, self.parts + other.parts)
+        parts = self.known + other.known, self.parts + other.parts, self.priced + other.priced
+        return Amount(sum(told) if told else None, *parts)
 
     def as_json(self) -> dict[str, Any]:
-        return {"value": self.value, "known": self.known, "parts": self.parts}
+        return {"value": self.value, "known": self.known, "parts": self.parts, "priced": self.priced}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +112,8 @@ class ExperimentEstimate:
         return {"arms": arms, "whole": self.whole.as_json()}
 
 
-# What one part took, earlier: amounts by name, None where the record does not tell.
+# What one part took, earlier: amounts by name, without those that the record does not tell. "priced": what tokens
+# that tell no cost would cost now.
 Taken = dict[str, list[float]]
 
 
@@ -113,6 +123,16 @@ class _Past:
 
     trials: dict[tuple[object, ...], Taken] = field(default_factory=lambda: defaultdict(_nothing_taken))
     authors: dict[tuple[object, ...], Taken] = field(default_factory=lambda: defaultdict(_nothing_taken))
+    prices: dict[str, Prices | None] = field(default_factory=dict)  # by model, of those that were asked for
+
+    def price(self, model: str, usage: Usage) -> float | None:
+        """What the tokens would cost now. Looked up only where it is needed: a price list takes seconds to load."""
+        if usage.input_tokens is None or usage.output_tokens is None:
+            return None
+        if model not in self.prices:
+            self.prices[model] = prices_of(make_model(model)) if model else None
+        found = self.prices[model]
+        return None if found is None else found.cost(usage)
 
 
 def estimate(prepared: Prepared) -> ExperimentEstimate:
@@ -139,6 +159,10 @@ def _episode(arm: Arm, plan: EpisodePlan, past: _Past) -> Estimate:
     if plan.condition.has_author:
         parts.append(past.authors.get((plan.environment.key, arm.condition, arm.author_model), _nothing_taken()))
     amounts = {name: _sum(part[name] for part in parts) for name in AMOUNTS}
+    amounts["cost_usd"] = replace(
+        _sum(part["cost_usd"] or part["priced"] for part in parts),
+        priced=sum(1 for part in parts if part["priced"] and not part["cost_usd"]),
+    )
     return Estimate(len(planned), 1, basis, **amounts, longest_seconds=amounts["seconds"].value)
 
 
@@ -149,7 +173,7 @@ def _sum(parts: Iterable[list[float]]) -> Amount:
 
 
 def _nothing_taken() -> Taken:
-    return {"seen": [], **{name: [] for name in AMOUNTS}}
+    return {"seen": [], "priced": [], **{name: [] for name in AMOUNTS}}
 
 
 def _trial_key(arm: Arm, task: str) -> tuple[object, ...]:
@@ -176,18 +200,19 @@ def _take_trials(past: _Past, narrowed: dict[str, Any], agents: set[str], models
     done = Trial.objects.filter(
         is_done=True, episode__run__harness__in=agents, episode__run__agent_model__in=models, **narrowed
     )
-    for task, condition, harness, model, given, received, cost, seconds in done.values_list(
+    for task, condition, harness, model, given, cached, received, cost, seconds in done.values_list(
         "task__key",
         "episode__run__condition",
         "episode__run__harness",
         "episode__run__agent_model",
         "input_tokens",
+        "cached_tokens",
         "output_tokens",
         "cost_usd",
         "duration_seconds",
     ):
-        tokens = None if given is None or received is None else given + received
-        _keep(past.trials[task, condition, harness, model], tokens, cost, seconds)
+        usage = Usage(input_tokens=given, cached_tokens=cached, output_tokens=received, cost_usd=cost)
+        _keep(past, past.trials[task, condition, harness, model], model, usage, seconds)
 
 
 def _take_authors(past: _Past, narrowed: dict[str, Any], authors: set[str]) -> None:
@@ -202,22 +227,25 @@ def _take_authors(past: _Past, narrowed: dict[str, Any], authors: set[str]) -> N
             total=Count("pk"),
             tokens_told=Count(F("input_tokens") + F("output_tokens")),
             costs_told=Count("cost_usd"),
-            tokens=Sum(F("input_tokens") + F("output_tokens")),
+            given=Sum("input_tokens"),
+            cached=Sum("cached_tokens"),
+            received=Sum("output_tokens"),
             cost=Sum("cost_usd"),
             seconds=Sum(F("finished_at") - F("started_at")),
         )
     )
-    for _, unit, condition, author, total, tokens_told, costs_told, tokens, cost, seconds in episodes:
-        _keep(
-            past.authors[unit, condition, author],
-            tokens if tokens_told == total else None,
-            cost if costs_told == total else None,
-            None if seconds is None else seconds.total_seconds(),
-        )
+    for _, unit, condition, author, total, tokens_told, costs_told, given, cached, received, cost, seconds in episodes:
+        tokens = (given, cached, received) if tokens_told == total else (None, None, None)
+        usage = Usage(*tokens, cost_usd=cost if costs_told == total else None)
+        took = None if seconds is None else seconds.total_seconds()
+        _keep(past, past.authors[unit, condition, author], author, usage, took)
 
 
-def _keep(taken: Taken, tokens: float | None, cost: float | None, seconds: float | None) -> None:
+def _keep(past: _Past, taken: Taken, model: str, usage: Usage, seconds: float | None) -> None:
+    told = usage.input_tokens is not None and usage.output_tokens is not None
+    tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0) if told else None
+    priced = past.price(model, usage) if usage.cost_usd is None else None
     taken["seen"].append(1.0)
-    for name, value in zip(AMOUNTS, (tokens, cost, seconds), strict=True):
+    for name, value in zip((*AMOUNTS, "priced"), (tokens, usage.cost_usd, seconds, priced), strict=True):
         if value is not None:
             taken[name].append(float(value))

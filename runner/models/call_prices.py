@@ -1,11 +1,13 @@
-"""What a call costs that a program in a sandbox made itself."""
+"""What calls cost that were not made here: those of a program in a sandbox, and those to come."""
 
 from __future__ import annotations
 
 import importlib
 import os
 
+from runner.models import Model
 from runner.models.presets import Preset
+from runner.models.prices import MILLION, Prices
 from runner.types import Usage
 
 
@@ -31,3 +33,23 @@ def call_cost(preset: Preset, usage: Usage, cache_written: int = 0) -> float | N
     except Exception:  # litellm raises a bare Exception for a model without a price
         return None
     return float(sum(parts)) or None
+
+
+def prices_of(model: Model) -> Prices | None:
+    """What its tokens cost in sum, for estimates: the preset's prices, else the price list's for prompts of usual length.
+
+    None where nobody states any: scripted models, addresses of one's own, models that the list does not have.
+    """
+    preset = model.preset
+    if preset is not None and preset.prices is not None:
+        return preset.prices
+    if not model.priced:
+        return None
+    name = model.name.partition("/")[2] if preset is None else preset.host_model
+    found = importlib.import_module("litellm").get_model_info(name)
+    cached = found.get("cache_read_input_token_cost")
+    return Prices(
+        found["input_cost_per_token"] * MILLION,
+        found["output_cost_per_token"] * MILLION,
+        None if cached is None else cached * MILLION,
+    )

@@ -14,6 +14,9 @@ from benchapp.estimating import Amount, Estimate, estimate
 from benchapp.launching import launch
 from benchapp.models import Blob, Episode, Experiment, ModelCall, Trial
 from benchapp.preparing import prepare
+from runner.models import make_model
+from runner.models.call_prices import prices_of
+from runner.types import Usage
 
 pytestmark = pytest.mark.django_db
 
@@ -99,6 +102,39 @@ def test_authors_are_estimated_from_finished_episodes_that_tell_everything(earli
     assert found.tokens == Amount(18 * 150.0 + 3_000, 19, 19)
     assert found.cost_usd == Amount(0.25, 1, 19)  # the first episode's cost is not whole, so it is no basis
     assert found.seconds == Amount(180 + 7.5, 19, 19)
+
+
+PRICED: dict[str, Any] = {
+    **SPEC,
+    "conditions": ["selfgen-always"],
+    "replicates": 1,
+    "agent_model": "claude-opus-4.6",
+    "author_model": "claude-opus-4.6",
+}
+
+
+def test_tokens_without_a_cost_are_priced_by_the_list_and_it_is_said_of_how_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(jobs, "hint", lambda _: True)
+    prices = prices_of(make_model("claude-opus-4.6"))
+    assert prices is not None
+    launch(PRICED, keys_elsewhere=True)
+    told, silent, *_ = Trial.objects.order_by("id")
+    Trial.objects.update(is_done=True, input_tokens=9_000, cached_tokens=5_000, output_tokens=700, duration_seconds=1.0)
+    Trial.objects.filter(task=told.task).update(cost_usd=0.5)
+    Trial.objects.filter(task=silent.task).update(output_tokens=None)
+    Episode.objects.update(status="done")
+    answer(Episode.objects.get(), "a", 2_000, None)
+    found = estimate(prepare(PRICED, keys_elsewhere=True)).whole.cost_usd
+    tasks = list(Trial.objects.values_list("task", flat=True))
+    billed, unknown = tasks.count(told.task_id), tasks.count(silent.task_id)
+    priced = len(tasks) - billed - unknown
+    each = prices.cost(Usage(9_000, 5_000, 700)) or 0.0
+    author = prices.cost(Usage(2_000, None, 0)) or 0.0
+    assert found.value == pytest.approx(0.5 * billed + each * priced + author)
+    assert (found.known, found.parts, found.priced) == (billed + priced + 1, len(tasks) + 1, priced + 1)
+    assert found.as_json()["priced"] == priced + 1
 
 
 @pytest.mark.parametrize(

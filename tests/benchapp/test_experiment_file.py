@@ -128,9 +128,9 @@ def test_a_program_asks_for_a_container() -> None:
 
 
 def test_a_harness_that_its_preset_stands_for_is_not_named_twice() -> None:
+    twice = {"agents": ["preset", "claude-code"], "agent_model": "claude-opus-4.6", "sandbox": "docker"}
     with pytest.raises(Unlaunchable, match="agents: preset and claude-code are the same beside claude-opus-4.6"):
-        agents = {"agents": ["preset", "claude-code"], "agent_model": "claude-opus-4.6", "sandbox": "docker"}
-        prepare({**SPEC, **agents}, keys_elsewhere=True)
+        prepare({**SPEC, **twice}, keys_elsewhere=True)
 
 
 def test_money_cannot_limit_what_tells_no_cost(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from runner.models import make_model
+from runner.models.call_prices import call_cost, prices_of
+from runner.models.presets import preset_named
 from runner.models.prices import Prices
 from runner.types import Usage
 
@@ -25,3 +28,16 @@ def test_unknown_tokens_have_no_price(usage: Usage) -> None:
 
 def test_a_price_of_zero_is_a_price() -> None:
     assert Prices(0.0, 0.0).cost(Usage(5, 0, 5)) == 0.0
+
+
+def test_the_prices_of_a_preset_are_those_its_calls_are_billed_by() -> None:
+    usage, preset = Usage(20_000, 12_000, 900), preset_named("claude-opus-4.6")
+    prices = prices_of(make_model(preset.name))
+    assert prices is not None
+    assert prices.cost(usage) == pytest.approx(call_cost(preset, usage))
+    assert prices == prices_of(make_model(f"litellm/{preset.host_model}"))
+
+
+@pytest.mark.parametrize("name", ["scripted/apprentice", "litellm/openai/no-such-model", "kimi-k2.5"])
+def test_without_a_price_nothing_is_guessed(name: str) -> None:
+    assert prices_of(make_model(name)) is None

@@ -135,7 +135,9 @@ def _amount(amount: Amount, shape: str) -> str:
     if amount.value is None:
         return "unknown"
     told = format(amount.value, shape)
-    return told if amount.is_whole else f"{told} for {amount.known} of {amount.parts} parts, the rest unknown"
+    if not amount.is_whole:
+        told += f" for {amount.known} of {amount.parts} parts, the rest unknown"
+    return told + (f" ({amount.priced} parts from tokens at today's price)" if amount.priced else "")
 
 
 def _progress_line(experiment: Experiment, found: Progress) -> str:
