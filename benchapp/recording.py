@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import models, transaction
 from django.utils import timezone
 
-from benchapp import recorded
+from benchapp import log_context, recorded
 from benchapp.models import (
     Attempt,
     Blob,
@@ -133,6 +133,7 @@ class RowRecorder:
             trial.status, trial.snapshot, trial.attempts_total = Trial.Status.RUNNING, given, trial.attempts.count()
             trial.save(update_fields=["status", "snapshot", "attempts_total"])
             trial.remember_retrieved([self._trial(shown) for shown in retrieved])
+        log_context.add(attempt=attempt.public_id)
         return str(attempt.public_id)
 
     def attempt_number(self, attempt: str) -> int:
@@ -165,6 +166,7 @@ class RowRecorder:
                 writes = [storable(path) for path in result.library_writes]
                 refusal = Refusal.objects.create(trial=row.trial, paths=writes, reason=AGENT_WROTE)
                 self._enter(Entry.Kind.REFUSAL, refusal, now)
+        log_context.add(attempt=None)
 
     def abandon_attempt(self, attempt: str, error: BaseException, *, usage: Usage | None = None) -> None:
         with self._transaction() as now:
@@ -178,6 +180,7 @@ class RowRecorder:
                 setattr(row, name, value)
             row.save(update_fields=["status", "finished_at", "exception_type", "exception_message", *billed])
             Trial.objects.filter(pk=row.trial_id, is_done=False).update(status=Trial.Status.WAITING)
+        log_context.add(attempt=None)
 
     # --- the library --------------------------------------------------------------------------------------------
 

@@ -35,6 +35,7 @@ class GatewayLimits:
     silence_seconds: float = 600.0  # of the provider, before and between pieces of an answer
     answer_seconds: float = 3_600.0
     connections: int = 32  # at once
+    closing_seconds: float = 5.0  # to count what calls under way have used
 
 
 LIMITS = GatewayLimits()
@@ -45,6 +46,7 @@ class Gateway:
 
     requests  model calls forwarded to the provider; `failed` of them met an error
     usage     what they used, as the provider told it; `untold` answers told nothing
+    close     hangs up on calls under way and counts what their answers had told until then
     refusal   what `before_call` raised (BudgetSpent, ...); from then on every call is refused
     trouble   why the latest model call got no answer: ModelUnavailable or ModelRefused; None after an answer
 
@@ -76,6 +78,7 @@ class Gateway:
         self._callbacks = ThreadPoolExecutor(1, thread_name_prefix="gateway-callbacks")
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
+        self._is_closing = False
         self._server: Server | None = None
         # Part of the address, so that a neighbour who can reach the port cannot use it.
         self.secret = secrets.token_hex(16)
@@ -105,10 +108,21 @@ class Gateway:
         server.shutdown()
         server.server_close()
         with self._lock:
+            self._is_closing = True
             left = list(self._open)
         for connection in left:
             _hang_up(connection)
+        self._wait_for_the_last()
         self._callbacks.shutdown()
+
+    def _wait_for_the_last(self) -> None:
+        """What a call under way has cost by now is told as its connections go. One that hangs is not waited for long."""
+        until = time.monotonic() + self.limits.closing_seconds
+        while time.monotonic() < until:
+            with self._lock:
+                if not self._open:
+                    return
+            time.sleep(0.005)
 
     def key(self) -> str | None:
         """Read anew for each request, so that a changed key takes effect and none is kept here."""
@@ -178,8 +192,13 @@ class Gateway:
         future.result()
 
     def heard(self, trouble: RunnerError | None) -> None:
-        """How a model call ended. One that failed is no turn: an outage must not use up the agent's turns."""
+        """How a model call ended. One that failed is no turn: an outage must not use up the agent's turns.
+
+        One that we hung up on says nothing about the provider.
+        """
         with self._lock:
+            if self._is_closing:
+                return
             self.trouble = trouble
             self.failed += trouble is not None
 

@@ -91,6 +91,8 @@ def trouble_of(answer: HTTPResponse, provider: Provider) -> RunnerError | None:
     if status in (401, 403):
         named = f"the key in the environment variable {provider.key_variable}" if provider.key_variable else "no key"
         return KeyRefused(f"the provider answered {status} to {named}", provider.key_variable)
+    if status == 402:
+        return ModelRefused("the provider answered 402: the account has no credit left")
     if status == 404:
         return ModelRefused("the provider answered 404: it knows no such model or call")
     if status in (408, 409, 425, 429) or status >= 500 or 300 <= status < 400:

@@ -285,6 +285,7 @@ def test_it_passes_a_stream_on_as_it_comes(upstream: Upstream, opened: Callable[
     [
         (401, KeyRefused, 400),
         (403, KeyRefused, 400),
+        (402, ModelRefused, 402),
         (404, ModelRefused, 404),
         (429, ModelUnavailable, 429),
         (500, ModelUnavailable, 500),
@@ -416,6 +417,35 @@ def test_it_stops_at_once_even_in_the_middle_of_an_answer(upstream: Upstream, op
     with pytest.raises(OSError):
         ask(gateway)
     gateway.close()
+
+
+def test_it_counts_what_a_call_under_way_has_told_when_it_is_closed(
+    upstream: Upstream, opened: Callable[..., Gateway]
+) -> None:
+    never = threading.Event()
+
+    def begun(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/event-stream")
+        handler.end_headers()
+        usage = {"input_tokens": 9, "cache_read_input_tokens": 1, "output_tokens": 1}
+        start = {"type": "message_start", "message": {"usage": usage}}
+        handler.wfile.write(b"data: " + json.dumps(start).encode() + b"\n\n")
+        handler.wfile.flush()
+        never.wait(20)
+
+    upstream.answer = begun
+    told: list[Usage] = []
+    gateway: Any = opened(after_call=told.append)
+    url = urlsplit(gateway.url)
+    connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=20)
+    connection.request("POST", f"{url.path}/v1/messages", b"{}")
+    assert b"message_start" in connection.getresponse().read1(1_000)
+    gateway.close()
+    never.set()
+    assert gateway.usage == Usage(10, 1, None)
+    assert told == [gateway.usage]
+    assert gateway.trouble is None, "we hung up; the provider did nothing wrong"
 
 
 def test_it_does_not_start_without_the_key(upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> None:
