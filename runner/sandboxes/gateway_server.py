@@ -82,6 +82,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "gateway", ""
     server: Server
+    _upstream: socket.socket | None = None
 
     def setup(self) -> None:
         self.request.settimeout(self.server.gateway.limits.request_seconds)
@@ -148,14 +149,15 @@ class _Handler(BaseHTTPRequestHandler):
                 raise Refusal(502, f"the provider answered {answer.status}, which is not followed")
             self._pass_on(answer, request)
         finally:
-            if connection.sock is not None:
-                gateway.track(connection.sock, False)
+            if self._upstream is not None:
+                gateway.track(self._upstream, False)
             connection.close()
 
     def _answer(self, connection: http.client.HTTPConnection, request: _Forward) -> http.client.HTTPResponse:
         gateway = self.server.gateway
         try:
             connection.connect()
+            self._upstream = connection.sock  # the connection forgets it as soon as nothing more can be asked on it
             gateway.track(connection.sock, True)
             connection.putrequest(request.method, request.target, skip_accept_encoding=True)
             for name, value in request.headers:
