@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 from django.apps import apps
 
-from benchapp import recorded
+from benchapp import log_context, recorded
 from benchapp.models import (
     Attempt,
     Blob,
@@ -256,6 +256,17 @@ def test_a_machine_failure_is_kept_unscored_and_takes_no_place_on_the_spine(suit
     assert recorder.history() == ()
     again = finished(recorder)
     assert [tried.number for tried in again.attempts.all()] == [1, 2]
+
+
+def test_log_lines_carry_the_attempt_while_it_runs(suite: Suite) -> None:
+    episode, _ = make_episode(suite)
+    recorder = recorder_of(episode)
+    with log_context.about(episode="e-1"):
+        for number, end in enumerate((recorder.abandon_attempt, recorder.finish_attempt)):
+            attempt = recorder.start_attempt(FIRST, snapshot=recorder_snapshot(), retrieved=())
+            assert log_context.present() == {"episode": "e-1", "attempt": attempt}
+            end(attempt, SandboxError("disk full") if number == 0 else a_result())
+            assert log_context.present() == {"episode": "e-1"}
 
 
 def test_no_key_that_an_error_quotes_is_kept(suite: Suite) -> None:
