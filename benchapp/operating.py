@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from benchapp import jobs, recorded
@@ -49,7 +49,9 @@ def skip(episode: Episode, *, reason: str, by: User | None = None) -> Slot:
     slot = _trial_at(episode, plan)
     with transaction.atomic():
         trial = episode.trials.get(phase=slot.phase, task__key=slot.task, sample=slot.sample)
-        taken = Episode.objects.filter(pk=episode.pk, status=Episode.Status.BLOCKED).update(
+        # The epoch too: somebody may have let it go on meanwhile, and it may stand blocked at another trial by now.
+        seen = Episode.objects.filter(pk=episode.pk, status=Episode.Status.BLOCKED, lease_epoch=episode.lease_epoch)
+        taken = seen.update(
             status=Episode.Status.WAITING,
             blocked_reason="",
             failures=0,
@@ -58,7 +60,7 @@ def skip(episode: Episode, *, reason: str, by: User | None = None) -> Slot:
             lease_epoch=F("lease_epoch") + 1,
         )
         if not taken:
-            raise NotPossible(f"episode {episode.public_id} is {episode.status}, not blocked")
+            raise NotPossible(f"episode {episode.public_id} is not blocked, or went on since it was looked at")
         _enter_skip(episode, trial, reason, by)
         Run.objects.filter(pk=episode.run_id).touch()
         _keep("skip", trial, {"slot": str(slot), "was": episode.blocked_reason[:500]}, reason, by)
@@ -97,13 +99,16 @@ def resume(target: Target, *, reason: str, by: User | None = None) -> int:
 
 def _episodes(target: Target) -> EpisodeQuerySet:
     """The target's own episodes that our workers advance."""
-    own = Episode.objects.own()
-    match target:
-        case Experiment():
-            return own.filter(run__experiment=target)
-        case Run():
-            return own.filter(run=target)
-    return own.filter(pk=target.pk)
+    if isinstance(target, Episode):
+        return _of(Run.objects.filter(pk=target.run_id)).filter(pk=target.pk)
+    return _of(Run.objects.filter(**{"experiment" if isinstance(target, Experiment) else "pk": target.pk}))
+
+
+def _of(runs: QuerySet[Run]) -> EpisodeQuerySet:
+    """Without a join to the episode: an update of joined rows picks them first and changes them later, whatever they
+    have become by then (a trial done meanwhile would be cancelled, one taken meanwhile paused)."""
+    own = runs.filter(experiment__origin=Experiment.Origin.RUN, experiment__deleted_at=None)
+    return Episode.objects.filter(run__in=own)
 
 
 def _acted(verb: str, target: Target, episodes: int, reason: str, by: User | None, **detail: object) -> int:

@@ -37,12 +37,13 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
                 status=Episode.Status.RUNNING,
             )
         )
-        return self.filter(pk=pk).values_list("lease_epoch", flat=True).get() if taken else None
+        # Still ours: whoever cancelled it meanwhile raised the epoch, and that one was never ours.
+        ours = self.filter(pk=pk, lease_owner=owner).values_list("lease_epoch", flat=True)
+        return ours.first() if taken else None
 
     def renew(self, pk: int, *, epoch: int, now: datetime, seconds: float) -> bool:
         """Renews the lease; False when it was lost or given back. Inside a transaction this is also the fence."""
-        held = self._held(pk, epoch).exclude(lease_owner="")
-        return held.update(lease_until=now + timedelta(seconds=seconds)) == 1
+        return self._held(pk, epoch).update(lease_until=now + timedelta(seconds=seconds)) == 1
 
     def release(self, pk: int, *, epoch: int) -> bool:
         """Gives the lease back after progress. Like everything a holder writes, False when it was lost."""
@@ -90,7 +91,8 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         )
 
     def _held(self, pk: int, epoch: int) -> EpisodeQuerySet:
-        return self.filter(pk=pk, lease_epoch=epoch)
+        """Held still: what was given back or taken away is nothing to write about any more."""
+        return self.filter(pk=pk, lease_epoch=epoch).exclude(lease_owner="")
 
     def own(self) -> EpisodeQuerySet:
         """Episodes that our workers advance: launched here, not deleted."""

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from benchapp import jobs, operating
@@ -191,3 +193,33 @@ def test_the_command_takes_experiments_runs_and_episodes(experiment: Experiment)
     assert statuses() == ["waiting", "cancelled"]
     with pytest.raises(CommandError, match="there is no experiment, run or episode"):
         call_command("episodes", "--pause", "00000000-0000-0000-0000-000000000000")
+
+
+@pytest.mark.parametrize("after_trial", [False, True])
+def test_an_act_looks_at_each_episode_in_the_moment_it_changes_it(experiment: Experiment, after_trial: bool) -> None:
+    """A statement that first picks episodes by their state and then changes those would cancel one that ended between."""
+    run, episode = Run.objects.order_by("id")[0], Episode.objects.order_by("id")[1]
+    with CaptureQueriesContext(connection) as queries:
+        operating.pause(experiment, reason="x")
+        operating.resume(run, reason="x")
+        operating.cancel(episode, reason="x", after_trial=after_trial)
+        operating.cancel(experiment, reason="x", after_trial=after_trial)
+    updates = [row["sql"] for row in queries if row["sql"].startswith('UPDATE "benchapp_episode"')]
+    assert len(updates) >= 4
+    assert not [sql for sql in updates if 'FROM "benchapp_episode"' in sql]
+
+
+def test_whoever_took_an_episode_that_was_cancelled_says_nothing_about_it(experiment: Experiment) -> None:
+    episode = Episode.objects.order_by("id")[0]
+    hold(episode)
+    operating.cancel(episode, reason="wrong model")
+    epoch = Episode.objects.get(pk=episode.pk).lease_epoch  # as if it had been read a moment too late
+    told = [
+        Episode.objects.block(episode.pk, epoch=epoch, reason="SetupError"),
+        Episode.objects.finish(episode.pk, epoch=epoch),
+        Episode.objects.release(episode.pk, epoch=epoch),
+        Episode.objects.postpone(episode.pk, epoch=epoch, until=timezone.now()),
+        Episode.objects.count_vanished(episode.pk, epoch=epoch, reason="gone"),
+    ]
+    assert not any(told)
+    assert (status_of(episode), Episode.objects.get(pk=episode.pk).blocked_reason) == ("cancelled", "")
