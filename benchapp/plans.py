@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchapp.cells import Arm, Cell, cell_of
-from benchapp.launch_spec import LaunchSpec
+from benchapp.launch_spec import LaunchSpec, read_spec
 from benchapp.models import Episode, Run
 from benchapp.suite_files import suite_named
 from runner import protocols
@@ -23,7 +23,8 @@ def suite_of(episode: Episode) -> Suite:
 
 
 def spec_of(run: Run) -> LaunchSpec:
-    return LaunchSpec.model_validate(run.experiment.spec)
+    """SetupError where the file it was launched from is none, or is none any more."""
+    return read_spec(run.experiment.spec)
 
 
 def plan_of(episode: Episode, suite: Suite) -> EpisodePlan:
