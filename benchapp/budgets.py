@@ -96,6 +96,13 @@ def block_all(run: Run, reason: str) -> int:
     return free.update(status=Episode.Status.BLOCKED, blocked_reason=reason, lease_until=None)
 
 
+def was_raised(run: Run) -> bool:
+    """Is the budget another than when this row was read? Waits for whoever is raising it."""
+    with transaction.atomic():
+        now = Run.objects.select_for_update().get(pk=run.pk)
+    return (now.budget_usd, now.budget_tokens) != (run.budget_usd, run.budget_tokens)
+
+
 def raise_budget(
     run: Run, *, usd: float | None = None, tokens: int | None = None, reason: str = "", by: User | None = None
 ) -> list[Episode]:
@@ -115,8 +122,7 @@ def raise_budget(
                 f"run {run.public_id} has used {used.usd:.4f} USD and {used.tokens:,} tokens: expected more than that"
             )
         run.save(update_fields=["budget_usd", "budget_tokens"])
-        stood_still = run.episodes.filter(status=Episode.Status.BLOCKED, blocked_reason__startswith=REASON)
-        going_on = [episode for episode in stood_still if Episode.objects.retry(episode.pk)]
+        going_on = let_go_on(run)
         Activity.objects.create(
             actor=by,
             actor_name=by.get_username() if by else "command line",
@@ -128,6 +134,12 @@ def raise_budget(
         )
         run.follow()
     return going_on
+
+
+def let_go_on(run: Run) -> list[Episode]:
+    """What stands still for the budget waits for work again. Gives these episodes; nobody is told of them here."""
+    stood_still = run.episodes.filter(status=Episode.Status.BLOCKED, blocked_reason__startswith=REASON)
+    return [episode for episode in stood_still if Episode.objects.retry(episode.pk)]
 
 
 def _raised(unit: str, before: float | None, after: float | None) -> float | None:

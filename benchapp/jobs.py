@@ -103,12 +103,18 @@ def _work(episode: Episode, lease: Lease) -> bool:
 
 def _stop_run(episode: Episode, lease: Lease, error: BudgetSpent | KeyRefused) -> None:
     """What stops one episode stops the others of its run: they share the budget and the key. Those under way meet it
-    themselves, at their next call; none of the others begins an attempt that could not get anywhere."""
+    themselves, at their next call; none of the others begins an attempt that could not get anywhere.
+    """
     reason = Redactor(own_secrets()).text(storable(str(error)))[:MAX_REASON]
     told = reason if isinstance(error, BudgetSpent) else f"{type(error).__name__}: {reason}"
     Episode.objects.block(episode.pk, epoch=lease.epoch, reason=told)
     others = budgets.block_all(episode.run, told)
     log.error("run %s: blocked, with %d more episodes: %s", episode.run.public_id, others, told)
+    if isinstance(error, BudgetSpent) and budgets.was_raised(
+        episode.run
+    ):  # after the call was refused, before we blocked
+        for going_on in budgets.let_go_on(episode.run):
+            hint(str(going_on.public_id))
 
 
 def _stops_here(episode: Episode, lease: Lease) -> bool:

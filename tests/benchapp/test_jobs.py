@@ -15,13 +15,14 @@ import pytest
 from django.utils import timezone
 
 from benchapp import embedded, jobs, live
+from benchapp.budgets import REASON, raise_budget
 from benchapp.launching import launch
 from benchapp.models import Attempt, Episode, Experiment, ModelCall, Run, Trial
 from benchapp.models.experiments import Progress
 from benchapp.processes import ProcessName, started_at, this_machine
 from benchapp.recording import RowRecorder
 from runner import engine
-from runner.errors import LeaseLost, ModelRefused, ModelUnavailable, SandboxError, SetupError
+from runner.errors import BudgetSpent, LeaseLost, ModelRefused, ModelUnavailable, SandboxError, SetupError
 from runner.recorder import TrialDone
 from runner.sandboxes import sandbox_kind
 from runner.types import ModelRequest, Phase, Slot, Source, Step
@@ -62,6 +63,27 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
         raise error
 
     monkeypatch.setattr(engine, "advance", advance)
+
+
+def test_a_budget_that_was_raised_before_the_run_blocked_is_not_overlooked(
+    episode: Episode, queued: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call is refused, an operator raises the budget, and only then the worker comes to block the run."""
+    Run.objects.update(budget_tokens=10)
+
+    def advance(*_: object) -> bool:
+        raise_budget(Run.objects.get(), tokens=1_000)
+        raise BudgetSpent(f"{REASON} Run x has used 10 of 10 tokens.")
+
+    monkeypatch.setattr(engine, "advance", advance)
+    queued.clear()
+    jobs.advance(str(episode.public_id))
+    episode.refresh_from_db()
+    assert (episode.status, episode.blocked_reason, queued) == ("waiting", "", [str(episode.public_id)])
+    failing(monkeypatch, BudgetSpent(f"{REASON} Run x has used 1,000 of 1,000 tokens."))
+    jobs.advance(str(episode.public_id))
+    episode.refresh_from_db()
+    assert (episode.status, episode.blocked_reason.partition(" ")[0]) == ("blocked", "Budget")
 
 
 # --- launching ------------------------------------------------------------------------------------------------------
