@@ -14,6 +14,7 @@ from runner.types import File, Files
 CAPS = TreeCaps()
 _FOLDER_MODE = 0o755
 SKIP_BYTES = 64 * 1024 * 1024  # how much of one oversized file is passed over before reading is given up
+ALL_SKIP_BYTES = 1024 * 1024 * 1024  # and of all of them: thousands of sparse files cost their maker nothing
 
 
 def packed(files: Files, *, top: str = "", owner: int = 0) -> bytes:
@@ -74,7 +75,8 @@ def unpacked(chunks: Iterable[bytes], caps: TreeCaps = CAPS) -> Tree:
     """The regular files of a tar as the engine sends a folder: below one top entry, whose name is taken off.
 
     Links are not followed, special files are named in `left_out`, sizes and count are capped. The engine spells holes
-    of a sparse file out as zeros, so after a file of more than SKIP_BYTES over its cap nothing more is read.
+    of a sparse file out as zeros, so after a file of more than SKIP_BYTES over its cap, or ALL_SKIP_BYTES over all
+    caps, nothing more is read.
     """
     tree = Tree()
     try:
@@ -88,13 +90,13 @@ def unpacked(chunks: Iterable[bytes], caps: TreeCaps = CAPS) -> Tree:
 
 
 def _read_entries(archive: tarfile.TarFile, caps: TreeCaps, tree: Tree) -> None:
-    total = 0
+    total = passed_over = 0
     for entry in archive:
         archive.members = []  # type: ignore[attr-defined]  # it remembers each entry otherwise
         path = _inner(entry.name)
         if path is None or entry.isdir():
             continue
-        if len(tree.files) >= caps.count:
+        if len(tree.files) >= caps.count or len(tree.left_out) >= caps.count:
             tree.left_out.append(f"{path}: and all after it, more than {caps.count:,} files")
             return
         allowed = max(0, min(caps.file_bytes, caps.total_bytes - total))
@@ -102,7 +104,9 @@ def _read_entries(archive: tarfile.TarFile, caps: TreeCaps, tree: Tree) -> None:
         if file is not None:
             tree.files[path] = file
             total += len(file.content)
-        if entry.isreg() and entry.size > allowed + SKIP_BYTES:
+        too_much = max(0, entry.size - allowed) if entry.isreg() else 0
+        passed_over += too_much
+        if too_much > SKIP_BYTES or passed_over > ALL_SKIP_BYTES:
             tree.left_out.append(f"{path}: and all after it, too large to pass over")
             return
 

@@ -17,6 +17,7 @@ from runner.errors import SandboxError
 from runner.sandboxes.docker_engine import FAILURES, connect
 
 _SHORTEST_PAUSE = 0.5
+_PAUSE_WITHOUT_ANSWER = 2.0
 _COST = 10  # measuring takes at most one part in so many of the time
 _BLOCK = 512
 
@@ -59,15 +60,17 @@ class DiskWatch:
             pause = _SHORTEST_PAUSE
             while not self._stop.wait(pause):
                 began = time.monotonic()
-                if client is None and not self.folders:
-                    client = connect()
-                self.breach = self._over(client)
+                try:
+                    if client is None and not self.folders:
+                        client = connect()
+                    self.breach = self._over(client)
+                except (*FAILURES, SandboxError):
+                    pause = _PAUSE_WITHOUT_ANSWER  # it may come back; whoever works with the container finds out, too
+                    continue
                 if self.breach is not None:
                     self.end()
                     return
                 pause = max(_SHORTEST_PAUSE, _COST * (time.monotonic() - began))
-        except (*FAILURES, SandboxError):
-            return  # the engine is away: whoever works with the container finds out
         finally:
             if client is not None:
                 client.close()

@@ -33,6 +33,7 @@ done
 _READ_BYTES = 1 << 16
 # The engine tells that a command ended up to two seconds late when an earlier one left a child that holds its output.
 _SLOWEST_NEWS = 6.0
+_LONGEST_FIRST = 4_096  # bytes; a shell that tells no process id in so many is none, and what it says is output
 _LONGEST_PAUSE = 1.0  # between two looks at whether a silent command still runs
 
 
@@ -128,6 +129,7 @@ class Execution:
         self.id = str(made["Id"])
         self.stream = client.exec_start(self.id, socket=True)
         self.pid: int | None = None
+        self._has_no_pid = False
         self._frames = Frames()
         self._first = b""
 
@@ -141,7 +143,7 @@ class Execution:
         finally:
             with contextlib.suppress(OSError):
                 self.stream.close()
-        if self.pid is None:
+        if self.pid is None and not self._has_no_pid:
             output.add(self._first)  # no shell: what is there is the engine's own message
         code = None if late else self._exit_code()
         text, truncated = output.text()
@@ -187,17 +189,20 @@ class Execution:
         except OSError:
             return False
         for piece in self._frames.feed(content):
-            output.add(piece if self.pid is not None else self._without_pid(piece))
+            output.add(piece if self.pid is not None or self._has_no_pid else self._without_pid(piece))
         return bool(content)
 
     def _without_pid(self, piece: bytes) -> bytes:
         self._first += piece
         number, newline, rest = self._first.partition(b"\n")
-        if newline and number.isdigit():
+        if newline and number.isdigit() and len(number) < 20:
             self.pid = int(number)
             self._first = b""
             return rest
-        return b""
+        if len(self._first) < _LONGEST_FIRST:
+            return b""
+        self._has_no_pid = True  # what the agent put where the shell was may talk without end
+        return self._first
 
     def _runs(self) -> bool:
         try:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import socket
 import tarfile
+import threading
+import time
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from runner.errors import SuiteError
+from runner.sandboxes import docker_archive, docker_disk
 from runner.sandboxes.docker_archive import packed, unpacked
 from runner.sandboxes.docker_contexts import read_context
-from runner.sandboxes.docker_exec import Frames, Output
+from runner.sandboxes.docker_exec import Execution, Frames, Output
 from runner.sandboxes.trees import TreeCaps
 from runner.types import File
 
@@ -87,6 +94,76 @@ def test_a_terabyte_is_not_read_to_its_end() -> None:
     tree = unpacked(endless(), TreeCaps(file_bytes=1_000))
     assert tree.left_out[-1] == "big: and all after it, too large to pass over"
     assert read < 1_000_000
+
+
+def test_thousands_of_sparse_files_are_not_read_to_their_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(docker_archive, "ALL_SKIP_BYTES", 1_000_000)
+    content = archive(*(entry(f"skills/{number}", size=300_000) for number in range(10)))
+    tree = unpacked([content], TreeCaps(file_bytes=1_000))
+    assert list(tree.files) == ["0", "1", "2", "3"]
+    assert tree.left_out[-1] == "3: and all after it, too large to pass over"
+
+
+def test_links_without_number_are_not_all_named() -> None:
+    content = archive(*(entry(f"skills/{number}", tarfile.SYMTYPE, link="x") for number in range(50)))
+    tree = unpacked([content], TreeCaps(count=10))
+    assert len(tree.left_out) == 11
+    assert tree.left_out[-1] == "10: and all after it, more than 10 files"
+
+
+def test_a_shell_that_tells_no_process_id_is_held_in_little_memory() -> None:
+    """As an agent leaves one that puts something else where the image has its shell."""
+    piece = b"y" * 60_000
+    ours, theirs = socket.socketpair()
+
+    class Engine:
+        def exec_create(self, *_: object, **__: object) -> dict[str, str]:
+            return {"Id": "one"}
+
+        def exec_start(self, *_: object, **__: object) -> socket.socket:
+            return ours
+
+        def exec_inspect(self, _: str) -> dict[str, object]:
+            return {"Running": not done.is_set(), "ExitCode": 0}
+
+    def talk() -> None:
+        for _ in range(500):
+            theirs.sendall(b"\1\0\0\0" + len(piece).to_bytes(4, "big") + piece)
+        done.set()
+        theirs.close()
+
+    done = threading.Event()
+    execution = Execution(Engine(), "c", "true", folder="/", user="0", environment={})
+    threading.Thread(target=talk, daemon=True).start()
+    tracemalloc.start()
+    executed = execution.follow(1_000, time.monotonic() + 60)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 5_000_000, "of thirty million"
+    assert (executed.started, executed.truncated, executed.exit_code) == (False, True, 0)
+    assert executed.text.endswith("y" * 500)
+
+
+def test_the_watch_of_a_disk_outlasts_what_cannot_be_measured_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(docker_disk, "_SHORTEST_PAUSE", 0.01)
+    monkeypatch.setattr(docker_disk, "_PAUSE_WITHOUT_ANSWER", 0.01)
+    (tmp_path / "big").write_bytes(b"x" * 100_000)
+    real, asked, ended = docker_disk.measured, [], threading.Event()
+
+    def measured(*limits: Any) -> docker_disk.Measured:
+        asked.append(1)
+        if len(asked) == 1:
+            raise OSError(errno.EMFILE, "too many open files")
+        return real(*limits)
+
+    monkeypatch.setattr(docker_disk, "measured", measured)
+    watch = docker_disk.DiskWatch("c", [tmp_path], limit=1_000, files=100, free=0, end=ended.set)
+    watch.start()
+    assert ended.wait(20)
+    watch.stop()
+    assert watch.breach == "ended: it wrote more than 0 MiB"
 
 
 def test_a_broken_archive_keeps_what_came_before() -> None:
