@@ -19,7 +19,7 @@ from functools import partial
 
 from runner.agents import AgentJob, AgentRun
 from runner.agents.program_log import Log, read_log, with_subagents
-from runner.errors import NotOnThisMachine, SetupError
+from runner.errors import NotOnThisMachine, SandboxError, SetupError
 from runner.models import Model
 from runner.models.call_prices import call_cost
 from runner.models.presets import Preset
@@ -172,6 +172,8 @@ class ProgramAgent:
             raise gateway.trouble
         if gateway.requests == 0 and not done.timed_out:
             told = log.errors or done.output.strip()[-TOLD_CHARS:] or failure.message
+            if done.exit_code is None:  # not by itself: the container went down, or its disk filled up
+                raise SandboxError(f"{self.name} {self.version} was ended before its first model call: {told}")
             raise SetupError(f"{self.name} {self.version} ended before its first model call: {told}")
         return failure
 

@@ -300,7 +300,9 @@ class DockerSandbox:
 
     def _blame(self, said: str) -> SandboxError:
         """Whose fault is it that nothing can run? A fresh container of the same image tells: SandboxRuined when that
-        one works, SandboxError when it does not."""
+        one works, SandboxError when it does not. A container that is not there any more was removed from outside."""
+        if engine.is_gone(self.client, self.container):
+            return SandboxError(told("the container was removed by somebody else", said))
         fresh = self._create([], self.labels)
         try:
             with engine_errors("starting a fresh container for comparison"):

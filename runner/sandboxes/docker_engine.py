@@ -118,6 +118,16 @@ def labelled(client: Any, kind: str, wanted: list[str]) -> list[tuple[str, dict[
         return [(row["Id"], row["Labels"] or {}) for row in client.networks(filters=filters)]
 
 
+def is_gone(client: Any, container: str) -> bool:
+    """Was it removed, or is it being removed?"""
+    with engine_errors("looking for the container"):
+        try:
+            state = client.inspect_container(container)["State"]
+        except NotFound:
+            return True
+    return bool(state.get("Dead")) or state.get("Status") == "removing"
+
+
 def remove(client: Any, kind: str, name: str) -> None:
     """Gone afterwards, whoever removed it. SandboxError when it stays."""
     with engine_errors(f"removing the {kind} {name[:40]}"):

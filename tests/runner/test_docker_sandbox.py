@@ -146,6 +146,15 @@ def test_it_tells_an_agent_that_nothing_can_run_any_more_and_the_verifier_that_i
         sandbox.execute("true", timeout_seconds=20)
 
 
+def test_a_container_that_somebody_else_removed_is_no_doing_of_the_agent(sandbox: DockerSandbox) -> None:
+    run(sandbox, "true")
+    sandbox.end_processes()
+    sandbox.client.remove_container(sandbox.container, force=True)
+    with pytest.raises(SandboxError, match="removed by somebody else") as caught:
+        sandbox.execute("true", timeout_seconds=20)
+    assert not isinstance(caught.value, SandboxRuined)
+
+
 def test_it_has_the_limits_of_the_task(task: Task) -> None:
     opened = open_sandbox(replace(task, machine=replace(MACHINE, cpus=0.5, memory_mb=99)), name="t")
     try:
