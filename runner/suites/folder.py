@@ -101,9 +101,9 @@ def _shared_tests(path: Path, head: Mapping[str, Any], source: Path) -> Files:
     names = head.get("shared_tests") or []
     if not isinstance(names, list) or not all(isinstance(name, str) and "/" not in name for name in names):
         raise SuiteError(str(source), "shared_tests", "a list of file names", f"found {names!r}")
-    missing = [name for name in names if not (path / name).is_file()]
+    missing = [name for name in names if (path / name).is_symlink() or not (path / name).is_file()]
     if missing:
-        raise SuiteError(str(source), "shared_tests", "files beside suite.yaml", f"{missing[0]} is not there")
+        raise SuiteError(str(source), "shared_tests", "plain files beside suite.yaml", f"{missing[0]} is none")
     return {name: File((path / name).read_bytes()) for name in names}
 
 
@@ -207,6 +207,8 @@ def _refuse_repeats(environments: tuple[Environment, ...], source: Path) -> None
 
 
 def _read_yaml(source: Path) -> dict[str, Any]:
+    if source.is_symlink():
+        raise SuiteError(str(source), "file", "a plain file", "it is a link")
     try:
         value = yaml.load(source.read_text("utf-8"), Loader=LOADER)  # a safe loader
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

@@ -27,11 +27,14 @@ def looks_like(path: Path) -> bool:
 
 def roots(path: Path) -> tuple[Path, ...]:
     human = path / HUMAN
-    return (_base(path), human) if human.is_dir() else (_base(path),)
+    return (_base(path), human) if human.is_dir() and not _leads_away(human) else (_base(path),)
 
 
 def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
     found = []
+    if _leads_away(path / HUMAN):
+        shelf.findings.problem(path / HUMAN, "folder", "a folder of the release", "it is a link, or lies behind one")
+        return ()
     for each in folders_in(_base(path)):
         if not any(map(is_task, folders_in(each))):
             shelf.findings.note("has no instance and was left out", each.name)
@@ -44,6 +47,11 @@ def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
 
 def _base(path: Path) -> Path:
     return path / "tasks" if (path / "tasks").is_dir() else path
+
+
+def _leads_away(human: Path) -> bool:
+    """What is read as a library must be the release's own, and nothing else of this machine."""
+    return human.is_symlink() or human.parent.is_symlink()
 
 
 def _is_task(path: Path) -> bool:

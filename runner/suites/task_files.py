@@ -45,8 +45,8 @@ def solution_files(task: Task) -> Files:
 
 def read_tree(folder: Path) -> Files:
     """Every file below `folder`. Links and oversized files are refused: a suite says all it says in plain files."""
-    if not folder.is_dir():
-        raise SuiteError(str(folder), "folder", "a folder", "there is none")
+    if folder.is_symlink() or not folder.is_dir():
+        raise SuiteError(str(folder), "folder", "a folder", "it is a link" if folder.is_symlink() else "there is none")
     found: dict[str, File] = {}
     for path in sorted(folder.rglob("*")):
         relative = PurePosixPath(path.relative_to(folder))

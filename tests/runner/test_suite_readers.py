@@ -131,6 +131,24 @@ def test_instances_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     assert "has no instance and was left out: notes" in suite.notes
 
 
+@pytest.mark.parametrize("linked", ["skills", "skills/human_authored", "skills/human_authored/{task}"])
+def test_a_curated_library_that_lies_elsewhere_on_this_machine_is_refused(linked: str, tmp_path: Path) -> None:
+    release = tmp_path / "release"
+    shutil.copytree(EXAMPLES / "skilllearnbench", release)
+    task = next((release / "tasks").iterdir()).name
+    private = tmp_path / "private" / "human_authored" / task
+    private.mkdir(parents=True)
+    (private / "s").mkdir()
+    (private / "s" / "SKILL.md").write_text("secret")
+    place = release / linked.format(task=task)
+    if place.exists():
+        shutil.rmtree(place)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to({"skills": private.parents[1], "human_authored": private.parent}.get(place.name, private))
+    with pytest.raises(SuiteProblems, match="a link"):
+        read_suite_folder(release)
+
+
 def test_an_instance_by_another_name_is_named_and_a_missing_seed_told(tmp_path: Path) -> None:
     write_task(tmp_path / "s/tasks/sums/sums-2")
     assert (
