@@ -12,6 +12,7 @@ from runner.agents.shell_tools import Toolset, tools_offered
 from runner.agents.trajectory import Notebook, timestamp
 from runner.errors import SetupError
 from runner.models import Model
+from runner.models.litellm import TOO_LONG
 from runner.sandboxes import NOTHING, Needs, Sandbox
 from runner.types import Failure, ModelReply, ModelRequest, Observation, Source, Step
 
@@ -30,7 +31,8 @@ class Shell:
     max_total_tokens is looked at before each completion, so the last one may go over it. A provider that does not tell
     what a completion used cannot be held to it.
 
-    What ends a run early is a Failure of type AgentTimeout, TurnLimit, TokenLimit, NoToolCall or OutputLimit.
+    What ends a run early is a Failure of type AgentTimeout, TurnLimit, TokenLimit, ContextLimit, NoToolCall or
+    OutputLimit.
     """
 
     name = "shell"
@@ -76,6 +78,10 @@ class _Session:
                 nudges = 0
                 continue
             self.keep(reply, ())
+            if reply.finish_reason == TOO_LONG:
+                return Failure(
+                    "ContextLimit", f"After {self.turns - 1} turns the conversation is too long for the model."
+                )
             nudges += 1
             if nudges > MAX_NUDGES:
                 return _no_tool_call(reply, nudges)

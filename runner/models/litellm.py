@@ -34,6 +34,7 @@ TIMEOUT_SECONDS = 180.0
 MAX_ERROR_CHARS = 2_000
 SHORTEST_PRIVATE = 6  # characters; a shorter key is none, and taking it out would take words apart
 LONGEST_RETRY_AFTER_SECONDS = 86_400.0
+TOO_LONG = "context_length"  # finish reason where a conversation has outgrown what the model takes
 FILTERED = "content_filter"  # finish reason of a reply that the provider or the model withheld
 
 # Worth another try, by the names litellm gives them; whatever else it raises will not get better by asking again.
@@ -106,7 +107,8 @@ class LiteLLM:
         """ModelUnavailable after TRIES failures that may pass (429, 5xx, connection); ModelRefused at once for the rest.
 
         KeyRefused, at once, names the variable that holds the key. No error quotes the key or a private address.
-        A reply that was withheld (a refusal, a content filter) is a reply: its finish reason says so.
+        A reply that was withheld (a refusal, a content filter) is a reply: its finish reason says so. So is the end of a
+        conversation with tools that has grown too long, which is the agent's own doing and no fault of the setup.
         """
         litellm = _litellm()
         arguments = self._arguments(litellm, request)
@@ -115,6 +117,10 @@ class LiteLLM:
                 return self._reply(litellm, litellm.completion(**arguments))
             except litellm.exceptions.ContentPolicyViolationError as error:
                 return ModelReply(self._told(error), finish_reason=FILTERED, model=self.model)
+            except litellm.exceptions.ContextWindowExceededError as error:
+                if not _has_gone_on(request):
+                    raise ModelRefused(f"{self.name}: {self._told(error)}") from None
+                return ModelReply(self._told(error), finish_reason=TOO_LONG, model=self.model)
             except Exception as error:
                 # "from None": a trace that goes on into litellm's own errors would quote what is kept out of ours.
                 if _is_of_the_key(error):
@@ -237,6 +243,10 @@ def _tool_call(call: Any) -> ToolCall:
         arguments = None
     kept: Mapping[str, Any] = arguments if isinstance(arguments, dict) else {"unreadable": text}
     return ToolCall(str(call.id), str(call.function.name), kept)
+
+
+def _has_gone_on(request: ModelRequest) -> bool:
+    return bool(request.tools) and any(message.get("role") == "assistant" for message in request.messages)
 
 
 def _is_of_the_key(error: Exception) -> bool:

@@ -14,6 +14,7 @@ from runner.agents import AgentJob, AgentRun, Limits, make_agent
 from runner.agents.shell import NUDGE
 from runner.agents.shell_tools import MAX_OBSERVATION_CHARS, observation_text
 from runner.errors import ModelUnavailable, SetupError, SuiteError
+from runner.models.litellm import TOO_LONG
 from runner.sandboxes import Completed
 from runner.sandboxes.local import LocalSandbox, open_sandbox
 from runner.types import File, ModelReply, ModelRequest, Source, Step, Task, ToolCall, Usage
@@ -180,6 +181,13 @@ def test_replies_cut_at_the_output_limit_are_named_as_such(run: Callable[..., Ag
     done = run(*[says("blah", finish_reason="length")] * 3)
     assert done.failure is not None
     assert done.failure.type == "OutputLimit"
+
+
+def test_a_conversation_that_outgrew_the_model_ends_as_the_agents_failure(run: Callable[..., AgentRun]) -> None:
+    done = run(says("", call("shell", command="true")), says("too many tokens", finish_reason=TOO_LONG))
+    assert done.failure is not None
+    assert (done.failure.type, done.turns) == ("ContextLimit", 2)
+    assert steps(done)[-1].message == "too many tokens"
 
 
 def test_it_stops_at_the_turn_limit(run: Callable[..., AgentRun]) -> None:
