@@ -169,16 +169,20 @@ class RowRecorder:
         log_context.add(attempt=None)
 
     def abandon_attempt(self, attempt: str, error: BaseException, *, usage: Usage | None = None) -> None:
+        message, log = self._redact(storable(str(error))), self._redact(storable(getattr(error, "log", "")))
+        kept = Blob.objects.put(log.encode()) if log else None
         with self._transaction() as now:
             row = self._attempts(attempt).select_related("trial").get()
             row.status = Attempt.Status.INFRASTRUCTURE
             row.finished_at = now
             row.exception_type = type(error).__name__[:200]
-            row.exception_message = self._redact(storable(str(error)))[:MAX_EXCEPTION_MESSAGE]
+            row.exception_message, row.exception_id = _with_the_end_of(log, message), kept
             billed = recorded.usage_fields(usage or Usage())
             for name, value in billed.items():
                 setattr(row, name, value)
-            row.save(update_fields=["status", "finished_at", "exception_type", "exception_message", *billed])
+            row.save(
+                update_fields=["status", "finished_at", "exception_type", "exception_message", "exception_id", *billed]
+            )
             Trial.objects.filter(pk=row.trial_id, is_done=False).update(status=Trial.Status.WAITING)
         log_context.add(attempt=None)
 
@@ -390,6 +394,14 @@ def _finish(row: Attempt, result: AttemptResult, traceback: str | None) -> None:
         row.exception_message = storable(result.failure.message)[:MAX_EXCEPTION_MESSAGE]
         row.exception_id = traceback
     row.save()
+
+
+def _with_the_end_of(log: str, message: str) -> str:
+    """A message with as much of the log's end as fits: what went wrong stands there. The whole log lies in a blob."""
+    if not log.strip():
+        return message[:MAX_EXCEPTION_MESSAGE]
+    half = MAX_EXCEPTION_MESSAGE // 2
+    return f"{message[: half - 50]}\n\nThe end of the log:\n{log.strip()[-half:]}"
 
 
 def _save_trajectories(row: Attempt, result: AttemptResult, packed: PackedAttempt) -> None:

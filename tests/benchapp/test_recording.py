@@ -258,6 +258,20 @@ def test_a_machine_failure_is_kept_unscored_and_takes_no_place_on_the_spine(suit
     assert [tried.number for tried in again.attempts.all()] == [1, 2]
 
 
+def test_what_a_failed_build_said_is_kept_with_the_attempt(suite: Suite) -> None:
+    episode, _ = make_episode(suite)
+    recorder = recorder_of(episode)
+    attempt = recorder.start_attempt(FIRST, snapshot=recorder_snapshot(), retrieved=())
+    log = "Step 1\n" * 1_000 + "TOKEN=sk-abcdef0123456789abcdef\nE: no such package"
+    recorder.abandon_attempt(attempt, SandboxError("its image cannot be built", log))
+    row = Attempt.objects.get(public_id=attempt)
+    assert row.exception_message.startswith("its image cannot be built\n\nThe end of the log:\n")
+    assert row.exception_message.endswith("E: no such package")
+    assert len(row.exception_message) <= 2_000
+    whole = row.exception.content().decode()
+    assert (whole.count("Step 1"), "sk-abcdef" in whole) == (1_000, False)
+
+
 def test_log_lines_carry_the_attempt_while_it_runs(suite: Suite) -> None:
     episode, _ = make_episode(suite)
     recorder = recorder_of(episode)
