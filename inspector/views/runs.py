@@ -128,6 +128,8 @@ def _list_page(
     }
     context = {
         **facts,
+        "in_order": found.experiment.origin == Experiment.Origin.RUN
+        and found.episodes.filter(is_ordered=True).exists(),
         "run": found,
         "tally": tally,
         "page": page,

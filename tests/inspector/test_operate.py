@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from benchapp import log_tail
 from benchapp.models import Activity, Episode, Run, User
 from inspector.acts import Standing, possible
 from tests.factories import make_attempt, make_episode, make_experiment, make_run, make_trial, make_user
@@ -126,6 +127,11 @@ def test_its_twin_tells_state_acts_and_attempts(client: Client) -> None:
     assert told["acts"] == ["retry", "skip", "cancel"]
     assert len(told["attempts"]) == 1
     assert told["log"] == []
+
+
+def test_it_shows_the_log_a_line_each(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_tail, "read", lambda episode: ["10:01 begins", "10:02 <b>ends</b>"])
+    assert "10:01 begins\n10:02 &lt;b&gt;ends&lt;/b&gt;\n" in page(client, make_work())
 
 
 @pytest.mark.parametrize(
