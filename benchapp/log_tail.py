@@ -50,6 +50,8 @@ class Tail(logging.Handler):
             pipeline.execute()
         except (RedisError, OSError):  # said nowhere: a handler that logs would call itself
             self._silent_until = time.monotonic() + PAUSE_SECONDS
+        except Exception:  # a line that cannot be formatted, whoever logged it: no reason to stop the work
+            self.handleError(record)
 
 
 @contextmanager

@@ -178,6 +178,15 @@ def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         process.wait(10)
 
 
+def test_a_line_that_cannot_be_formatted_stops_no_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging, "raiseExceptions", False)
+    told = logging.LogRecord("a.library", logging.INFO, __file__, 1, "%d files", ("many",), None)
+    tail = log_tail.Tail("a")
+    monkeypatch.setattr(tail, "handleError", (kept := []).append)
+    tail.emit(told)
+    assert kept == [told]
+
+
 def test_the_tail_of_an_episodes_log_is_capped_redacted_and_its_own(
     broker: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
