@@ -5,12 +5,12 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from benchapp import jobs, models
 from benchapp.cells import Cell
 from benchapp.estimating import estimate
-from benchapp.launch_spec import LaunchSpec, read_spec
+from benchapp.launch_spec import LaunchSpec, Problem, Unlaunchable, read_spec
 from benchapp.models.base import derived_id
 from benchapp.preparing import Prepared, prepare
 from benchapp.schedule import EPISODE_ORDER
@@ -26,10 +26,26 @@ def launch(value: dict[str, Any], *, by: models.User | None = None, keys_elsewhe
     A file with a key is launched once: later calls give the experiment that is there.
     """
     key = str(value.get("key") or "")
-    if key and (found := models.Experiment.objects.filter(public_id=experiment_id(key)).first()):
+    if found := _launched(key):
         read_spec(value)
         return found
-    return launch_prepared(prepare(value, keys_elsewhere=keys_elsewhere), by=by)
+    prepared = prepare(value, keys_elsewhere=keys_elsewhere)
+    try:
+        return launch_prepared(prepared, by=by)
+    except IntegrityError:  # the same key, at the same moment (a button pressed twice)
+        if found := _launched(key):
+            return found
+        raise
+
+
+def _launched(key: str) -> models.Experiment | None:
+    """Unlaunchable when it was, and was deleted: nothing would run under it."""
+    found = models.Experiment.objects.filter(public_id=experiment_id(key)).first() if key else None
+    if found is not None and found.deleted_at is not None:
+        raise Unlaunchable(
+            [Problem("key", f"the experiment launched as {key!r:.100} was deleted (expected another key)")]
+        )
+    return found
 
 
 def launch_prepared(prepared: Prepared, *, by: models.User | None = None) -> models.Experiment:

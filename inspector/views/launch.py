@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
@@ -81,10 +81,14 @@ def launch(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         draft, checked = _check(draft)
     if act == "launch" and checked:
         if request.POST.get("checked") == draft.digest:
-            return _launch(request, draft)
-        messages.warning(
-            request, "The file changed since it was checked: nothing was launched. This is what it says now."
-        )
+            try:
+                return _launch(request, draft)
+            except Unlaunchable as error:  # told by the rows: its key was launched, and deleted
+                draft, checked = replace(draft, problems=error.problems), None
+        else:
+            messages.warning(
+                request, "The file changed since it was checked: nothing was launched. This is what it says now."
+            )
     status = 422 if draft.problems and act != "write" else 200
     return _page(request, draft, checked=checked, act=act, as_json=as_json, status=status)
 

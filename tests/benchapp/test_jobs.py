@@ -14,11 +14,13 @@ import django_rq
 import pytest
 from django.utils import timezone
 
-from benchapp import embedded, jobs, live
+from benchapp import embedded, jobs, launching, live
 from benchapp.budgets import REASON, raise_budget
+from benchapp.launch_spec import Unlaunchable
 from benchapp.launching import launch
 from benchapp.models import Attempt, Episode, Experiment, ModelCall, Run, Trial
 from benchapp.models.experiments import Progress
+from benchapp.preparing import Prepared, prepare
 from benchapp.processes import ProcessName, started_at, this_machine
 from benchapp.recording import RowRecorder
 from runner import engine
@@ -118,6 +120,29 @@ def test_a_key_is_launched_once(queued: list[str]) -> None:
     first, second = launch({**SPEC, "key": "demo"}), launch({**SPEC, "key": "demo", "seed": 99})
     assert first == second
     assert Run.objects.count() == 1
+
+
+def test_a_key_that_is_launched_twice_at_the_same_moment_is_one_experiment(
+    queued: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value, others = {**SPEC, "key": "demo"}, []
+
+    def prepare_slowly(*arguments: Any, **options: Any) -> Prepared:
+        if not others:
+            others.append(None)
+            others.append(launch(value))
+        return prepare(*arguments, **options)
+
+    monkeypatch.setattr(launching, "prepare", prepare_slowly)
+    assert launch(value) == others[1]
+    assert Experiment.objects.count() == 1
+
+
+def test_the_key_of_a_deleted_experiment_launches_nothing_and_says_so(queued: list[str]) -> None:
+    launch({**SPEC, "key": "demo"})
+    Experiment.objects.update(deleted_at=timezone.now())
+    with pytest.raises(Unlaunchable, match="key: the experiment launched as 'demo' was deleted"):
+        launch({**SPEC, "key": "demo"})
 
 
 @pytest.mark.parametrize(
