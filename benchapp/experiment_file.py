@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from benchapp.launch_spec import LaunchSpec
 from runner.errors import SetupError
 
 MAX_BYTES = 200_000
+UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 # In the order in which a person reads it; the rest follows as the spec lists it.
 FIRST = ("name", "suite", "protocol", "conditions", "agents", "agent_models", "author_models", "replicates")
 
@@ -24,8 +27,8 @@ class _Reader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        names = [key.value for key, _ in node.value]
-        if twice := sorted({str(name) for name in names if names.count(name) > 1}):
+        names = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+        if twice := sorted(name for name, times in names.items() if times > 1):
             raise yaml.YAMLError(f"{', '.join(twice)}: named twice")
         return super().construct_mapping(node, deep)
 
@@ -52,7 +55,19 @@ def read_text(text: str) -> dict[str, Any]:
         raise SetupError(f"{error} (expected YAML or JSON)") from error
     if not isinstance(value, dict):
         raise SetupError("expected a mapping of fields such as name, suite, conditions")
+    _require_storable(value)
     return {str(name): item for name, item in value.items()}
+
+
+def _require_storable(value: Any) -> None:
+    """SetupError for what YAML can say and neither a database nor a page can hold: NUL, half characters, huge numbers."""
+    if isinstance(value, str) and UNSTORABLE.search(value):
+        raise SetupError(f"{value!r:.100}: expected text without NUL and without halves of characters")
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise SetupError(f"a number of {value.bit_length():,} bits (expected at most 63)")
+    items = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list | set) else ()
+    for item in items:
+        _require_storable(item)
 
 
 def write_text(spec: LaunchSpec) -> str:

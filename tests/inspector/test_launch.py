@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from django.test import Client
+from django.utils import timezone
 
 from benchapp.models import Experiment, Run, User
 from inspector import launch_form as form
@@ -108,6 +109,11 @@ def test_it_tells_every_problem_at_its_field(client: Client, small: dict[str, An
         ("a: &x [1]\nb: *x", "aliases"),
         ("a: " + "[" * 5000, "brackets inside brackets"),
         ("x" * 70_000, "at most 64,000"),
+        (r'name: "\ud800"', "halves of characters"),
+        (r'conditions: ["a\0b"]', "without NUL"),
+        (r'{"\ud800": 1}', "halves of characters"),
+        ("seed: 0x1" + "0" * 9_000, "36,001 bits"),
+        ("name: x\nname: y", "name: named twice"),
     ],
 )
 def test_it_says_what_is_wrong_with_a_text(client: Client, text: str, words: str) -> None:
@@ -143,6 +149,15 @@ def test_it_launches_what_was_checked_once(client: Client, small: dict[str, Any]
     assert Experiment.objects.count() == 1
     launched(client, small, once="another page")
     assert Experiment.objects.count() == 2
+
+
+def test_the_key_of_a_deleted_experiment_is_told_at_its_field(client: Client, small: dict[str, Any]) -> None:
+    file = {**small, "key": "once"}
+    launched(client, file)
+    Experiment.objects.update(deleted_at=timezone.now())
+    response = launched(client, file)
+    assert response.status_code == 422
+    assert "<b>key</b>: the experiment launched as &#x27;once&#x27; was deleted" in response.text
 
 
 def test_what_was_changed_after_the_check_is_checked_again(client: Client, small: dict[str, Any]) -> None:
