@@ -8,22 +8,25 @@ import os
 import re
 import tarfile
 import tempfile
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from docker.errors import NotFound
+from docker.errors import APIError, NotFound
 from docker.types import Mount
 
 from runner.errors import SetupError
 from runner.sandboxes import Program
 from runner.sandboxes.docker_archive import END_OF_ARCHIVE, padded
 from runner.sandboxes.docker_engine import CARRIER_LABEL, LABEL, OWNER_LABEL, PREFIX, engine_errors
-from runner.sandboxes.process_names import this_process
+from runner.sandboxes.process_names import ProcessName, this_process
 
 PROGRAM_LABEL = "skillglass.program"
 _COMPLETE = ".skillglass-complete"  # the last thing loaded: what was interrupted lacks it
 _PIECE = 1 << 20
+_LONGEST_LOAD, _PAUSE = 900.0, 0.5  # seconds: to wait for whoever loads the same program, and between two looks
 _known: set[tuple[str, str]] = set()  # (engine address, volume) found complete by this process
 
 
@@ -67,16 +70,51 @@ class _lock:
 def _load(client: Any, program: Program, name: str, image: str) -> None:
     """Through a container that is never started."""
     client.create_volume(name, labels={LABEL: "1", PROGRAM_LABEL: f"{program.name} {program.version}"})
-    settings = client.create_host_config(mounts=[mount(name, "/program", read_only=False)], network_mode="none")
+    with _carrier(client, name, image) as carrier:
+        if _is_complete(client, carrier):
+            return
+    with _carrier(client, name, image, container=f"{name}-loading") as carrier:
+        if not _is_complete(client, carrier):
+            client.put_archive(carrier, "/program", _packed(program.folder))
+
+
+@contextmanager
+def _carrier(client: Any, volume: str, image: str, container: str | None = None) -> Iterator[str]:
+    """With the volume at /program. The engine has each name once, so a named one keeps all others of that name waiting,
+    from other machines and from other workers' containers too."""
+    settings = client.create_host_config(mounts=[mount(volume, "/program", read_only=False)], network_mode="none")
     labels = {LABEL: "1", CARRIER_LABEL: "1", OWNER_LABEL: str(this_process())}
-    carrier = client.create_container(image, ["true"], host_config=settings, labels=labels)
-    try:
+    until = time.monotonic() + _LONGEST_LOAD
+    while True:
         try:
-            client.get_archive(carrier["Id"], f"/program/{_COMPLETE}")[0].close()
-        except NotFound:
-            client.put_archive(carrier["Id"], "/program", _packed(program.folder))
+            made = client.create_container(image, ["true"], name=container, host_config=settings, labels=labels)["Id"]
+            break
+        except APIError as error:
+            if container is None or error.status_code != 409 or time.monotonic() > until:
+                raise
+        _remove_left(client, container)
+        time.sleep(_PAUSE)
+    try:
+        yield made
     finally:
-        client.remove_container(carrier["Id"], force=True)
+        client.remove_container(made, force=True)
+
+
+def _remove_left(client: Any, container: str) -> None:
+    """Of a loader that certainly ended. What another machine left is for its own sweep."""
+    with suppress(NotFound):
+        found = client.inspect_container(container)
+        process = ProcessName.parse((found["Config"]["Labels"] or {}).get(OWNER_LABEL, ""))
+        if process is not None and process.is_gone:
+            client.remove_container(found["Id"], force=True)  # not by name, which may be another's by now
+
+
+def _is_complete(client: Any, carrier: str) -> bool:
+    try:
+        client.get_archive(carrier, f"/program/{_COMPLETE}")[0].close()
+    except NotFound:
+        return False
+    return True
 
 
 def mount(volume: str, target: str, *, read_only: bool) -> Any:

@@ -16,11 +16,12 @@ import docker
 import pytest
 
 from runner.errors import SandboxError, SandboxRuined, SetupError
-from runner.sandboxes import Needs, Program, Provider, sandbox_kind
+from runner.sandboxes import Needs, Program, Provider, docker_programs, sandbox_kind
 from runner.sandboxes import docker as docker_sandbox
 from runner.sandboxes.docker import DockerSandbox, end_processes, open_sandbox
 from runner.sandboxes.docker_limits import ContainerLimits
 from runner.sandboxes.docker_sweep import Leftover, leftovers, sweep
+from runner.sandboxes.process_names import this_process
 from runner.types import File, Machine, Task
 from tests.docker_images import base_image
 from tests.runner.container_trials import ANSWER, MACHINE, ScriptAgent, attempt, container_task, left_behind
@@ -200,6 +201,37 @@ def test_it_mounts_a_program_read_only_from_a_volume_loaded_once(task: Task, tmp
     assert said[0].startswith("hello from /opt/program/current/hello\ntouch: ")
     assert "Read-only file system" in said[0]
     assert len(volumes) == 1
+
+
+def test_workers_that_share_no_folder_load_a_program_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does a loader that died keep them waiting."""
+    (tmp_path / "hello").write_text("hello")
+    program = Program("skillglass-test", "2.0", tmp_path, "/opt/program")
+    name, image, packed, real = "skillglass-program-test-2.0", base_image(), [], docker_programs._packed
+
+    def slowly(folder: Path) -> Iterator[bytes]:
+        packed.append(folder)
+        time.sleep(1)
+        yield from real(folder)
+
+    def load() -> None:
+        client = docker.APIClient()
+        docker_programs._load(client, program, name, image)
+        client.close()
+
+    monkeypatch.setattr(docker_programs, "_packed", slowly)
+    dead = replace(this_process(), started="long-ago")
+    engine = docker.APIClient()
+    engine.create_container(image, ["true"], name=f"{name}-loading", labels={"skillglass.owner": str(dead)})
+    workers = [threading.Thread(target=load) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert engine.containers(all=True, filters={"name": f"{name}-loading"}) == []
+    engine.remove_volume(name)
+    engine.close()
+    assert len(packed) == 1
 
 
 class _Answering(BaseHTTPRequestHandler):
