@@ -30,7 +30,7 @@ class NotPossible(RunnerError):
 def retry(episode: Episode, *, reason: str, by: User | None = None) -> None:
     """Lets a blocked episode go on where it stands. Nothing scored is run again."""
     with transaction.atomic():
-        if not Episode.objects.retry(episode.pk):
+        if not _episodes(episode).retry(episode.pk):
             raise NotPossible(f"episode {episode.public_id} is {episode.status}, not blocked")
         _keep("retry", episode, {"was": episode.blocked_reason[:500]}, reason, by)
         episode.run.follow()

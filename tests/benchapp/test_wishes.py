@@ -183,6 +183,14 @@ def test_imports_are_nothing_to_operate(experiment: Experiment) -> None:
         operating.pause(experiment, reason="x")
 
 
+def test_what_was_imported_blocked_is_not_retried(experiment: Experiment) -> None:
+    Experiment.objects.update(origin="imported")
+    Episode.objects.update(status="blocked")
+    with pytest.raises(operating.NotPossible):
+        operating.retry(Episode.objects.select_related("run__experiment").order_by("id")[0], reason="x")
+    assert statuses() == ["blocked", "blocked"]
+
+
 def test_the_command_takes_experiments_runs_and_episodes(experiment: Experiment) -> None:
     out = StringIO()
     run, episode = Run.objects.order_by("id")[0], Episode.objects.order_by("id")[1]
