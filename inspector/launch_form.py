@@ -171,9 +171,16 @@ def changed(file: Mapping[str, Any], before: Mapping[str, Value], after: Mapping
             if set(value) == set(old):  # boxes have an order of their own, which says nothing
                 continue
             value = [*(each for each in old if each in value), *(each for each in value if each not in old)]
+            if old and _names_none(found.get(name)):  # beside models; a box for it there is none
+                found[name] = [None, *value]
+                continue
         if value != old:
             _put(found, name, _told(FIELDS[name], value))
     return found
+
+
+def _names_none(value: Any) -> bool:
+    return isinstance(value, list | tuple) and None in value
 
 
 def _put(file: dict[str, Any], name: str, value: Any) -> None:

@@ -91,6 +91,15 @@ def test_the_order_of_boxes_says_nothing(client: Client, small: dict[str, Any]) 
     assert shown_file(client.post("/launch/", post))["conditions"] == ["selfgen-always", "no-skill", "curated-static"]
 
 
+def test_no_model_stays_beside_the_models_that_are_ticked(client: Client, small: dict[str, Any]) -> None:
+    file = {**small, "author_models": [None, "scripted/apprentice"]}
+    post = sent(file, act="write", author_models=["scripted/apprentice", "scripted/careful"])
+    found = shown_file(client.post("/launch/", post))
+    assert found["author_models"] == [None, "scripted/apprentice", "scripted/careful"]
+    post = sent({**small, "author_models": [None]}, act="write", author_models=["scripted/careful"])
+    assert shown_file(client.post("/launch/", post))["author_models"] == ["scripted/careful"]
+
+
 def test_it_tells_every_problem_at_its_field(client: Client, small: dict[str, Any]) -> None:
     file = {**small, "conditions": ["no-such"], "replicates": "many", "budget": {"usd": -1}, "suite": "none"}
     response = client.post("/launch/", sent(file, act="check"))
