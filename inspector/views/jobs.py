@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from benchapp.models import Attempt, Experiment
+from benchapp.models import Attempt, Experiment, User
 from benchapp.progress import at_work, workforce
+from inspector.live_step import without_closed
 from inspector.pages import absolute, render_page, wants_fragment
 from inspector.work import alike, at_work_as_json, open_experiments, troubled
 
@@ -18,7 +19,7 @@ MAX_AT_WORK = 60  # attempts shown; a larger team has more pages to look at
 
 @require_safe
 def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    working = at_work(_own_attempts(), MAX_AT_WORK)
+    working = without_closed(cast(User, request.user), at_work(_own_attempts(), MAX_AT_WORK))
     crew = workforce()
     needing, needing_total = troubled(each for each in working if each.is_stuck)
     waiting = open_experiments()

@@ -19,6 +19,7 @@ from inspector.access import needs
 from inspector.acting import carry_out
 from inspector.acts import ACTS, Target, episodes_of, possible, standing_of
 from inspector.budget import budget_of
+from inspector.live_step import without_closed
 from inspector.pages import absolute, next_url, paginate, render_page, wants_fragment
 from inspector.work import at_work_as_json
 from runner.errors import RunnerError
@@ -35,7 +36,7 @@ def operate(request: HttpRequest, kind: str, public_id: UUID, *, as_json: bool =
     episodes = episodes_of(target)
     standing = standing_of(kind, target, episodes)
     page = paginate(request, episodes, per_page=EPISODES_PER_PAGE)
-    working = at_work(_attempts(target), MAX_ATTEMPTS)
+    working = without_closed(cast(User, request.user), at_work(_attempts(target), MAX_ATTEMPTS))
     acts = list(possible(standing))
     progress = None if isinstance(target, Episode) else progress_of([target])[target.pk]  # type: ignore[list-item]
     budget = budget_of(target, progress) if isinstance(target, Run) and progress else []

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from django.core.paginator import Page
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from benchapp.metrics.tally import Tally, tally_by
-from benchapp.models import Experiment, Run, Trial
+from benchapp.models import Experiment, Run, Trial, User
 from benchapp.progress import Progress, at_work, progress_of
+from inspector.live_step import without_closed
 from inspector.pages import absolute, next_url, paginate, render_page, wants_fragment
 from inspector.work import at_work_as_json
 from runner.types import Phase
@@ -77,7 +78,7 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     page = paginate(request, Experiment.objects.for_list(), per_page=PER_PAGE)
     rows = _rows(page)
     live = any(row.experiment.is_open for row in rows)
-    running = at_work(limit=MAX_RUNNING) if live else []
+    running = without_closed(cast(User, request.user), at_work(limit=MAX_RUNNING)) if live else []
     template = "inspector/_overview_live.html" if wants_fragment(request) else "inspector/overview.html"
     data = {
         "experiments": [_as_json(request, row) for row in rows],

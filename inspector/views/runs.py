@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from django.db.models import Max, Sum
@@ -16,12 +16,12 @@ from benchapp.metrics.beside import BASELINE, Beside, beside, outcomes_of, sibli
 from benchapp.metrics.rates import Rate
 from benchapp.metrics.spending import Spending, spent_by
 from benchapp.metrics.tally import Tally, tally_by
-from benchapp.models import Attempt, Decision, Entry, Episode, Experiment, ModelCall, Run, SkillUse, Trial
+from benchapp.models import Attempt, Decision, Entry, Episode, Experiment, ModelCall, Run, SkillUse, Trial, User
 from benchapp.progress import at_work, progress_of
 from inspector.budget import budget_of
 from inspector.forms import TrialListForm
 from inspector.grid import LibraryFacts, Lines, build_grid, retest, silently_bypassed
-from inspector.live_step import in_a_line
+from inspector.live_step import in_a_line, without_closed
 from inspector.pages import absolute, next_url, paginate, render_page, wants_fragment
 from runner.types import DecisionStatus
 
@@ -69,7 +69,8 @@ def _grid_page(
     spent = _spent(found)
     bypassed = silently_bypassed(trials, _uses_of_failed(found))
     changes = retest(trials)
-    now = at_work(Attempt.objects.under_way().filter(trial__episode__run=found), MAX_LISTED) if found.is_open else []
+    under_way = Attempt.objects.under_way().filter(trial__episode__run=found)
+    now = without_closed(cast(User, request.user), at_work(under_way, MAX_LISTED)) if found.is_open else []
     facts = _progress_facts(found)
     page = paginate(request, trials, per_page=PER_PAGE)
     data = {

@@ -7,9 +7,11 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from benchapp import live
 from benchapp.models import Attempt, Episode, Trial
-from tests.factories import make_attempt, make_episode, make_experiment, make_run, make_trial
+from tests.factories import make_attempt, make_episode, make_experiment, make_run, make_trial, make_user
 from tests.queries import assert_queries_flat
+from tests.review_factories import make_item, make_queue
 
 pytestmark = pytest.mark.django_db
 
@@ -102,3 +104,23 @@ def test_episodes_that_stopped_for_one_reason_are_told_together(client: Client) 
     assert "act on all 2" in text
     assert text.count("<details") == 2
     assert len(client.get("/jobs.json").json()["needing"]) == 3
+
+
+def test_a_blind_reviewer_sees_no_step_of_a_trial_whose_page_is_closed(
+    client: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.SINGLE_USER = False
+    blind, other = make_user(username="blind"), make_user(username="other")
+    trial = put_to_work(make_work())
+    make_item(make_queue([], reviewers=[blind], hides_conditions=True), trial=make_trial(make_work(), task=trial.task))
+    seen = live.Seen(timezone.now(), {"step_id": 7, "message": "what the agent says"})
+    monkeypatch.setattr(live, "latest_of", lambda attempts: dict.fromkeys(attempts, seen))
+    pages = ["/jobs.json", "/index.json", f"/runs/{trial.episode.run.public_id}.json"]
+    pages += [f"/jobs/episode/{trial.episode.public_id}.json", "/jobs/"]
+    for user, is_told in ((other, True), (blind, False)):
+        client.force_login(user)
+        for page in pages:
+            response = client.get(page)
+            assert response.status_code == 200
+            assert ("what the agent says" in response.text) is is_told, page
+            assert ("closed to you until" in response.text) is not is_told, page
