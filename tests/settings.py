@@ -15,4 +15,6 @@ os.environ["REDIS_URL"] = "redis://127.0.0.1:1/0"  # a test that needs a broker 
 
 from benchapp.settings import *  # noqa: E402, F403
 
+# A login in a test need not take the third of a second that makes guessing slow.
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # noqa: F405  (whitenoise warns where there is none)
