@@ -141,6 +141,7 @@ def test_a_wait_status_is_told_in_words(status: int, told: str) -> None:
     assert workers._how_it_ended(status).startswith(told)
 
 
+@pytest.mark.django_db(transaction=True)  # the job closes its connection, and a transaction around it would be lost
 def test_a_database_that_goes_away_is_no_failure_of_the_episode(
     episode: Episode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
