@@ -46,7 +46,7 @@ class Finding:
 
 def findings() -> Iterator[Finding]:
     """Everything, the demo's needs first. Never raises for what is missing, never shows a secret's value."""
-    for look in (_python, _var, _disk, _database, _broker, _docker, _browser):
+    for look in (_python, _var, _disk, _database, _broker, _docker, _base_image, _browser):
         yield look()
     for key, provider in KEYS.items():
         yield _key(key, provider)
@@ -117,6 +117,23 @@ def _docker_version() -> str:
     client = docker.from_env(timeout=5)
     try:
         return f"engine {client.version()['Version']}"
+    finally:
+        client.close()
+
+
+def _base_image() -> Finding:
+    cost = "tasks that bring no image cannot run in a container until it can be fetched; set SKILLGLASS_BASE_IMAGE"
+    return _attempt("Base image", _base_image_there, cost)
+
+
+def _base_image_there() -> str:
+    import docker
+
+    from runner.sandboxes.docker_images import base_name
+
+    client = docker.from_env(timeout=5)
+    try:
+        return f"{base_name()}, {client.images.get(base_name()).id[:19]}"
     finally:
         client.close()
 

@@ -16,6 +16,7 @@ DEMO: dict[str, Any] = {
         "selfgen-zero-shot",
         "selfgen-always",
     ],
+    "replicates": 1,
     "seed": 6,
     "answers": 2,  # a rejected or unreadable answer may be given once more; both stay on the record
     "agent": "shell",

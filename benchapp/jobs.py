@@ -7,27 +7,33 @@ at a time, the epoch fences off the others, and `reconcile` gives every free ope
 from __future__ import annotations
 
 import logging
+import time
 import traceback
 import uuid
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import django_rq
 from django.conf import settings
+from django.db import InterfaceError, OperationalError, connection
+from django.db.models import F
 from django.utils import timezone
 from redis.exceptions import RedisError
 
-from benchapp import live
+from benchapp import budgets, live, log_context, log_tail
 from benchapp.leases import Lease
 from benchapp.models import Attempt, Episode, ModelCall, Trial
 from benchapp.own_secrets import own_secrets
 from benchapp.plans import plan_of, suite_of
-from benchapp.processes import ProcessName, this_process
+from benchapp.processes import ProcessName, this_machine, this_process
 from benchapp.recording import RowRecorder
 from benchapp.redaction import Redactor
+from benchapp.schedule import EPISODE_ORDER
 from runner import engine
 from runner.cleaning import Cleaner
-from runner.errors import InfrastructureError, LeaseLost
+from runner.errors import BudgetSpent, InfrastructureError, KeyRefused, LeaseLost
 from runner.sandboxes import sandbox_kind
 from runner.toolbox import toolbox_for
 from runner.trajectories.text import storable
@@ -37,6 +43,8 @@ log = logging.getLogger(__name__)
 
 HINT = "advance"
 MAX_REASON = 20_000  # characters of a traceback kept as the reason of a block
+SUITE_PAUSE_SECONDS = 10.0  # before the next machine may look whether it has the suite
+DATABASE_PAUSES = (0.5, 1, 2, 4, 8, 16)  # seconds
 
 
 def advance(episode_id: str) -> None:
@@ -47,11 +55,19 @@ def advance(episode_id: str) -> None:
     if episode is None or lease is None:
         log.info("episode %s: not free, or ended", episode_id)
         return
-    with lease:
-        more = _work(episode, lease)
+    about = log_context.about(
+        experiment=episode.run.experiment.public_id, run=episode.run.public_id, episode=episode_id
+    )
+    with about, log_tail.kept(episode_id):
+        with lease:
+            more = _work(episode, lease)
+        if Episode.objects.filter(pk=episode.pk).grant():
+            log.info("episode %s: paused or cancelled, as wished", episode_id)
+            more = False
     episode.run.follow()
     if more:
-        hint(episode_id)
+        one_by_one = episode.run.experiment.spec.get("order") == "one-by-one"
+        (hint_first if one_by_one else hint)(episode_id)
 
 
 def _work(episode: Episode, lease: Lease) -> bool:
@@ -59,13 +75,20 @@ def _work(episode: Episode, lease: Lease) -> bool:
     held = {"pk": episode.pk, "epoch": lease.epoch}
     try:
         episode.run.follow()
-        end_interrupted(episode, lease.epoch)
+        if _stops_here(episode, lease):
+            return False
         more = _advance(episode, lease)
     except LeaseLost as error:
         log.warning("episode %s: %s", episode.public_id, error)
         return False
     except InfrastructureError as error:
         _postpone(episode, lease, error)
+        return False
+    except (OperationalError, InterfaceError) as error:
+        _outlast(episode, lease, error)
+        return False
+    except (BudgetSpent, KeyRefused) as error:
+        _stop_run(episode, lease, error)
         return False
     except Exception as error:  # the worker's loop: record it, go on with other episodes
         log.exception("episode %s: blocked", episode.public_id)
@@ -76,6 +99,77 @@ def _work(episode: Episode, lease: Lease) -> bool:
     Episode.objects.finish(**held)
     log.info("episode %s: done", episode.public_id)
     return False
+
+
+def _stop_run(episode: Episode, lease: Lease, error: BudgetSpent | KeyRefused) -> None:
+    """What stops one episode stops the others of its run: they share the budget and the key. Those under way meet it
+    themselves, at their next call; none of the others begins an attempt that could not get anywhere.
+    """
+    reason = Redactor(own_secrets()).text(storable(str(error)))[:MAX_REASON]
+    told = reason if isinstance(error, BudgetSpent) else f"{type(error).__name__}: {reason}"
+    Episode.objects.block(episode.pk, epoch=lease.epoch, reason=told)
+    others = budgets.block_all(episode.run, told)
+    log.error("run %s: blocked, with %d more episodes: %s", episode.run.public_id, others, told)
+    if isinstance(error, BudgetSpent) and budgets.was_raised(
+        episode.run
+    ):  # after the call was refused, before we blocked
+        for going_on in budgets.let_go_on(episode.run):
+            hint(str(going_on.public_id))
+
+
+def _stops_here(episode: Episode, lease: Lease) -> bool:
+    """Clears up after earlier holders, and gives the lease back where there is nothing to do now."""
+    held = {"pk": episode.pk, "epoch": lease.epoch}
+    if end_interrupted(episode, lease.epoch) and _loops(episode, lease):
+        return True
+    if Episode.objects.filter(pk=episode.pk).exclude(wish="").exists():  # of whoever vanished; granted once we let go
+        Episode.objects.postpone(**held, until=timezone.now(), reason=episode.last_failure, counts=False)
+        return True
+    if missing := _missing_suite(episode):
+        until = timezone.now() + timedelta(seconds=SUITE_PAUSE_SECONDS)
+        Episode.objects.postpone(**held, until=until, reason=missing, counts=False)
+        log.warning("episode %s: left to other machines: %s", episode.public_id, missing)
+        return True
+    return False
+
+
+def _loops(episode: Episode, lease: Lease) -> bool:
+    """Counts a holder that vanished at its work. Blocks the episode when too many did so in a row, at one place."""
+    reason = "Its worker vanished at the work: the process was killed, ran out of memory, or its machine stopped."
+    failures = Episode.objects.count_vanished(episode.pk, epoch=lease.epoch, reason=reason)
+    if failures is None or failures <= settings.INFRASTRUCTURE_RETRIES:
+        return failures is None
+    last = Episode.objects.values_list("last_failure", flat=True).get(pk=episode.pk)
+    told = f"The machine failed {failures} times in a row, the last time because whoever worked on it vanished. {last}"
+    Episode.objects.block(episode.pk, epoch=lease.epoch, reason=told[:MAX_REASON])
+    log.error("episode %s: blocked after %d failures: its workers vanish", episode.public_id, failures)
+    return True
+
+
+def _missing_suite(episode: Episode) -> str:
+    """Why this machine cannot work on the episode though another may: it does not have the suite's folder."""
+    suite = episode.run.experiment.suite
+    if suite is None or not suite.path or Path(suite.path).is_dir():
+        return ""
+    return (
+        f"{this_machine()} has no folder {suite.path}: suite {suite.key} must lie at this path on every machine with "
+        "workers. It is left to the others."
+    )
+
+
+def _outlast(episode: Episode, lease: Lease, error: Exception) -> None:
+    """The database was away. Gives the lease back once it answers; otherwise it runs out, which leads to the same."""
+    log.warning("episode %s: the database was away: %s", episode.public_id, error)
+    for pause in DATABASE_PAUSES:
+        time.sleep(pause)
+        connection.close_if_unusable_or_obsolete()
+        try:
+            Episode.objects.postpone(
+                episode.pk, epoch=lease.epoch, until=timezone.now(), reason=_reason(error), counts=False
+            )
+            return
+        except (OperationalError, InterfaceError):
+            continue
 
 
 def _advance(episode: Episode, lease: Lease) -> bool:
@@ -89,7 +183,8 @@ def _advance(episode: Episode, lease: Lease) -> bool:
         live.publish(attempt, step)
 
     recorder = RowRecorder(episode, lease.epoch, worker=str(this_process()), watch=watch, redact=redactor.text)
-    return engine.advance(plan, recorder, toolbox_for(plan, suite, Cleaner(redactor.text, redactor.step)))
+    toolbox = toolbox_for(plan, suite, Cleaner(redactor.text, redactor.step))
+    return engine.advance(plan, recorder, replace(toolbox, budget=budgets.guard(episode)))
 
 
 def _postpone(episode: Episode, lease: Lease, error: InfrastructureError) -> None:
@@ -102,7 +197,7 @@ def _postpone(episode: Episode, lease: Lease, error: InfrastructureError) -> Non
         return
     delay = engine.retry_delay(failures, error)
     until = timezone.now() + timedelta(seconds=delay)
-    Episode.objects.postpone(episode.pk, epoch=lease.epoch, until=until)
+    Episode.objects.postpone(episode.pk, epoch=lease.epoch, until=until, reason=_reason(error))
     log.warning("episode %s: failure %d, again in %.0f s: %s", episode.public_id, failures, delay, error)
 
 
@@ -113,27 +208,55 @@ def _reason(error: Exception) -> str:
 
 
 def end_interrupted(episode: Episode, epoch: int) -> int:
-    """Ends what earlier holders left: their attempts' processes first, then the attempts and calls themselves."""
-    left = Attempt.objects.filter(
-        trial__episode=episode, status=Attempt.Status.RUNNING, lease_epoch__lt=epoch
-    ).select_related("trial")
-    for attempt in left:
-        end_attempt_processes(attempt)
-        log.warning("episode %s: attempt %s was interrupted", episode.public_id, attempt.public_id)
-        Attempt.objects.filter(pk=attempt.pk, status=Attempt.Status.RUNNING).update(
-            status=Attempt.Status.INTERRUPTED, finished_at=timezone.now()
-        )
-        Trial.objects.filter(pk=attempt.trial_id, is_done=False).update(status=Trial.Status.WAITING)
-    episode.calls.filter(status=ModelCall.Status.STARTED).update(
+    """Ends what earlier holders left: their attempts' processes first, then the attempts and calls themselves. How many
+    attempts and calls."""
+    left = Attempt.objects.filter(trial__episode=episode, status=Attempt.Status.RUNNING, lease_epoch__lt=epoch)
+    ended = sum(end_attempt(attempt) for attempt in left.select_related("trial"))
+    return ended + end_calls(episode)
+
+
+def end_attempt(attempt: Attempt) -> int:
+    """Marks a running attempt as interrupted, once whatever it left running on this machine is gone. 1, or 0."""
+    end_attempt_processes(attempt)
+    log.warning("trial %s: attempt %s was interrupted", attempt.trial.public_id, attempt.public_id)
+    ended = Attempt.objects.filter(pk=attempt.pk, status=Attempt.Status.RUNNING).update(
+        status=Attempt.Status.INTERRUPTED, finished_at=timezone.now()
+    )
+    Trial.objects.filter(pk=attempt.trial_id, is_done=False).update(status=Trial.Status.WAITING)
+    return ended
+
+
+def end_calls(episode: Episode) -> int:
+    return episode.calls.filter(status=ModelCall.Status.STARTED).update(
         status=ModelCall.Status.FAILED, error="interrupted: its worker vanished", finished_at=timezone.now()
     )
-    return len(left)
+
+
+def end_stopped() -> int:
+    """Ends what still runs for episodes that were cancelled or blocked under it: their epoch went on without them."""
+    left = Attempt.objects.filter(
+        status=Attempt.Status.RUNNING,
+        trial__episode__status__in=[Episode.Status.CANCELLED, Episode.Status.BLOCKED, Episode.Status.PAUSED],
+        trial__episode__lease_owner="",
+        trial__episode__lease_epoch__gt=F("lease_epoch"),
+    )
+    return sum(end_attempt(attempt) for attempt in left.select_related("trial"))
 
 
 def end_attempt_processes(attempt: Attempt) -> None:
     kind = str(attempt.sandbox.get("kind", ""))
     if kind:
         sandbox_kind(kind).end_processes(attempt.sandbox)
+
+
+def note_killed(episode_id: str, how: str) -> None:
+    """Keeps how a work-horse ended that did not end by itself. Unless somebody has taken over already."""
+    now = timezone.now()
+    log.warning("episode %s: its work-horse ended: %s", episode_id, how)
+    for episode in Episode.objects.own().open().filter(public_id=episode_id):
+        if episode.lease_owner and (name := ProcessName.parse(episode.lease_owner)) and name.is_gone:
+            told = f"At {now:%Y-%m-%d %H:%M:%S} UTC the process that worked on it ended: {how}."
+            Episode.objects.filter(pk=episode.pk, lease_epoch=episode.lease_epoch).update(last_failure=told)
 
 
 def holders() -> list[int]:
@@ -154,7 +277,16 @@ def end_left_sandboxes() -> None:
 
 
 def hint(episode_id: str) -> bool:
-    """Puts a hint into the queue. False when the broker is away; the reconciler makes up for it."""
+    """Puts a hint at the end of the queue. False when the broker is away; the reconciler makes up for it."""
+    return _enqueue(episode_id, first=False)
+
+
+def hint_first(episode_id: str) -> bool:
+    """The same at the front: the next free worker goes on with this episode."""
+    return _enqueue(episode_id, first=True)
+
+
+def _enqueue(episode_id: str, *, first: bool) -> bool:
     try:
         django_rq.get_queue().enqueue(
             advance,
@@ -163,6 +295,7 @@ def hint(episode_id: str) -> bool:
             job_timeout=settings.JOB_SECONDS,
             result_ttl=60,
             failure_ttl=3600,
+            at_front=first,
             description=f"advance episode {episode_id}",
         )
     except (RedisError, OSError) as error:
@@ -181,10 +314,13 @@ def reconcile() -> int:
         freed = Episode.objects.filter(pk=episode.pk, lease_epoch=episode.lease_epoch)
         freed.update(lease_owner="", lease_until=None)
         log.warning("episode %s: its holder %s is gone", episode.public_id, episode.lease_owner)
-    free = {str(found) for found in Episode.objects.own().free(now).values_list("public_id", flat=True)}
+    end_stopped()
+    in_order = Episode.objects.own().free(now).order_by(*EPISODE_ORDER)
+    free = [str(found) for found in in_order.values_list("public_id", flat=True)]
     if not free:
         return 0
-    return sum(hint(episode_id) for episode_id in sorted(free - _hinted()))
+    hinted = _hinted()
+    return sum(hint(episode_id) for episode_id in free if episode_id not in hinted)
 
 
 def _hinted() -> set[str]:

@@ -5,34 +5,53 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from benchapp import jobs, models
-from benchapp.launch_spec import LaunchSpec, read_spec
+from benchapp.cells import Cell
+from benchapp.estimating import estimate
+from benchapp.launch_spec import LaunchSpec, Problem, Unlaunchable, read_spec
 from benchapp.models.base import derived_id
-from benchapp.plans import environment_named, make_plan, setup_of
+from benchapp.preparing import Prepared, prepare
+from benchapp.schedule import EPISODE_ORDER
 from benchapp.suite_rows import SuiteRows, record_suite
 from runner.models import is_scripted
 from runner.protocols import slots
 from runner.protocols.plan import EpisodePlan
-from runner.setup import setup_digest
-from runner.suites import load_suite
-from runner.toolbox import toolbox_for
-from runner.types import Environment, Suite
 
 
-def launch(value: dict[str, Any], *, by: models.User | None = None) -> models.Experiment:
-    """Records the experiment as planned and hints at its episodes. SetupError when it could not run.
+def launch(value: dict[str, Any], *, by: models.User | None = None, keys_elsewhere: bool = False) -> models.Experiment:
+    """Records the experiment as planned and hints at its episodes. Unlaunchable when it could not run.
 
-    A spec with a key is launched once: later calls give the experiment that is there.
+    A file with a key is launched once: later calls give the experiment that is there.
     """
-    spec = read_spec(value)
-    if spec.key and (found := models.Experiment.objects.filter(public_id=experiment_id(spec.key)).first()):
+    key = str(value.get("key") or "")
+    if found := _launched(key):
+        read_spec(value)
         return found
-    suite = load_suite(spec.suite)
-    cells = _cells(spec, suite)
+    prepared = prepare(value, keys_elsewhere=keys_elsewhere)
+    try:
+        return launch_prepared(prepared, by=by)
+    except IntegrityError:  # the same key, at the same moment (a button pressed twice)
+        if found := _launched(key):
+            return found
+        raise
+
+
+def _launched(key: str) -> models.Experiment | None:
+    """Unlaunchable when it was, and was deleted: nothing would run under it."""
+    found = models.Experiment.objects.filter(public_id=experiment_id(key)).first() if key else None
+    if found is not None and found.deleted_at is not None:
+        raise Unlaunchable(
+            [Problem("key", f"the experiment launched as {key!r:.100} was deleted (expected another key)")]
+        )
+    return found
+
+
+def launch_prepared(prepared: Prepared, *, by: models.User | None = None) -> models.Experiment:
+    """What `prepare` found to be in order."""
     with transaction.atomic():
-        experiment = _record(spec, suite, cells, by)
+        experiment = _record(prepared, by)
         transaction.on_commit(lambda: _hint(experiment))
     return experiment
 
@@ -41,75 +60,55 @@ def experiment_id(key: str) -> uuid.UUID:
     return derived_id("launch", key)
 
 
-# (condition, replicate) -> a plan for each environment
-Cells = dict[tuple[str, int], list[EpisodePlan]]
-
-
-def _cells(spec: LaunchSpec, suite: Suite) -> Cells:
-    """Raises whatever would raise later, before anything is written."""
-    digest = setup_digest(setup_of(spec, suite))
-    cells: Cells = {}
-    for condition in dict.fromkeys(spec.conditions):
-        for replicate in range(1, spec.replicates + 1):
-            cells[condition, replicate] = [
-                make_plan(
-                    spec,
-                    environment,
-                    episode=environment.key,
-                    condition=condition,
-                    seed=spec.seed + replicate - 1,
-                    digest=digest,
-                )
-                for environment in _environments(spec, suite)
-            ]
-    for cell in cells.values():
-        toolbox_for(cell[0], suite)
-    return cells
-
-
-def _environments(spec: LaunchSpec, suite: Suite) -> tuple[Environment, ...]:
-    if not spec.environments:
-        return suite.environments
-    return tuple(environment_named(suite, key) for key in dict.fromkeys(spec.environments))
-
-
-def _record(spec: LaunchSpec, suite: Suite, cells: Cells, by: models.User | None) -> models.Experiment:
-    rows = record_suite(suite)
+def _record(prepared: Prepared, by: models.User | None) -> models.Experiment:
+    spec, rows = prepared.spec, record_suite(prepared.suite)
     experiment = models.Experiment.objects.create(
         name=spec.name,
         suite=rows.suite,
-        spec=spec.model_dump(mode="json"),
+        spec=spec.file,
+        estimate=estimate(prepared).as_json(),
         created_by=by,
         **({"public_id": experiment_id(spec.key)} if spec.key else {}),
     )
-    setup = setup_of(spec, suite)
-    for (condition, replicate), cell in cells.items():
-        run = models.Run.objects.create(
-            experiment=experiment,
-            condition=condition,
-            replicate=replicate,
-            harness=spec.agent,
-            harness_version=setup["agent"]["version"],
-            agent_model=spec.agent_model or "",
-            author_model=(spec.author_model or "") if cell[0].condition.has_author else "",
-            scripted=any(is_scripted(name) for name in (spec.agent_model, spec.author_model) if name),
-            seed=spec.seed + replicate - 1,
-            setup=setup,
-            setup_digest=cell[0].setup_digest,
-        )
-        for ordinal, plan in enumerate(cell, start=1):
+    for cell, plans in prepared.plans.items():
+        run = _record_run(experiment, spec, cell, plans[0], prepared.setups[cell.arm])
+        for ordinal, plan in enumerate(plans, start=1):
             record_episode(run, plan, ordinal, rows)
     return experiment
 
 
+def _record_run(
+    experiment: models.Experiment, spec: LaunchSpec, cell: Cell, plan: EpisodePlan, setup: dict[str, Any]
+) -> models.Run:
+    arm = cell.arm
+    return models.Run.objects.create(
+        experiment=experiment,
+        condition=arm.condition,
+        replicate=cell.replicate,
+        harness=arm.agent,
+        harness_version=setup["agent"]["version"],
+        agent_model=arm.agent_model or "",
+        author_model=(arm.author_model or "") if plan.condition.has_author else "",
+        scripted=any(is_scripted(name) for name in (arm.agent_model, arm.author_model) if name),
+        seed=cell.seed,
+        setup=setup,
+        setup_digest=plan.setup_digest,
+        budget_usd=spec.budget.usd,
+        budget_tokens=spec.budget.tokens,
+    )
+
+
 def record_episode(run: models.Run, plan: EpisodePlan, ordinal: int, rows: SuiteRows) -> models.Episode:
     """The episode with every trial of its plan, waiting."""
-    environment = plan.environment
+    unit = plan.environment
+    first = unit.families[0]
+    divides = unit.key == first.key  # the protocol's episodes are families, not environments
     episode = models.Episode.objects.create(
         run=run,
-        environment=rows.environments[environment.key],
-        key=environment.key,
-        title=environment.name,
+        environment=rows.environments[first.environment],
+        family=rows.tasks[first.tasks[0].key].family if divides else None,
+        key=unit.key,
+        title=unit.name,
         ordinal=ordinal,
         protocol=plan.protocol,
     )
@@ -127,7 +126,7 @@ def record_episode(run: models.Run, plan: EpisodePlan, ordinal: int, rows: Suite
 
 
 def _hint(experiment: models.Experiment) -> None:
-    """Episodes side by side: the first environment of every run before the second of any."""
-    episodes = models.Episode.objects.filter(run__experiment=experiment).order_by("ordinal", "run_id")
+    """In the order of `benchapp.schedule`."""
+    episodes = models.Episode.objects.filter(run__experiment=experiment).order_by(*EPISODE_ORDER)
     for public_id in episodes.values_list("public_id", flat=True):
         jobs.hint(str(public_id))

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import django_rq
@@ -59,6 +62,35 @@ def latest(attempt: str) -> dict[str, Any] | None:
     except (RedisError, OSError):
         return None
     return orjson.loads(found[0][1][b"step"]) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A step as it was published, and when, by the broker's clock."""
+
+    at: datetime
+    step: dict[str, Any]
+
+
+def latest_of(attempts: Sequence[str]) -> dict[str, Seen] | None:
+    """attempt -> what it published last, where there is anything; in one round. None when the broker is away."""
+    try:
+        pipeline = django_rq.get_connection().pipeline(transaction=False)
+        for attempt in attempts:
+            pipeline.xrevrange(_key(attempt), count=1)
+        answers = pipeline.execute()
+    except (RedisError, OSError):
+        return None
+    return {
+        attempt: Seen(_published_at(found[0][0]), orjson.loads(found[0][1][b"step"]))
+        for attempt, found in zip(attempts, answers, strict=True)
+        if found
+    }
+
+
+def _published_at(place: bytes) -> datetime:
+    """The broker numbers what it takes by its clock: b"<milliseconds>-<count>"."""
+    return datetime.fromtimestamp(int(place.partition(b"-")[0]) / 1000, UTC)
 
 
 def _key(attempt: str) -> str:

@@ -1,18 +1,26 @@
-"""What an operator does with open work: retry, skip, cancel. Every act is kept with its reason."""
+"""What an operator does with open work: retry, skip, cancel, pause, resume. Every act is kept with its reason."""
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from benchapp import jobs, recorded
 from benchapp.models import Activity, Entry, Episode, Experiment, Run, Skip, Trial, User
+from benchapp.models.episodes import EpisodeQuerySet
 from benchapp.plans import plan_of, suite_of
+from benchapp.schedule import EPISODE_ORDER
 from runner import protocols
 from runner.errors import RunnerError
+from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import RunTrial
-from runner.types import Phase, Slot
+from runner.types import Slot
+
+# What most acts may be meant for: everything below it that is unfinished.
+Target = Experiment | Run | Episode
 
 
 class NotPossible(RunnerError):
@@ -22,7 +30,7 @@ class NotPossible(RunnerError):
 def retry(episode: Episode, *, reason: str, by: User | None = None) -> None:
     """Lets a blocked episode go on where it stands. Nothing scored is run again."""
     with transaction.atomic():
-        if not Episode.objects.retry(episode.pk):
+        if not _episodes(episode).retry(episode.pk):
             raise NotPossible(f"episode {episode.public_id} is {episode.status}, not blocked")
         _keep("retry", episode, {"was": episode.blocked_reason[:500]}, reason, by)
         episode.run.follow()
@@ -30,24 +38,29 @@ def retry(episode: Episode, *, reason: str, by: User | None = None) -> None:
 
 
 def skip(episode: Episode, *, reason: str, by: User | None = None) -> Slot:
-    """Leaves out the trial a blocked episode stands at, and lets it go on. In acquisition this taints the episode.
+    """Leaves out the trial a blocked episode stands at, and lets it go on. Where later trials were to learn
+    from it, this taints the episode.
 
     NotPossible when the episode is not blocked, stands at an answer of the author, or no reason is given.
     """
     if not reason.strip():
         raise NotPossible("a skip needs a reason")
-    slot = _trial_at(episode)
+    plan = plan_of(episode, suite_of(episode))
+    slot = _trial_at(episode, plan)
     with transaction.atomic():
         trial = episode.trials.get(phase=slot.phase, task__key=slot.task, sample=slot.sample)
-        taken = Episode.objects.filter(pk=episode.pk, status=Episode.Status.BLOCKED).update(
+        # The epoch too: somebody may have let it go on meanwhile, and it may stand blocked at another trial by now.
+        seen = Episode.objects.filter(pk=episode.pk, status=Episode.Status.BLOCKED, lease_epoch=episode.lease_epoch)
+        taken = seen.update(
             status=Episode.Status.WAITING,
             blocked_reason="",
             failures=0,
-            is_tainted=episode.is_tainted or slot.phase is Phase.ACQUISITION,
+            last_failure="",
+            is_tainted=episode.is_tainted or plan.condition.learns_from(slot.phase),
             lease_epoch=F("lease_epoch") + 1,
         )
         if not taken:
-            raise NotPossible(f"episode {episode.public_id} is {episode.status}, not blocked")
+            raise NotPossible(f"episode {episode.public_id} is not blocked, or went on since it was looked at")
         _enter_skip(episode, trial, reason, by)
         Run.objects.filter(pk=episode.run_id).touch()
         _keep("skip", trial, {"slot": str(slot), "was": episode.blocked_reason[:500]}, reason, by)
@@ -56,18 +69,68 @@ def skip(episode: Episode, *, reason: str, by: User | None = None) -> Slot:
     return slot
 
 
-def cancel(experiment: Experiment, *, reason: str, by: User | None = None) -> int:
-    """Stops every open episode of the experiment for good. What is recorded stays. The number of episodes stopped."""
+def cancel(target: Target, *, reason: str, by: User | None = None, after_trial: bool = False) -> int:
+    """Stops what is unfinished for good: now, or once the trial under way has ended. What is recorded stays.
+
+    Now: whoever works on it finds its lease gone, records nothing more and ends its sandbox. Gives the number of
+    episodes; NotPossible when there is none to stop.
+    """
     with transaction.atomic():
-        stopped = Episode.objects.filter(run__experiment=experiment).cancel()
-        _keep("cancel", experiment, {"episodes": stopped}, reason, by)
-        for run in experiment.runs.all():
-            run.follow()
-    return stopped
+        episodes = _episodes(target)
+        stopped = episodes.wish(Episode.Wish.CANCEL) if after_trial else episodes.cancel()
+        return _acted("cancel", target, stopped, reason, by, after_trial=after_trial)
 
 
-def _trial_at(episode: Episode) -> Slot:
-    plan = plan_of(episode, suite_of(episode))
+def pause(target: Target, *, reason: str, by: User | None = None) -> int:
+    """Lets nothing further begin: waiting episodes pause at once, others once their present trial has ended."""
+    with transaction.atomic():
+        return _acted("pause", target, _episodes(target).wish(Episode.Wish.PAUSE), reason, by)
+
+
+def resume(target: Target, *, reason: str, by: User | None = None) -> int:
+    """Lets what was paused go on where it stands."""
+    with transaction.atomic():
+        paused = _episodes(target).order_by(*EPISODE_ORDER).filter(status=Episode.Status.PAUSED)
+        waiting = list(paused.values_list("public_id", flat=True))
+        resumed = _acted("resume", target, _episodes(target).resume(), reason, by)
+        transaction.on_commit(lambda: _hint(waiting))
+    return resumed
+
+
+def _episodes(target: Target) -> EpisodeQuerySet:
+    """The target's own episodes that our workers advance."""
+    if isinstance(target, Episode):
+        return _of(Run.objects.filter(pk=target.run_id)).filter(pk=target.pk)
+    return _of(Run.objects.filter(**{"experiment" if isinstance(target, Experiment) else "pk": target.pk}))
+
+
+def _of(runs: QuerySet[Run]) -> EpisodeQuerySet:
+    """Without a join to the episode: an update of joined rows picks them first and changes them later, whatever they
+    have become by then (a trial done meanwhile would be cancelled, one taken meanwhile paused)."""
+    own = runs.filter(experiment__origin=Experiment.Origin.RUN, experiment__deleted_at=None)
+    return Episode.objects.filter(run__in=own)
+
+
+def _acted(verb: str, target: Target, episodes: int, reason: str, by: User | None, **detail: object) -> int:
+    """Keeps the act and lets run and experiment follow. NotPossible where no episode was there to be acted on."""
+    if not episodes:
+        raise NotPossible(f"{verb}: {_name(target)} has no episode to which that would apply")
+    _keep(verb, target, {"episodes": episodes, **detail}, reason, by)
+    for run in Run.objects.filter(episodes__in=_episodes(target)).distinct():
+        run.follow()
+    return episodes
+
+
+def _name(target: Target) -> str:
+    return f"{type(target).__name__.lower()} {target.public_id}"
+
+
+def _hint(episodes: list[UUID]) -> None:
+    for public_id in episodes:
+        jobs.hint(str(public_id))
+
+
+def _trial_at(episode: Episode, plan: EpisodePlan) -> Slot:
     step = protocols.next_step(plan, recorded.history(episode))
     if not isinstance(step, RunTrial):
         raise NotPossible(f"episode {episode.public_id} does not stand at a trial but at {type(step).__name__}")
@@ -85,9 +148,7 @@ def _enter_skip(episode: Episode, trial: Trial, reason: str, by: User | None) ->
     )
 
 
-def _keep(
-    verb: str, target: Episode | Trial | Experiment, detail: dict[str, object], reason: str, by: User | None
-) -> None:
+def _keep(verb: str, target: Target | Trial, detail: dict[str, object], reason: str, by: User | None) -> None:
     Activity.objects.create(
         actor=by,
         actor_name=by.get_username() if by else "command line",

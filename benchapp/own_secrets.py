@@ -16,6 +16,8 @@ from urllib.parse import unquote, urlsplit
 from django.conf import settings
 
 from benchapp.redaction import MIN_KNOWN_CHARS, SHORTEST
+from runner.errors import SetupError
+from runner.models.presets import named_variables
 
 ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "PASSWORD", "PASSWD", "_PAT")
 FILES = "_FILE"  # NAME_FILE points at a file that holds the value of NAME
@@ -25,6 +27,7 @@ MAX_FILE_BYTES = 64 * 1024
 def own_secrets() -> tuple[str, ...]:
     """Values to search for, the longest first."""
     found = {*environment_secrets(os.environ), settings.SECRET_KEY, *_passwords(settings.REDIS_URL)}
+    found |= _preset_secrets(os.environ)
     found |= {str(database.get("PASSWORD") or "") for database in settings.DATABASES.values()}
     return tuple(sorted(filter(_can_be_searched, found), key=lambda value: (-len(value), value)))
 
@@ -38,6 +41,15 @@ def environment_secrets(environment: Mapping[str, str]) -> Iterator[str]:
         elif upper.endswith(FILES) and upper.removesuffix(FILES).endswith((*ENDINGS, "_URL")):
             yield from _file_secrets(Path(value))
         yield from _passwords(value)
+
+
+def _preset_secrets(environment: Mapping[str, str]) -> set[str]:
+    """What stands under the names that presets read keys and private addresses from, whatever those names are."""
+    try:
+        names = named_variables()
+    except SetupError:  # told, by name, to whoever launches with a preset
+        return set()
+    return {environment.get(name, "").strip() for name in names}
 
 
 def _file_secrets(path: Path) -> Iterator[str]:

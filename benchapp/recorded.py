@@ -6,11 +6,12 @@ import json
 from collections import defaultdict
 from typing import Any
 
-from benchapp.models import Attempt, Compaction, Entry, Episode, ModelCall, Snapshot, Trial
+from benchapp.models import Attempt, Blob, Compaction, Entry, Episode, ModelCall, Snapshot, Trial
 from runner import recorder as events
 from runner.digests import EMPTY_LIBRARY
 from runner.encoding import decode
 from runner.errors import RunnerError
+from runner.models.continuing import CONTINUES, is_continuation, lengthened
 from runner.types import (
     AuthorMode,
     Check,
@@ -21,6 +22,7 @@ from runner.types import (
     Dimension,
     Files,
     ModelReply,
+    ModelRequest,
     Phase,
     Role,
     Slot,
@@ -170,6 +172,22 @@ def verdict(trial: Trial) -> Verdict | None:
 def reply(episode: Episode, key: str) -> ModelReply | None:
     call = episode.calls.filter(key=key, status=ModelCall.Status.ANSWERED).select_related("reply").first()
     return None if call is None else decode(ModelReply, json.loads(call.reply.content()))
+
+
+def request_of(call: ModelCall, before: tuple[str, ModelRequest] | None = None) -> ModelRequest:
+    """What was sent. A turn is kept as what it adds to the turn before: `before`, its key and request, saves reading it."""
+    answered = ModelCall.objects.filter(episode=call.episode_id, status=ModelCall.Status.ANSWERED)
+    chain = [json.loads(Blob.objects.read(call.request_id))]
+    earlier: ModelRequest | None = None
+    while is_continuation(chain[-1]):
+        key = chain[-1][CONTINUES]
+        if before is not None and before[0] == key:
+            earlier = before[1]
+            break
+        chain.append(json.loads(Blob.objects.read(answered.values_list("request_id", flat=True).get(key=key))))
+    for value in reversed(chain):
+        earlier = lengthened(value, earlier)
+    return earlier
 
 
 def _counting(trial: Trial) -> Attempt:

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import models, transaction
 from django.utils import timezone
 
-from benchapp import recorded
+from benchapp import log_context, recorded
 from benchapp.models import (
     Attempt,
     Blob,
@@ -46,7 +46,9 @@ from runner.digests import canonical_json
 from runner.encoding import encode
 from runner.errors import LeaseLost
 from runner.history import fold
+from runner.host_calls import PURPOSE as AGENT_CALLS
 from runner.models import is_scripted
+from runner.models.continuing import shortened
 from runner.recorder import AGENT_WROTE, Frozen, History, Refused
 from runner.trajectories.text import storable, storable_value
 from runner.types import (
@@ -74,6 +76,7 @@ class PackedAttempt:
     """The contents of an attempt, stored, with what its rows will say."""
 
     trajectories: tuple[tuple[TrajectoryValue, Packed], ...]
+    sources: tuple[str | None, ...]  # digests of the logs they were read from
     compactions: tuple[Compaction, ...]
     verdict: VerdictValue | None
     traceback: str | None  # digest
@@ -97,6 +100,7 @@ class RowRecorder:
     ) -> None:
         self.episode, self.epoch, self.worker = episode, epoch, worker
         self._watch, self._redact = watch, redact
+        self._turn: tuple[str, ModelRequest] | None = None  # key and request of the latest call of an agent
         self._history: History | None = None  # read once between two entries: while we hold the lease only we write
 
     # --- reading ------------------------------------------------------------------------------------------------
@@ -129,7 +133,11 @@ class RowRecorder:
             trial.status, trial.snapshot, trial.attempts_total = Trial.Status.RUNNING, given, trial.attempts.count()
             trial.save(update_fields=["status", "snapshot", "attempts_total"])
             trial.remember_retrieved([self._trial(shown) for shown in retrieved])
+        log_context.add(attempt=attempt.public_id)
         return str(attempt.public_id)
+
+    def attempt_number(self, attempt: str) -> int:
+        return self._attempts(attempt).values_list("number", flat=True).get()
 
     def sandbox_opened(self, attempt: str, handle: dict[str, object]) -> None:
         with self._transaction():
@@ -138,6 +146,11 @@ class RowRecorder:
     def live_step(self, attempt: str, step: Step) -> None:
         if self._watch is not None:
             self._watch(attempt, step)
+
+    def bill(self, attempt: str, usage: Usage, price_table: str) -> None:
+        billed = recorded.usage_fields(usage)
+        with self._transaction():
+            self._attempts(attempt).update(**billed, price_table=price_table)
 
     def finish_attempt(self, attempt: str, result: AttemptResult) -> None:
         packed = _pack(result)
@@ -153,19 +166,25 @@ class RowRecorder:
                 writes = [storable(path) for path in result.library_writes]
                 refusal = Refusal.objects.create(trial=row.trial, paths=writes, reason=AGENT_WROTE)
                 self._enter(Entry.Kind.REFUSAL, refusal, now)
+        log_context.add(attempt=None)
 
     def abandon_attempt(self, attempt: str, error: BaseException, *, usage: Usage | None = None) -> None:
+        message, log = self._redact(storable(str(error))), self._redact(storable(getattr(error, "log", "")))
+        kept = Blob.objects.put(log.encode()) if log else None
         with self._transaction() as now:
             row = self._attempts(attempt).select_related("trial").get()
             row.status = Attempt.Status.INFRASTRUCTURE
             row.finished_at = now
             row.exception_type = type(error).__name__[:200]
-            row.exception_message = self._redact(storable(str(error)))[:MAX_EXCEPTION_MESSAGE]
+            row.exception_message, row.exception_id = _with_the_end_of(log, message), kept
             billed = recorded.usage_fields(usage or Usage())
             for name, value in billed.items():
                 setattr(row, name, value)
-            row.save(update_fields=["status", "finished_at", "exception_type", "exception_message", *billed])
+            row.save(
+                update_fields=["status", "finished_at", "exception_type", "exception_message", "exception_id", *billed]
+            )
             Trial.objects.filter(pk=row.trial_id, is_done=False).update(status=Trial.Status.WAITING)
+        log_context.add(attempt=None)
 
     # --- the library --------------------------------------------------------------------------------------------
 
@@ -178,7 +197,7 @@ class RowRecorder:
             self._hold(snapshot)
 
     def start_call(self, key: str, *, purpose: str, model: str, request: ModelRequest) -> None:
-        stored = _put_json(request)
+        stored = self._put_request(key, purpose, request)
         with self._transaction() as now:
             ModelCall.objects.create(
                 episode=self.episode,
@@ -190,7 +209,9 @@ class RowRecorder:
                 started_at=now,
             )
 
-    def finish_call(self, key: str, reply: ModelReply | None, error: BaseException | None = None) -> None:
+    def finish_call(
+        self, key: str, reply: ModelReply | None, error: BaseException | None = None, *, price_table: str = ""
+    ) -> None:
         stored = None if reply is None else _put_json(reply)
         told = "" if error is None else self._redact(storable(f"{type(error).__name__}: {error}"))
         usage = {} if reply is None else recorded.usage_fields(reply.usage)
@@ -198,8 +219,19 @@ class RowRecorder:
         with self._transaction() as now:
             call = self.episode.calls.filter(key=key, status=ModelCall.Status.STARTED).latest("id")
             self.episode.calls.filter(pk=call.pk).update(
-                status=status, reply_id=stored, error=told, finished_at=now, **usage
+                status=status, reply_id=stored, error=told, finished_at=now, price_table=price_table, **usage
             )
+
+    def _put_request(self, key: str, purpose: str, request: ModelRequest) -> str:
+        """An agent's turn is kept as what it adds to the turn before."""
+        if purpose != AGENT_CALLS:
+            return _put_json(request)
+        conversation = key.rpartition("/")[0]
+        before, earlier = self._turn or ("", None)
+        if before.rpartition("/")[0] != conversation:
+            earlier = None
+        self._turn = (key, request)
+        return Blob.objects.put(canonical_json(shortened(request, earlier, before)))
 
     def decide(self, decision: DecisionValue, files: Files | None) -> None:
         before = Snapshot.objects.standing_for(decision.before)
@@ -316,6 +348,10 @@ def _pack(result: AttemptResult) -> PackedAttempt:
     traceback = result.failure.traceback if result.failure else ""
     return PackedAttempt(
         trajectories=tuple((trajectory, pack_steps(trajectory.steps)) for trajectory in result.trajectories),
+        sources=tuple(
+            None if trajectory.source is None else Blob.objects.put(storable(trajectory.source).encode())
+            for trajectory in result.trajectories
+        ),
         compactions=tuple(map(_pack_compaction, result.compactions)),
         verdict=None if result.verdict is None else _storable_verdict(result.verdict),
         traceback=Blob.objects.put(storable(traceback).encode()) if traceback else None,
@@ -350,7 +386,7 @@ def _finish(row: Attempt, result: AttemptResult, traceback: str | None) -> None:
     row.status = Attempt.Status.FINISHED
     row.started_at, row.finished_at = result.started_at, result.finished_at
     row.agent_seconds, row.verifier_seconds = result.agent_seconds, result.verifier_seconds
-    row.turns = result.turns
+    row.turns, row.price_table = result.turns, result.price_table
     for name, value in recorded.usage_fields(result.usage).items():
         setattr(row, name, value)
     if result.failure is not None:
@@ -358,6 +394,14 @@ def _finish(row: Attempt, result: AttemptResult, traceback: str | None) -> None:
         row.exception_message = storable(result.failure.message)[:MAX_EXCEPTION_MESSAGE]
         row.exception_id = traceback
     row.save()
+
+
+def _with_the_end_of(log: str, message: str) -> str:
+    """A message with as much of the log's end as fits: what went wrong stands there. The whole log lies in a blob."""
+    if not log.strip():
+        return message[:MAX_EXCEPTION_MESSAGE]
+    half = MAX_EXCEPTION_MESSAGE // 2
+    return f"{message[: half - 50]}\n\nThe end of the log:\n{log.strip()[-half:]}"
 
 
 def _save_trajectories(row: Attempt, result: AttemptResult, packed: PackedAttempt) -> None:
@@ -371,6 +415,7 @@ def _save_trajectories(row: Attempt, result: AttemptResult, packed: PackedAttemp
             parent=saved.get(value.head.parent or ""),
             ordinal=ordinal,
             reader_version=READER_VERSION,
+            source=packed.sources[ordinal],
             extra={"skills_listed": list(value.head.skills_listed)} if value.head.skills_listed else None,
         )
     if first := next(iter(saved.values()), None):

@@ -9,7 +9,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.utils import get_random_secret_key
 
-from benchapp import environ
+from benchapp import environ, log_format
 from benchapp.embedded import broker_url
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -60,6 +60,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "inspector.request_log.RequestLogMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -95,7 +96,13 @@ TEMPLATES = [
 
 # SQLite is one file that web and workers write together: WAL lets readers go on, IMMEDIATE takes the write lock at
 # the start of a transaction instead of failing in its middle.
-DATABASES = {"default": dj_database_url.config(default=f"sqlite:///{VAR_DIR / 'skillglass.sqlite3'}", conn_max_age=60)}
+DATABASES = {
+    "default": dj_database_url.parse(
+        environ.secret("DATABASE_URL") or f"sqlite:///{VAR_DIR / 'skillglass.sqlite3'}",
+        conn_max_age=60,
+        conn_health_checks=True,  # a restarted server costs no request
+    )
+}
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
@@ -128,11 +135,13 @@ RQ_QUEUES = {"default": {"URL": REDIS_URL, "DEFAULT_TIMEOUT": 3600}}
 LEASE_SECONDS = environ.number("LEASE_SECONDS", 60)
 # So many failures of the machine in a row are retried with growing pauses before an episode waits for an operator.
 INFRASTRUCTURE_RETRIES = environ.number("INFRASTRUCTURE_RETRIES", 5)
+# A running attempt that has shown no step for this long is called stuck. It is only said; limits end it.
+STUCK_SECONDS = environ.number("STUCK_SECONDS", 900)
 # Nothing an episode does between two recordings may take longer. Agents and verifiers have much lower limits.
 JOB_SECONDS = environ.number("JOB_SECONDS", 4 * 3600)
 
 STATIC_URL = "static/"
-STATIC_ROOT = VAR_DIR / "static"
+STATIC_ROOT = Path(environ.text("SKILLGLASS_STATIC") or VAR_DIR / "static")  # an image brings its own, collected
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
@@ -164,10 +173,7 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["console"], "level": environ.text("LOG_LEVEL", "INFO")},
-}
+LOG_FORMAT = environ.text("LOG_FORMAT", "line")
+if LOG_FORMAT not in log_format.FORMATS:
+    raise ImproperlyConfigured(f"LOG_FORMAT={LOG_FORMAT!r}: expected one of {', '.join(log_format.FORMATS)}")
+LOGGING = log_format.logging_for(LOG_FORMAT, environ.text("LOG_LEVEL", "INFO"))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import logging
+import os
+import signal
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +14,9 @@ from rq import Worker
 from rq.utils import now
 
 from benchapp import jobs
+from benchapp.sandbox_sweeping import sweep_sandboxes
 from runner.agents import AGENTS
+from runner.errors import SandboxError
 from runner.models import MODELS
 from runner.protocols import PROTOCOLS
 from runner.sandboxes import SANDBOXES
@@ -28,6 +32,32 @@ def preload() -> None:
     for registry in (AGENTS, MODELS, SANDBOXES, SUITES, PROTOCOLS):
         for place in registry.values():
             importlib.import_module(place.partition(":")[0])
+
+
+def sweep_at_start() -> None:
+    """Removes what dead processes of this machine left on its engine. A machine without one has nothing to sweep."""
+    try:
+        swept = sweep_sandboxes()
+    except SandboxError as error:
+        log.info("no sandboxes swept: %s", error)
+        return
+    except DatabaseError:
+        log.warning("no sandboxes swept: the database is away", exc_info=True)
+        return
+    for told in swept.failed:
+        log.warning("not swept: %s", told)
+    log.info("sandboxes swept: %d removed, %d kept", len(swept.removed), len(swept.kept))
+
+
+def _how_it_ended(status: int) -> str:
+    """Of a wait status: "signal SIGKILL", "exit code 1"."""
+    if not isinstance(status, int):
+        return "an unknown status"
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0:
+        return f"exit code {code}"
+    name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
+    return f"signal {name}" + (" (out of memory, perhaps, or ended by hand)" if name == "SIGKILL" else "")
 
 
 class EpisodeWorker(Worker):
@@ -53,7 +83,15 @@ class EpisodeWorker(Worker):
 
     def handle_work_horse_killed(self, job: Any, retpid: Any, ret_val: Any, rusage: Any) -> None:
         super().handle_work_horse_killed(job, retpid, ret_val, rusage)
+        self._tell_end(job, ret_val)
         self._reconcile()
+
+    def _tell_end(self, job: Any, status: int) -> None:
+        """Only its parent learns how a work-horse ended; whoever takes over counts that it did."""
+        try:
+            jobs.note_killed(str(job.args[0]), _how_it_ended(status))
+        except DatabaseError:
+            log.warning("not noted how the work-horse of %s ended: the database is away", job.id)
 
     def _reconcile(self) -> None:
         """The connection is closed afterwards: a work-horse is a fork and must not share it."""

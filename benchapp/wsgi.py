@@ -1,6 +1,9 @@
+import importlib
 import os
 
+from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchapp.settings")
 application = get_wsgi_application()
+importlib.import_module(settings.ROOT_URLCONF)  # here and not at the first request, whose sender would wait for it

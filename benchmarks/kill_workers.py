@@ -69,7 +69,7 @@ def _short(value: Any) -> str:
 def run_world(options: argparse.Namespace) -> dict[str, Any]:
     """Starts an installation below `options.folder`, runs the experiment, kills as told. The outcome as JSON values."""
     started = time.monotonic()
-    port = _free_port()
+    port = free_port()
     command = [sys.executable, str(ROOT / "manage.py"), "demo", "--no-experiment", "--port", str(port)]
     with (options.folder / "supervisor.log").open("wb") as log:
         supervisor = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
@@ -111,7 +111,7 @@ def _disturb(experiment: Any, supervisor: subprocess.Popen[bytes], kills: int, d
         if sum(killed.values()) >= kills or time.monotonic() < pause_until:
             continue
         wanted = "worker" if killed["worker"] < killed["work-horse"] else "work-horse"
-        if candidates := _workers(supervisor.pid) if wanted == "worker" else _at_work(experiment):
+        if candidates := _workers(supervisor.pid) if wanted == "worker" else work_horses_at_work(experiment):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(dice.choice(candidates), signal.SIGKILL)
                 killed[wanted] += 1
@@ -126,7 +126,7 @@ def _workers(supervisor: int) -> list[int]:
     return [int(row[0]) for row in rows if len(row) == 3 and int(row[1]) == supervisor and "manage.py work" in row[2]]
 
 
-def _at_work(experiment: Any) -> list[int]:
+def work_horses_at_work(experiment: Any) -> list[int]:
     """The work-horses that are in the middle of an attempt: killing one must leave an interrupted attempt."""
     from benchapp.models import Attempt
     from benchapp.processes import ProcessName
@@ -205,7 +205,7 @@ def _wait_for_web(port: int, supervisor: subprocess.Popen[bytes]) -> None:
     raise SystemExit("the web did not answer within two minutes")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

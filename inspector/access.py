@@ -19,6 +19,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseForbidden, JsonRe
 from django.shortcuts import render
 from django.utils.functional import SimpleLazyObject
 
+from benchapp import log_context
 from benchapp.accounts import LOCAL_USER
 from benchapp.models import User
 from benchapp.single_user import strange_hosts
@@ -71,7 +72,10 @@ class AccessMiddleware:
         return self.get_response(request)
 
     def process_view(self, request: HttpRequest, view: View, args: Any, kwargs: Any) -> HttpResponse | None:
-        if request.user.is_authenticated or getattr(view, "open_to_all", False):
+        if getattr(view, "open_to_all", False):  # first: some of these answer without a database
+            return None
+        if request.user.is_authenticated:
+            log_context.add(user=request.user.pk)
             return None
         if not _wants_page(request):
             return JsonResponse({"error": "Log in first.", "login": settings.LOGIN_URL}, status=401)

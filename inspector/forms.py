@@ -15,7 +15,7 @@ from benchapp.models import Run, Trial, User
 from runner.types import Phase
 
 SORTS = {
-    "task": ("task__key",),
+    "task": ("episode__ordinal", "task__ordinal", "task__key"),  # in the order they ran, where there was one
     "status": ("status",),
     "reward": ("reward",),
     "checks": ("checks_passed",),

@@ -15,9 +15,13 @@ from inspector.views import (
     comparisons,
     experiments,
     exports,
+    health,
     imports,
+    jobs,
+    launch,
     library,
     login,
+    operate,
     overview,
     people,
     published,
@@ -41,6 +45,8 @@ from inspector.views.review import (
 )
 
 urlpatterns: list[URLPattern] = [
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
     *twin("", overview.index, "index"),
     *twin("experiments/<uuid:public_id>/", experiments.experiment, "experiment"),
     # /runs/<id>/
@@ -72,6 +78,11 @@ urlpatterns: list[URLPattern] = [
     # /imports/
     *twin("imports/", imports.imports, "imports"),
     path("imports/assign/", imports.assign, name="imports-assign"),
+    # /jobs/, /launch/
+    *twin("jobs/", jobs.jobs, "jobs"),
+    *twin("launch/", launch.launch, "launch"),
+    *twin("jobs/<slug:kind>/<uuid:public_id>/", operate.operate, "operate"),
+    path("jobs/<slug:kind>/<uuid:public_id>/<slug:act>/", operate.operate_act, name="operate-act"),
     # /login/, /people/
     path("login/", login.login, name="login"),
     path("logout/", login.logout, name="logout"),

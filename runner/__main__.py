@@ -9,12 +9,13 @@ import argparse
 import sys
 from pathlib import Path
 
+from runner import protocols
 from runner.agents import Limits
 from runner.chronicle import chronicle
 from runner.engine import run_episode
 from runner.errors import RunnerError, SetupError
 from runner.jsonl_recorder import JsonLinesRecorder
-from runner.protocols.conditions import CONDITIONS, condition_named
+from runner.protocols.conditions import condition_named
 from runner.protocols.plan import EpisodePlan
 from runner.sandboxes import sandbox_kind
 from runner.setup import describe_setup, setup_digest
@@ -45,10 +46,11 @@ def main(arguments: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m runner", description="Run an episode of the starter suite.")
     parser.add_argument("verb", choices=["run", "history"], help="run (or go on), or print what was recorded")
+    parser.add_argument("--protocol", default="skillevolbench", choices=list(protocols.PROTOCOLS))
+    parser.add_argument("--condition", required=True, metavar="NAME", help=_conditions())
     parser.add_argument(
-        "--condition", required=True, choices=list(CONDITIONS), metavar="NAME", help=", ".join(CONDITIONS)
+        "--environment", required=True, metavar="KEY", help="what the episode is about: E1, or under skillflow E1-LS1"
     )
-    parser.add_argument("--environment", required=True, metavar="KEY", help="for example E1")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help=f"holds {RECORD}")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--agent", default="shell")
@@ -61,14 +63,20 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--samples", type=int, default=1, help="repetitions of deployment and replay trials")
     parser.add_argument("--placebo-replay", action="store_true", help="replay also where nothing was learned")
     parser.add_argument("--max-turns", type=int, default=Limits().max_turns)
+    parser.add_argument("--max-total-tokens", type=int, help="of an attempt; without it no limit")
     return parser
 
 
+def _conditions() -> str:
+    names = (f"{protocol}: {', '.join(protocols.conditions_of(protocol))}" for protocol in protocols.PROTOCOLS)
+    return "; ".join(names)
+
+
 def _plan(options: argparse.Namespace, suite: Suite) -> EpisodePlan:
-    limits = Limits(max_turns=options.max_turns)
+    limits = Limits(max_turns=options.max_turns, max_total_tokens=options.max_total_tokens)
     setup = describe_setup(
         suite,
-        protocol="skillevolbench",
+        protocol=options.protocol,
         agent=options.agent,
         agent_model=options.agent_model,
         author_model=options.author_model,
@@ -81,14 +89,15 @@ def _plan(options: argparse.Namespace, suite: Suite) -> EpisodePlan:
     )
     return EpisodePlan(
         episode=f"{options.environment}/{options.condition}/seed-{options.seed}",
-        environment=_environment(suite, options.environment),
-        condition=condition_named(options.condition),
+        environment=_unit(suite, options.protocol, options.environment),
+        condition=condition_named(options.condition, options.protocol),
         run_seed=options.seed,
         setup_digest=setup_digest(setup),
         agent=options.agent,
         agent_model=options.agent_model,
         author_model=options.author_model,
         sandbox=options.sandbox,
+        protocol=options.protocol,
         feedback=options.feedback,
         profile=options.profile,
         answers=options.answers,
@@ -98,12 +107,13 @@ def _plan(options: argparse.Namespace, suite: Suite) -> EpisodePlan:
     )
 
 
-def _environment(suite: Suite, key: str) -> Environment:
-    for environment in suite.environments:
-        if environment.key == key:
-            return environment
-    known = ", ".join(environment.key for environment in suite.environments)
-    raise SetupError(f"suite {suite.key} has no environment {key!r}; known: {known}")
+def _unit(suite: Suite, protocol: str, key: str) -> Environment:
+    units = protocols.units(protocol, suite)
+    for unit in units:
+        if unit.key == key:
+            return unit
+    known = ", ".join(unit.key for unit in units)
+    raise SetupError(f"suite {suite.key} has no environment {key!r} under {protocol}; known: {known}")
 
 
 def _run(out: Path, plan: EpisodePlan, suite: Suite) -> int:

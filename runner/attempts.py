@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from runner.agents import AgentJob, AgentRun
 from runner.cleaning import Cleaner
 from runner.digests import manifest
-from runner.errors import LeaseLost
+from runner.errors import BudgetSpent, LeaseLost
 from runner.history import slugs
+from runner.host_calls import WatchedModel
+from runner.models import Model, price_table_of
 from runner.protocols.instruction import Trace, build_instruction
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import RunTrial
 from runner.recorder import Recorder
 from runner.sandboxes import SKILLS, WORKSPACE, Sandbox
-from runner.suites.folder import workspace_files
+from runner.suites.task_files import workspace_files
 from runner.toolbox import Toolbox
 from runner.trajectories.compaction import compact
 from runner.trajectories.skill_use import skill_uses
@@ -37,15 +39,19 @@ from runner.types import (
 from runner.verifying.verifier import run_verifier
 
 MAX_LIBRARY_WRITES = 200  # paths named in the record of one attempt
+SECONDS_BETWEEN_BILLS = 1.0  # a program that reports all its steps at once is not billed step by step
 
 
 def run_trial(step: RunTrial, library: Files, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> None:
     """Runs and records one attempt with a private copy of `library`. Whatever interrupts it leaves it abandoned and unscored, and is raised again."""
+    if toolbox.agent_model is not None:
+        toolbox.budget(Usage())  # nothing is begun that could not make its first call
     attempt = recorder.start_attempt(step.slot, snapshot=step.snapshot, retrieved=step.retrieved)
-    watcher = _Watcher(attempt, recorder, toolbox.clean)
+    watcher = _Watcher(attempt, recorder, toolbox)
     try:
-        job = _job(step, plan, recorder, library)
-        result = _attempt(job, library, watcher, plan, toolbox)
+        job = _job(step, plan, recorder, library, toolbox.sandboxes.SKILLS_PATH, watcher.before_call)
+        watched = replace(toolbox, agent_model=watcher.watched(step, plan))
+        result = _attempt(job, library, watcher, plan, watched)
     except LeaseLost:
         raise
     except BaseException as error:
@@ -56,50 +62,102 @@ def run_trial(step: RunTrial, library: Files, plan: EpisodePlan, recorder: Recor
 
 @dataclass(slots=True)
 class _Watcher:
-    """Passes on what an attempt does while it runs, and adds up what it has cost so far."""
+    """Passes on what an attempt does while it runs, and bills what it has cost so far.
+
+    Calls tell what they used when they are answered, here or at a gateway; only where none did, the agent's steps do.
+    """
 
     attempt: str
     recorder: Recorder
-    clean: Cleaner
-    usage: Usage = Usage()
+    toolbox: Toolbox
+    called: Usage | None = None
+    reported: Usage = Usage()
+    billed_at: float = 0.0
+    spent: BudgetSpent | None = None
+
+    @property
+    def usage(self) -> Usage:
+        return self.reported if self.called is None else self.called
 
     def __call__(self, step: Step) -> None:
-        self.usage += step.usage or Usage()
-        self.recorder.live_step(self.attempt, self.clean.step(step))
+        self.reported += step.usage or Usage()
+        if self.called is None and step.usage and time.monotonic() - self.billed_at >= SECONDS_BETWEEN_BILLS:
+            self.bill()
+        self.recorder.live_step(self.attempt, self.toolbox.clean.step(step))
+
+    def answered(self, usage: Usage) -> None:
+        """A call was answered."""
+        self.called = (self.called or Usage()) + usage
+        self.bill()
+
+    def bill(self) -> None:
+        self.billed_at = time.monotonic()
+        self.recorder.bill(self.attempt, self.usage, price_table_of(self.toolbox.agent_model, self.usage))
+
+    def before_call(self) -> None:
+        """BudgetSpent is kept too: a program in a sandbox sees no more of it than a call that was refused."""
+        try:
+            self.toolbox.budget(self.usage)
+        except BudgetSpent as error:
+            self.spent = error
+            raise
+
+    def require_budget(self) -> None:
+        if self.spent is not None:
+            raise self.spent
+
+    def watched(self, step: RunTrial, plan: EpisodePlan) -> Model | None:
+        model = self.toolbox.agent_model
+        if model is None:
+            return None
+        key = f"agent/{step.slot}/{self.recorder.attempt_number(self.attempt)}"
+        recorder = self.recorder if plan.record_calls else None
+        return WatchedModel(model, key, self.toolbox.clean, self.answered, recorder)
 
     def opened(self, sandbox: Sandbox) -> None:
         self.recorder.sandbox_opened(self.attempt, sandbox.handle)
 
 
-def _job(step: RunTrial, plan: EpisodePlan, recorder: Recorder, library: Files) -> AgentJob:
+def _job(
+    step: RunTrial, plan: EpisodePlan, recorder: Recorder, library: Files, skills: str, before_call: Callable[[], None]
+) -> AgentJob:
     task = plan.task(step.slot.task)
     instruction = build_instruction(
         task,
-        library=plan.condition.has_library,
-        frozen=step.slot.phase is not Phase.ACQUISITION,
-        traces=_traces(step, recorder),
+        library=step.library,
+        frozen=step.slot.phase in (Phase.DEPLOYMENT, Phase.REPLAY),
+        traces=_traces(step, plan, recorder),
+        skills=skills,
     )
-    return AgentJob(task, instruction, slugs(library), step.slot.seed(plan.run_seed), plan.limits)
+    return AgentJob(
+        task, instruction, slugs(library), step.slot.seed(plan.run_seed), plan.limits, before_call, step.library
+    )
 
 
-def _traces(step: RunTrial, recorder: Recorder) -> list[Trace]:
-    traces = []
+def _traces(step: RunTrial, plan: EpisodePlan, recorder: Recorder) -> list[Trace]:
+    """Rough traces tell verdict and reward; rich ones are what an author is shown, so they tell as much as it is told."""
+    kind, traces = plan.condition.retrieved_as, []
     for slot in step.retrieved:
         verdict = recorder.verdict(slot)
+        if kind is CompactionKind.RICH and verdict is not None:
+            verdict = shown_verdict(verdict, plan.feedback)
         success, reward = (None, None) if verdict is None else (verdict.success, verdict.reward)
-        traces.append(Trace(slot, success, reward, recorder.compaction(slot, CompactionKind.ROUGH).text))
+        told = kind is CompactionKind.ROUGH or plan.feedback != "none"
+        traces.append(Trace(slot, success, reward, recorder.compaction(slot, kind).text, told))
     return traces
 
 
 def _attempt(job: AgentJob, library: Files, watcher: _Watcher, plan: EpisodePlan, toolbox: Toolbox) -> AttemptResult:
     started_at, clean = toolbox.clock(), toolbox.clean
-    sandbox = toolbox.sandboxes.open_sandbox(job.task, name=watcher.attempt)
+    needs = replace(toolbox.agent.needs(toolbox.agent_model), before_call=job.before_call, after_call=watcher.answered)
+    sandbox = toolbox.sandboxes.open_sandbox(job.task, name=watcher.attempt, needs=needs)
     try:
         watcher.opened(sandbox)
         sandbox.put(WORKSPACE, workspace_files(job.task))
         sandbox.put(SKILLS, library)
         began = time.monotonic()
         run = clean.run(toolbox.agent.run(job, sandbox, toolbox.agent_model, watcher))
+        watcher.require_budget()
         ended = time.monotonic()
         writes = tuple(map(clean.text, _library_writes(sandbox, library)))
         verdict = clean.verdict(run_verifier(job.task, sandbox))
@@ -119,6 +177,7 @@ def _attempt(job: AgentJob, library: Files, watcher: _Watcher, plan: EpisodePlan
         verifier_seconds=verified - ended,
         failure=run.failure,
         library_writes=writes,
+        price_table=price_table_of(toolbox.agent_model, run.usage),
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from runner.agents import AgentRun
-from runner.types import Failure, ModelReply, ModelRequest, Step, Verdict
+from runner.types import Failure, ModelReply, ModelRequest, Step, Trajectory, Verdict
 
 T = TypeVar("T")
 
@@ -29,12 +29,12 @@ class Cleaner:
     step: Callable[[Step], Step] = as_it_is
 
     def run(self, run: AgentRun) -> AgentRun:
-        trajectories = tuple(
-            replace(trajectory, steps=tuple(map(self.step, trajectory.steps))) for trajectory in run.trajectories
-        )
-        return replace(
-            run, trajectories=trajectories, failure=None if run.failure is None else self._failure(run.failure)
-        )
+        failure = None if run.failure is None else self._failure(run.failure)
+        return replace(run, trajectories=tuple(map(self._trajectory, run.trajectories)), failure=failure)
+
+    def _trajectory(self, trajectory: Trajectory) -> Trajectory:
+        source = None if trajectory.source is None else self.text(trajectory.source)
+        return replace(trajectory, steps=tuple(map(self.step, trajectory.steps)), source=source)
 
     def _failure(self, failure: Failure) -> Failure:
         return replace(failure, message=self.text(failure.message), traceback=self.text(failure.traceback))

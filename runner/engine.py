@@ -14,13 +14,14 @@ from runner.authoring.author import Judgement, Occasion, judge_reply, request_fo
 from runner.digests import digest_json, library_digest
 from runner.errors import FrozenLibrary, InfrastructureError, ModelUnavailable, SetupError
 from runner.history import State, family_skills, fold
+from runner.models import price_table_of
 from runner.protocols import next_step
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.sampling import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE
 from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedSkill
 from runner.recorder import Frozen, Recorder, Refused
 from runner.toolbox import Toolbox
-from runner.types import CompactionKind, Decision, DecisionStatus, Evidence, Files, ModelReply, Phase, Slot
+from runner.types import CompactionKind, Decision, DecisionStatus, Evidence, Files, ModelReply, Phase, Slot, Usage
 
 FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS = 2.0, 300.0
 
@@ -166,13 +167,14 @@ def _complete(step: Ask, occasion: Occasion, plan: EpisodePlan, recorder: Record
         occasion, seed=step.seed(plan.run_seed), temperature=AUTHOR_TEMPERATURE, max_tokens=AUTHOR_MAX_TOKENS
     )
     request = toolbox.clean.request(asked)
+    toolbox.budget(Usage())
     recorder.start_call(step.key, purpose="author", model=model.name, request=request)
     try:
         reply = toolbox.clean.reply(model.complete(request))
     except Exception as error:
         recorder.finish_call(step.key, None, error)
         raise
-    recorder.finish_call(step.key, reply)
+    recorder.finish_call(step.key, reply, price_table=price_table_of(model, reply.usage))
     return reply
 
 

@@ -2,17 +2,24 @@
 
 RunnerError
 ├── SetupError            the experiment as described cannot run; the operator must change it
-│   └── SuiteError        a task folder is not what its format asks for (file, place, expectation)
+│   ├── NotOnThisMachine  nothing is wrong with it, but a key or a program is missing here; it may be there elsewhere
+│   ├── SuiteError        a task folder is not what its format asks for (file, place, expectation)
+│   └── SuiteProblems     all SuiteErrors that were found in one suite
 ├── InfrastructureError   the machine failed; the attempt is not scored and is tried again with backoff
 │   ├── SandboxError      the sandbox died, could not start, or ran out of disk
+│   │   └── SandboxRuined what ran in the sandbox made it unusable; a fresh one works. After an agent this is its result
 │   ├── VerifierError     the verifier crashed or left no verdict
 │   └── ModelUnavailable  rate limit, 5xx, connection; retry_after_seconds where the provider said so
-├── ModelRefused          the provider rejects the request for good (auth, unknown model, too long)
+├── ModelRefused          the provider rejects the request for good (unknown model, too long)
+│   └── KeyRefused        it rejects the key; no other call with this key will do better
+├── BudgetSpent           the run's money or tokens are used up; goes on where it stands once the budget is raised
 ├── FrozenLibrary         a write to a sealed library
 └── LeaseLost             somebody else owns the episode now; stop at once, record nothing
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class RunnerError(Exception):
@@ -23,10 +30,26 @@ class SetupError(RunnerError):
     pass
 
 
+class NotOnThisMachine(SetupError):
+    pass
+
+
 class SuiteError(SetupError):
     def __init__(self, path: str, place: str, expected: str, message: str) -> None:
         super().__init__(f"{path}: {place}: {message} (expected {expected})")
         self.path, self.place, self.expected, self.message = path, place, expected, message
+
+
+class SuiteProblems(SetupError):
+    """Everything that is wrong in a suite. The message names the first few; `problems` has all, in order of reading."""
+
+    SHOWN = 5
+
+    def __init__(self, problems: Sequence[SuiteError]) -> None:
+        shown = "\n".join(str(problem) for problem in problems[: self.SHOWN])
+        more = len(problems) - self.SHOWN
+        super().__init__(f"{shown}\n... and {more:,} more" if more > 0 else shown)
+        self.problems = tuple(problems)
 
 
 class InfrastructureError(RunnerError):
@@ -34,6 +57,14 @@ class InfrastructureError(RunnerError):
 
 
 class SandboxError(InfrastructureError):
+    """`log` is what the machine said about it, at length (a failed build, say); it is kept with the attempt."""
+
+    def __init__(self, message: str, log: str = "") -> None:
+        super().__init__(message)
+        self.log = log
+
+
+class SandboxRuined(SandboxError):
     pass
 
 
@@ -48,6 +79,18 @@ class ModelUnavailable(InfrastructureError):
 
 
 class ModelRefused(RunnerError):
+    pass
+
+
+class KeyRefused(ModelRefused):
+    """`variable` is the name of the environment variable that holds the key, where it is known. Never its value."""
+
+    def __init__(self, message: str, variable: str | None = None) -> None:
+        super().__init__(message)
+        self.variable = variable
+
+
+class BudgetSpent(RunnerError):
     pass
 
 

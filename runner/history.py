@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from runner.digests import EMPTY_LIBRARY
 from runner.errors import FrozenLibrary, RunnerError
+from runner.protocols.conditions import Condition
 from runner.recorder import Decided, Entry, Frozen, History, Seeded, Skipped, TrialDone
-from runner.types import DecisionStatus, Files, Phase, Slot
+from runner.types import DecisionStatus, Files, Slot
 
 # One chance for the author to work: a family, and the trial it follows (None: before the first).
 Occasion = tuple[str, Slot | None]
@@ -27,10 +28,9 @@ class State:
     equipped: frozenset[str] = frozenset()  # families that ever had a skill of their own
     frozen: Frozen | None = None
 
-    @property
-    def tainted(self) -> bool:
-        """A trial that should have fed the library was left out by an operator."""
-        return any(slot.phase is Phase.ACQUISITION for slot in self.skipped)
+    def tainted(self, condition: Condition) -> bool:
+        """A trial that later ones should have learned from was left out by an operator."""
+        return any(condition.learns_from(slot.phase) for slot in self.skipped)
 
     def closed(self, slot: Slot) -> bool:
         return slot in self.trials or slot in self.skipped

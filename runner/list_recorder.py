@@ -92,11 +92,18 @@ class ListRecorder:
         self.commit(AttemptStarted(attempt, slot, snapshot, retrieved, self.clock()))
         return attempt
 
+    def attempt_number(self, attempt: str) -> int:
+        slot = self.started[attempt].slot
+        return 1 + [name for name, started in self.started.items() if started.slot == slot].index(attempt)
+
     def sandbox_opened(self, attempt: str, handle: dict[str, object]) -> None:
         self.commit(SandboxOpened(attempt, handle))
 
     def live_step(self, attempt: str, step: Step) -> None:
         """Nobody watches: a finished attempt holds all its steps."""
+
+    def bill(self, attempt: str, usage: Usage, price_table: str) -> None:
+        """Nobody else spends from the same budget: what an attempt used is known when it ends."""
 
     def finish_attempt(self, attempt: str, result: AttemptResult) -> None:
         started = self.started[attempt]
@@ -121,9 +128,11 @@ class ListRecorder:
     def start_call(self, key: str, *, purpose: str, model: str, request: ModelRequest) -> None:
         self.commit(CallStarted(key, purpose, model, request, self.clock()))
 
-    def finish_call(self, key: str, reply: ModelReply | None, error: BaseException | None = None) -> None:
+    def finish_call(
+        self, key: str, reply: ModelReply | None, error: BaseException | None = None, *, price_table: str = ""
+    ) -> None:
         told = None if error is None else f"{type(error).__name__}: {error}"
-        self.commit(CallFinished(key, reply, told, self.clock()))
+        self.commit(CallFinished(key, reply, told, self.clock(), price_table))
 
     def decide(self, decision: Decision, files: Files | None) -> None:
         fold(self.history()).require_open_library(f"decision {decision.number}")

@@ -128,12 +128,20 @@ class Recorder(Protocol):
         """Opens an attempt and returns its id."""
         ...
 
+    def attempt_number(self, attempt: str) -> int:
+        """From 1, within its trial."""
+        ...
+
     def sandbox_opened(self, attempt: str, handle: dict[str, object]) -> None:
         """Where the attempt's processes live, so that whoever takes over can end them."""
         ...
 
     def live_step(self, attempt: str, step: Step) -> None:
         """A step as it happens; for watching, not part of the record."""
+        ...
+
+    def bill(self, attempt: str, usage: Usage, price_table: str) -> None:
+        """What a running attempt has used so far: known also when its process dies, and to episodes that share its budget."""
         ...
 
     def finish_attempt(self, attempt: str, result: AttemptResult) -> None:
@@ -153,7 +161,9 @@ class Recorder(Protocol):
         ...
 
     def start_call(self, key: str, *, purpose: str, model: str, request: ModelRequest) -> None: ...
-    def finish_call(self, key: str, reply: ModelReply | None, error: BaseException | None = None) -> None: ...
+    def finish_call(
+        self, key: str, reply: ModelReply | None, error: BaseException | None = None, *, price_table: str = ""
+    ) -> None: ...
 
     def decide(self, decision: Decision, files: Files | None) -> None:
         """Decided. `files` is the whole library after an applied decision, None otherwise."""

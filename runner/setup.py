@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from runner import protocols
 from runner.agents import Limits, make_agent
 from runner.authoring.occasion import FeedbackLevel, Profile
-from runner.authoring.prompts import PROMPT_VERSION
 from runner.authoring.rules import CONTRACT_VERSION
 from runner.digests import digest_json
 from runner.encoding import encode
@@ -55,14 +55,16 @@ def describe_setup(
             "compaction": COMPACTION_VERSION,
             "contract": CONTRACT_VERSION,
             "instruction": INSTRUCTION_VERSION,
-            "prompts": PROMPT_VERSION,
+            "prompts": protocols.prompt_version(protocol),
         },
     }
 
 
-def _model(name: str | None) -> dict[str, str | None]:
-    """SetupError for a provider nobody knows."""
-    return {"model": name, "model_version": None if name is None else make_model(name).version}
+def _model(name: str | None) -> dict[str, Any]:
+    """With a preset's whole content: what its file says belongs to the setup. SetupError for a provider nobody knows."""
+    model = None if name is None else make_model(name)
+    described: dict[str, Any] = {"model": name, "model_version": None if model is None else model.version}
+    return described if model is None or model.preset is None else {**described, "preset": encode(model.preset)}
 
 
 def setup_digest(setup: dict[str, Any]) -> str:

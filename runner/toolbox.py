@@ -12,7 +12,11 @@ from runner.errors import SetupError
 from runner.models import Model, make_model
 from runner.protocols.plan import EpisodePlan
 from runner.sandboxes import SandboxKind, sandbox_kind
-from runner.types import Suite
+from runner.types import Suite, Usage
+
+
+def no_budget(spending: Usage) -> None:
+    """A run without a budget."""
 
 
 def utc_now() -> datetime:
@@ -27,6 +31,9 @@ class Toolbox:
     author_model: Model | None = None
     clock: Callable[[], datetime] = utc_now
     clean: Cleaner = field(default_factory=Cleaner)
+    budget: Callable[[Usage], None] = (
+        no_budget  # asked before each model call, with what this attempt used so far; raises BudgetSpent
+    )
 
 
 def toolbox_for(plan: EpisodePlan, suite: Suite, clean: Cleaner | None = None) -> Toolbox:

@@ -56,6 +56,7 @@ class CallFinished:
     reply: ModelReply | None
     error: str | None
     at: datetime
+    price_table: str = ""  # the price list behind the reply's cost
 
 
 @dataclass(frozen=True, slots=True)

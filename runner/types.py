@@ -54,6 +54,30 @@ Files = Mapping[str, File]
 
 
 @dataclass(frozen=True, slots=True)
+class Machine:
+    """What a task asks of the machine it runs in (task.toml, [environment]). Sizes in MiB, times in seconds.
+
+    With a build context or a ready image the image brings the task's files; without either `environment/` is copied
+    into the working directory of the sandbox's own base image.
+    """
+
+    context: Path | None = None  # folder with the Dockerfile
+    image: str | None = None  # a ready image, used instead of building
+    cpus: float = 1.0
+    memory_mb: int = 2_048
+    storage_mb: int = 10_240
+    network: bool = False  # may the task's processes reach the outside?
+    build_timeout_seconds: float = 600.0
+    environment: Mapping[str, str] = field(default_factory=dict)  # of every process; values may be ${NAME:-default}
+    host_variables: tuple[str, ...] = ()  # names the task asks of the host; see runner/suites/host_variables.py
+    blank_folders: tuple[str, ...] = ()  # of the build context, made empty whether they are there or not
+
+    @property
+    def brings_files(self) -> bool:
+        return self.context is not None or self.image is not None
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """One task revision as read from a suite. `folder` holds instruction, fixture, tests and solution on disk."""
 
@@ -69,6 +93,10 @@ class Task:
     agent_timeout_seconds: float = 120.0
     verifier_timeout_seconds: float = 60.0
     requires: tuple[str, ...] = ()  # families a composition task draws on, its own included
+    machine: Machine = Machine()
+    shared_tests: tuple[Path, ...] = ()  # files of the suite that lie beside the task's own tests when it is verified
+    verifier_environment: Mapping[str, str] = field(default_factory=dict)  # values as in Machine.environment
+    solution_environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +128,7 @@ class Suite:
     digest: str
     environments: tuple[Environment, ...]
     trusted: bool = False  # may its tasks run in the local sandbox?
+    notes: tuple[str, ...] = ()  # what its reader left out or could not take as it stands, for people
 
 
 # --- slots and seeds --------------------------------------------------------------------------------------------
@@ -220,6 +249,7 @@ class Trajectory:
     head: TrajectoryHead
     steps: tuple[Step, ...]
     usage: Usage = Usage()
+    source: str | None = None  # the log it was read from, as the program wrote it; None where we made the steps
 
 
 class CompactionKind(StrEnum):
@@ -355,6 +385,7 @@ class AttemptResult:
     verifier_seconds: float | None = None
     failure: Failure | None = None
     library_writes: tuple[str, ...] = ()  # library paths the agent changed in its private copy; never kept
+    price_table: str = ""  # the price list behind usage.cost_usd, with its version
 
 
 # --- authoring --------------------------------------------------------------------------------------------------
@@ -364,6 +395,7 @@ class AuthorMode(StrEnum):
     ZERO_SHOT = "zero-shot"
     INDUCE = "induce"
     REVISE = "revise"
+    EVOLVE = "evolve"  # SkillFlow's: whatever the trial just ended asks for, in a library that is all one family's
 
 
 class DecisionStatus(StrEnum):

@@ -9,7 +9,7 @@ from django.urls import reverse
 from benchapp.comparing.choices import Choices
 from benchapp.comparing.saving import save_comparison
 from benchapp.metrics.catalogue import METRICS
-from benchapp.models import AgreementReport, Attempt, CodebookVersion, Comparison, Queue, Run, Trial
+from benchapp.models import AgreementReport, Attempt, CodebookVersion, Comparison, Episode, Queue, Run, Trial
 from benchapp.reviewing.agreeing import take_report
 from benchapp.reviewing.codebooks import draft_of, freeze
 from benchapp.reviewing.codes import Wording, add, rename, split
@@ -19,6 +19,7 @@ from inspector.access import local_user
 from tests.factories import (
     make_attempt,
     make_batch,
+    make_episode,
     make_experiment,
     make_learning_run,
     make_run,
@@ -46,6 +47,10 @@ def _version(number: int) -> CodebookVersion:
     return _queue().version.codebook.versions.get(number=number)
 
 
+def _blocked() -> Episode:
+    return Episode.objects.get(status=Episode.Status.BLOCKED)
+
+
 # name of the address -> what fills it
 PAGES: dict[str, Callable[[], list[object]]] = {
     "index": list,
@@ -62,6 +67,9 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "comparisons": list,
     "comparison": lambda: [Comparison.objects.get().public_id],
     "published": list,
+    "jobs": list,
+    "launch": list,
+    "operate": lambda: ["episode", _blocked().public_id],
     "people": list,
     "activity": list,
     "comments": list,
@@ -96,6 +104,7 @@ def make_world() -> None:
     make_learning_run(experiment, condition="no-skill", author_model="", scripted=True, outcomes=baseline)
     run = make_learning_run(experiment, condition=CONDITION, scripted=True, status="running")
     _put_to_work(run.episodes.last().trials.last())
+    _block(make_run(experiment, condition="raw-trajectory", status="blocked"))
     make_attempt(run.episodes.first().trials.first(), counts=False)
     imported = make_run(
         make_experiment(name="<b>imported</b>", origin="imported"), condition="unknown", agent_model="unknown"
@@ -112,6 +121,14 @@ def _put_to_work(trial: Trial) -> None:
     attempt = make_attempt(trial, counts=False, worker="host-1")
     Attempt.objects.filter(pk=attempt.pk).update(status="running", finished_at=None)
     Trial.objects.filter(pk=trial.pk).update(status="running", is_done=False, success=None)
+
+
+def _block(run: Run) -> None:
+    """An episode whose machine failed too often, and one that is about to be tried again."""
+    reason = 'SandboxError: <b>no space</b>\n\nTraceback (most recent call last):\n  File "x.py"\nSandboxError: <b>no space</b>'
+    blocked = make_episode(run, status="blocked", blocked_reason=reason, failures=6)
+    make_attempt(make_trial(blocked, finished=False), counts=False)
+    make_episode(run, status="waiting", failures=2, last_failure="Timeout\n\nTraceback: ...")
 
 
 def _put_under_review(run: Run) -> None:

@@ -218,7 +218,7 @@ class Comparison:
 
     @cached_property
     def tainted(self) -> int:
-        """Episodes left out because an operator skipped an acquisition trial of theirs."""
+        """Episodes left out because an operator skipped a trial that later ones were to learn from."""
         return sum(len(np.unique(each.episode[each.tainted])) for each in self.outcomes.values())
 
 

@@ -66,7 +66,11 @@ TRIALS = (
     Field("episode", Kind.ID, "the sequential unit that owns one library"),
     Field("episode_key", Kind.TEXT, "its key, the same in every run of a suite"),
     Field("ordered", Kind.BOOLEAN, "whether the episode's trials share a library in order; false for plain imports"),
-    Field("tainted", Kind.BOOLEAN, "an acquisition trial of the episode was skipped: every metric leaves it out"),
+    Field(
+        "tainted",
+        Kind.BOOLEAN,
+        "a trial that later ones were to learn from was skipped: every metric leaves the episode out",
+    ),
     Field("environment", Kind.TEXT, "key of the task's environment", missing="the suite has none"),
     Field("family", Kind.TEXT, "key of the task's family", missing="the suite has none"),
     Field("task", Kind.TEXT, "key of the task in its suite"),

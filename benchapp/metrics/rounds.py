@@ -1,4 +1,4 @@
-"""Which round of its library each acquisition trial was given, read off the spine of its episode."""
+"""Which round of its library each trial of acquisition or evaluation was given, read off the spine of its episode."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from datetime import datetime
 
 from django.db.models import Q
 
+from benchapp.metrics.outcomes import LEARNING
 from benchapp.models import Entry, Run
-from runner.types import Phase
 
 
 def rounds_given(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, int]:
-    """trial pk -> rounds of learning behind the library its counting attempt began with; acquisition trials only.
+    """trial pk -> rounds of learning behind the library its counting attempt began with; those of acquisition and evaluation.
 
     0: no decision had changed the library yet. Decisions that changed nothing (rejected, no-op, failed) make no
     round. Episodes without a spine (imports without a protocol) have no entry. One query; two integers per entry.
     """
     wanted = Q(kind=Entry.Kind.DECISION) | Q(
-        kind=Entry.Kind.TRIAL, attempt__counts=True, attempt__trial__phase=Phase.ACQUISITION
+        kind=Entry.Kind.TRIAL, attempt__counts=True, attempt__trial__phase__in=LEARNING
     )
     entries = Entry.objects.filter(wanted, episode__run__in=[run.pk for run in runs])
     if as_of is not None:

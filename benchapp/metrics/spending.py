@@ -87,7 +87,7 @@ def spent_by(rows: QuerySet[Attempt] | QuerySet[ModelCall], field: str) -> dict[
 def spending_of(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, RunSpending]:
     """run pk -> what it used, every run given; two grouped queries. With `as_of`, without what was settled or begun after it."""
     wanted = list(runs)
-    calls = ModelCall.objects.filter(episode__run__in=[run.pk for run in wanted])
+    calls = ModelCall.objects.beside_attempts().filter(episode__run__in=[run.pk for run in wanted])
     if as_of is not None:
         calls = calls.filter(started_at__lte=as_of)
     agent, author = agents_spending(wanted, as_of), spent_by(calls, "episode__run")

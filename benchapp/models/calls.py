@@ -4,6 +4,14 @@ from django.db import models
 
 from benchapp.models.base import PublicModel
 from benchapp.models.blobs import Blob
+from runner.host_calls import PURPOSE as AGENT_CALLS
+
+
+class ModelCallQuerySet(models.QuerySet["ModelCall"]):
+    def beside_attempts(self) -> ModelCallQuerySet:
+        """Calls to be billed that no attempt is billed for: an agent's own, where they were kept, are in their attempt's
+        sum; a copy is billed to the run it was forked from."""
+        return self.filter(is_copy=False).exclude(purpose=AGENT_CALLS)
 
 
 class ModelCall(PublicModel):
@@ -16,9 +24,10 @@ class ModelCall(PublicModel):
 
     episode = models.ForeignKey("benchapp.Episode", on_delete=models.CASCADE, related_name="calls")
     key = models.CharField(max_length=300)  # the occasion; an answered key is never asked again
-    purpose = models.CharField(max_length=32)  # author, judge, ...
+    purpose = models.CharField(max_length=32)  # author, agent, judge, ...
     model = models.CharField(max_length=200)
     scripted = models.BooleanField(default=False)
+    is_copy = models.BooleanField(default=False)  # of a run that was forked: evidence here, billed there
     status = models.CharField(max_length=16, choices=Status, default=Status.STARTED)
     request = models.ForeignKey(Blob, on_delete=models.PROTECT, related_name="+")  # JSON of the ModelRequest
     reply = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")  # JSON of the ModelReply
@@ -27,8 +36,11 @@ class ModelCall(PublicModel):
     cached_tokens = models.PositiveBigIntegerField(null=True)
     output_tokens = models.PositiveBigIntegerField(null=True)
     cost_usd = models.FloatField(null=True)
+    price_table = models.CharField(max_length=64, blank=True)  # the price list behind cost_usd, with its version
     started_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)
+
+    objects = ModelCallQuerySet.as_manager()
 
     class Meta:
         ordering = ["id"]

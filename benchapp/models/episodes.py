@@ -37,25 +37,46 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
                 status=Episode.Status.RUNNING,
             )
         )
-        return self.filter(pk=pk).values_list("lease_epoch", flat=True).get() if taken else None
+        # Still ours: whoever cancelled it meanwhile raised the epoch, and that one was never ours.
+        ours = self.filter(pk=pk, lease_owner=owner).values_list("lease_epoch", flat=True)
+        return ours.first() if taken else None
 
     def renew(self, pk: int, *, epoch: int, now: datetime, seconds: float) -> bool:
         """Renews the lease; False when it was lost or given back. Inside a transaction this is also the fence."""
-        held = self._held(pk, epoch).exclude(lease_owner="")
-        return held.update(lease_until=now + timedelta(seconds=seconds)) == 1
+        return self._held(pk, epoch).update(lease_until=now + timedelta(seconds=seconds)) == 1
 
     def release(self, pk: int, *, epoch: int) -> bool:
         """Gives the lease back after progress. Like everything a holder writes, False when it was lost."""
-        return self._held(pk, epoch).update(lease_owner="", lease_until=None, failures=0) == 1
+        return self._held(pk, epoch).update(lease_owner="", lease_until=None, failures=0, last_failure="") == 1
 
-    def postpone(self, pk: int, *, epoch: int, until: datetime) -> bool:
-        """The machine failed: nobody holds the episode, and nobody takes it before `until`."""
-        return self._held(pk, epoch).update(lease_owner="", lease_until=until, failures=F("failures") + 1) == 1
+    def postpone(self, pk: int, *, epoch: int, until: datetime, reason: str = "", counts: bool = True) -> bool:
+        """The machine failed: nobody holds the episode, and nobody takes it before `until`. `counts`: towards the row of
+        failures after which the episode blocks."""
+        held = self._held(pk, epoch)
+        return (
+            held.update(lease_owner="", lease_until=until, failures=F("failures") + int(counts), last_failure=reason)
+            == 1
+        )
+
+    def count_vanished(self, pk: int, *, epoch: int, reason: str) -> int | None:
+        """Whoever worked on it vanished at its work: one more failure in the row. The row's length; None when the lease
+        was lost. A `last_failure` that tells more (how the process ended) stays."""
+        held = self._held(pk, epoch)
+        if not held.update(failures=F("failures") + 1):
+            return None
+        held.filter(last_failure="").update(last_failure=reason)
+        return self.filter(pk=pk).values_list("failures", flat=True).get()
 
     def finish(self, pk: int, *, epoch: int) -> bool:
         return (
             self._held(pk, epoch).update(
-                lease_owner="", lease_until=None, failures=0, status=Episode.Status.DONE, blocked_reason=""
+                lease_owner="",
+                lease_until=None,
+                failures=0,
+                last_failure="",
+                wish="",
+                status=Episode.Status.DONE,
+                blocked_reason="",
             )
             == 1
         )
@@ -70,7 +91,8 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         )
 
     def _held(self, pk: int, epoch: int) -> EpisodeQuerySet:
-        return self.filter(pk=pk, lease_epoch=epoch)
+        """Held still: what was given back or taken away is nothing to write about any more."""
+        return self.filter(pk=pk, lease_epoch=epoch).exclude(lease_owner="")
 
     def own(self) -> EpisodeQuerySet:
         """Episodes that our workers advance: launched here, not deleted."""
@@ -84,19 +106,54 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
     def retry(self, pk: int) -> bool:
         """An operator lets a blocked episode go on where it stands. Nothing scored is run again."""
         blocked = self.filter(pk=pk, status=Episode.Status.BLOCKED)
-        return blocked.update(status=Episode.Status.WAITING, blocked_reason="", failures=0) == 1
+        return blocked.update(status=Episode.Status.WAITING, blocked_reason="", failures=0, last_failure="") == 1
+
+    def unfinished(self) -> EpisodeQuerySet:
+        """Neither done nor cancelled: open, blocked or paused."""
+        return self.exclude(status__in=[Episode.Status.DONE, Episode.Status.CANCELLED])
 
     def cancel(self) -> int:
-        """Stops open episodes for good. The new epoch fences off whoever is working on one."""
-        return self.open().update(
-            status=Episode.Status.CANCELLED, lease_owner="", lease_until=None, lease_epoch=F("lease_epoch") + 1
+        """Stops unfinished episodes for good. The new epoch fences off whoever is working on one."""
+        return self.unfinished().update(
+            status=Episode.Status.CANCELLED,
+            wish="",
+            lease_owner="",
+            lease_until=None,
+            lease_epoch=F("lease_epoch") + 1,
         )
+
+    def wish(self, wish: Episode.Wish) -> int:
+        """What is to become of these episodes once their present trial has ended; at once where nobody works. How many.
+
+        The wish is written before it is looked whether somebody holds the episode, and a holder looks for wishes after
+        giving its lease back: whichever comes second grants it.
+        """
+        wanted = self.open() if wish == Episode.Wish.PAUSE else self.unfinished()
+        affected = wanted.exclude(wish=wish).update(wish=wish)
+        self.grant()
+        return affected
+
+    def grant(self) -> int:
+        """Fulfils the wishes for episodes that nobody holds. How many."""
+        free = self.filter(lease_owner="").exclude(wish="")
+        cancelled = free.filter(wish=Episode.Wish.CANCEL).cancel()
+        paused = free.open().filter(wish=Episode.Wish.PAUSE)
+        return cancelled + paused.update(status=Episode.Status.PAUSED, wish="", lease_until=None)
+
+    def resume(self) -> int:
+        """Lets paused episodes go on, and those that were about to be. How many."""
+        about_to = self.open().filter(wish=Episode.Wish.PAUSE).update(wish="")
+        return about_to + self.filter(status=Episode.Status.PAUSED).update(status=Episode.Status.WAITING, wish="")
 
 
 class Episode(PublicModel):
     """The sequential unit inside a run that owns one library. Unordered ones come from imports without a protocol."""
 
     Status = Progress
+
+    class Wish(models.TextChoices):
+        PAUSE = "pause"
+        CANCEL = "cancel"
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="episodes")
     environment = models.ForeignKey(Environment, null=True, on_delete=models.PROTECT, related_name="episodes")
@@ -110,6 +167,11 @@ class Episode(PublicModel):
     status = models.CharField(max_length=16, choices=Status, default=Status.WAITING, db_index=True)
     blocked_reason = models.TextField(blank=True)
     failures = models.PositiveIntegerField(default=0)  # infrastructure failures in a row, for the backoff
+    last_failure = models.TextField(blank=True)  # traceback of the latest of them, kept until the next success
+    wish = models.CharField(
+        max_length=16, choices=Wish, blank=True
+    )  # what becomes of it once its present trial has ended
+    copied_entries = models.PositiveIntegerField(default=0)  # of a fork: so much of its spine came from its origin
     library = models.ForeignKey(Snapshot, null=True, on_delete=models.PROTECT, related_name="+")  # its present state
 
     lease_owner = models.CharField(max_length=200, blank=True)

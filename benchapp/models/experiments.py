@@ -20,6 +20,7 @@ class Progress(models.TextChoices):
     RUNNING = "running"
     DONE = "done"
     BLOCKED = "blocked"
+    PAUSED = "paused"
     CANCELLED = "cancelled"
 
     @property
@@ -35,7 +36,7 @@ class Progress(models.TextChoices):
             return cls.WAITING
         if found & {cls.WAITING, cls.RUNNING}:
             return cls.RUNNING
-        return next((status for status in (cls.BLOCKED, cls.CANCELLED) if status in found), cls.DONE)
+        return next((status for status in (cls.BLOCKED, cls.PAUSED, cls.CANCELLED) if status in found), cls.DONE)
 
 
 class StillRunning(Exception):
@@ -71,6 +72,7 @@ class Experiment(PublicModel):
     status = models.CharField(max_length=16, choices=Status, default=Status.WAITING)
     suite = models.ForeignKey(Suite, null=True, on_delete=models.PROTECT, related_name="experiments")
     spec = models.JSONField(default=dict)  # the experiment file it was launched from, or the redacted source config
+    estimate = models.JSONField(default=dict)  # what it was thought to take when it was launched (benchapp.estimating)
     source = models.CharField(max_length=1000, blank=True)  # where an import came from, as the person named it
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
     created_by = models.ForeignKey("benchapp.User", null=True, on_delete=models.SET_NULL, related_name="+")
@@ -166,6 +168,8 @@ class Run(PublicModel):
     seed = models.BigIntegerField(null=True)
     setup = models.JSONField(default=dict)  # what the setup digest covers, by name
     setup_digest = models.CharField(max_length=64, blank=True)  # empty: unknown, never equal to anything
+    budget_usd = models.FloatField(null=True)  # null: no limit
+    budget_tokens = models.PositiveBigIntegerField(null=True)  # input and output together
     forked_from = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="forks")
     source_key = models.CharField(max_length=1000, blank=True)  # what tells runs of one import apart
     revision = models.PositiveBigIntegerField(

@@ -13,6 +13,8 @@ class Suite(PublicModel):
     name = models.CharField(max_length=200)
     version = models.CharField(max_length=64, blank=True)
     digest = models.CharField(max_length=64, blank=True)  # empty: not known (imports)
+    path = models.CharField(max_length=1000, blank=True)  # the folder it was loaded from; empty: bundled, or imported
+    format = models.CharField(max_length=32, blank=True)  # the reader of that folder
 
     def __str__(self) -> str:
         return self.name

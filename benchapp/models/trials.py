@@ -152,8 +152,9 @@ class AttemptQuerySet(models.QuerySet["Attempt"]):
         )
 
     def billed(self) -> AttemptQuerySet:
-        """Every execution once: a superseded row is the same execution, read again after its source changed."""
-        return self.exclude(status=Attempt.Status.SUPERSEDED)
+        """Every execution once: a superseded row is the same execution, read again after its source changed; a copy is
+        that of the run it was forked from."""
+        return self.filter(is_copy=False).exclude(status=Attempt.Status.SUPERSEDED)
 
     def without_score(self) -> AttemptQuerySet:
         """Attempts that were billed and never counted: interrupted, or the machine failed."""
@@ -173,6 +174,7 @@ class Attempt(PublicModel):
     trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="attempts")
     number = models.PositiveIntegerField()
     counts = models.BooleanField(default=False)
+    is_copy = models.BooleanField(default=False)  # of a run that was forked: evidence here, billed there
     status = models.CharField(max_length=16, choices=Status, default=Status.RUNNING)
     worker = models.CharField(max_length=200, blank=True)
     sandbox = models.JSONField(default=dict)  # where its processes live, to end them after a crash
@@ -188,6 +190,7 @@ class Attempt(PublicModel):
     cached_tokens = models.PositiveBigIntegerField(null=True)
     output_tokens = models.PositiveBigIntegerField(null=True)
     cost_usd = models.FloatField(null=True)
+    price_table = models.CharField(max_length=64, blank=True)  # the price list behind cost_usd, with its version
     source_tokens = models.JSONField(default=dict)  # the source's own totals, where ours are recomputed
     exception_type = models.CharField(max_length=200, blank=True)
     exception_message = models.TextField(blank=True)  # capped; the whole lies in the blob
@@ -204,6 +207,8 @@ class Attempt(PublicModel):
             models.UniqueConstraint(fields=["trial", "number"], name="attempt_number"),
             models.UniqueConstraint(fields=["trial"], condition=Q(counts=True), name="one_counting_attempt"),
         ]
+        # Workers and pages ask every few seconds what runs now: a handful of rows among very many.
+        indexes = [models.Index(fields=["started_at"], condition=Q(status="running"), name="attempt_running")]
 
     def __str__(self) -> str:
         return f"attempt {self.number} of {self.trial}"

@@ -27,7 +27,11 @@ def findings() -> Iterator[Flaw | Unchecked]:
     yield from codebooks()
     yield from reviews()
     protocol = ProtocolCheck()
-    for row in Episode.objects.select_related("run__experiment", "environment").order_by("id").iterator(chunk_size=100):
+    for row in (
+        Episode.objects.select_related("run__experiment", "run__forked_from", "environment")
+        .order_by("id")
+        .iterator(chunk_size=100)
+    ):
         try:
             yield from episode(row)
             yield from protocol.episode(row)

@@ -19,6 +19,7 @@ def episode(episode: Episode) -> Iterator[Flaw]:
     yield from _off_spine(episode)
     yield from _library_line(episode, entries)
     yield from _sealing(episode, entries)
+    yield from _fork(episode, entries)
 
 
 def _spine(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
@@ -104,3 +105,35 @@ def _seal(episode: Episode, seal: Seal) -> Iterator[Flaw]:
         yield Flaw("seal", ident, "names another setup than its run")
     if seal.seal != digest_json([seal.setup_digest, seal.library_digest]):
         yield Flaw("seal", ident, "is not the digest of its setup and library")
+
+
+def _fork(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
+    """What a fork took over is what its origin recorded, as long as that is still there."""
+    ident, copied = str(episode.public_id), episode.copied_entries
+    strays = [entry for entry in entries[copied:] if entry.attempt is not None and entry.attempt.is_copy]
+    own = [entry for entry in entries[:copied] if entry.attempt is not None and not entry.attempt.is_copy]
+    for entry in (*strays, *own):
+        yield Flaw("episode", ident, f"entry {entry.sequence}: the attempt's mark as a copy does not fit its place")
+    if not copied or episode.run.forked_from is None:
+        return
+    origin = episode.run.forked_from.episodes.filter(key=episode.key).first()
+    before = [] if origin is None else list(origin.entries.in_order()[:copied])
+    if [_evidence(entry) for entry in entries[:copied]] != [_evidence(entry) for entry in before]:
+        yield Flaw("episode", ident, f"what it took over ({copied} entries) is not what its origin recorded")
+
+
+def _evidence(entry: Entry) -> list[object]:
+    """An entry by what it says, without the keys of its rows."""
+    told: list[object] = [entry.sequence, entry.kind]
+    if entry.attempt is not None:
+        trial = entry.attempt.trial
+        told += [trial.phase, trial.task_id, trial.sample, trial.snapshot_id, trial.success, entry.attempt.number]
+        told += entry.attempt.trajectories.order_by("ordinal", "id").values_list("digest", flat=True)
+    elif entry.decision is not None:
+        row = entry.decision
+        told += [row.number, row.status, row.patch_id, row.before_id, row.after_id]
+    elif entry.seeding is not None:
+        told += [entry.seeding.family_id, entry.seeding.snapshot_id]
+    elif entry.seal is not None:
+        told += [entry.seal.seal]
+    return told

@@ -14,10 +14,10 @@ from inspector.charts.lineup import Point, crowd_notes, curves, facets_of
 from inspector.charts.panels import lines, plain
 from inspector.charts.quantities import plural
 from inspector.charts.sheet import Sheet
-from runner.protocols.conditions import CONDITIONS
+from runner.protocols.conditions import conditions_without_library
 
 NOT_PUBLISHED = "SkillFlow's own figure is not published as numbers."
-WITHOUT_LIBRARY = frozenset(name for name, condition in CONDITIONS.items() if not condition.has_library)
+WITHOUT_LIBRARY = conditions_without_library()
 COUNTS = ("kept", "ever")
 COLUMNS = (
     Column("group", "group"),

@@ -22,11 +22,11 @@ from inspector.charts.palette import MUTED, Style, by_name
 from inspector.charts.panels import MAX_PANELS, left_out, lines, panels, plain, short
 from inspector.charts.sheet import Sheet
 from inspector.charts.sizes import COUNTED, Size, mean_of, sum_of
-from runner.protocols.conditions import CONDITIONS
+from runner.protocols.conditions import CONDITIONS, conditions_without_library
 
 TIER3 = "-tier3"
 HEIGHT = 230  # px of a panel's inside
-WITHOUT_LIBRARY = tuple(name for name, condition in CONDITIONS.items() if not condition.has_library)
+WITHOUT_LIBRARY = conditions_without_library()
 NOT_PUBLISHED = "The paper's own figure is not published as numbers."
 
 TABLE = (

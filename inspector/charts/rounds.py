@@ -12,7 +12,7 @@ import numpy as np
 from plotly import graph_objects as go
 
 from benchapp.comparing.groups import Group
-from benchapp.metrics.outcomes import Floats, Ints, Mask, Outcomes
+from benchapp.metrics.outcomes import LEARNING, Floats, Ints, Mask, Outcomes
 from benchapp.metrics.rates import Rate
 from benchapp.metrics.rounds import rounds_given
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
@@ -39,7 +39,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class AtRound:
-    """Acquisition trials of a group that were given the library of one round; the baseline on the same tasks."""
+    """Trials of a group, of acquisition or evaluation, that were given the library of one round; the baseline on the same tasks."""
 
     round: int
     rate: Rate
@@ -48,7 +48,7 @@ class AtRound:
 
 @dataclass(frozen=True, slots=True)
 class Acquired:
-    """Acquisition trials of all replicates of a group as columns, tainted episodes left out. NaN: not scored."""
+    """Trials of acquisition and evaluation of all replicates of a group as columns, tainted episodes left out. NaN: not scored."""
 
     trial: Ints
     task: Ints
@@ -56,7 +56,7 @@ class Acquired:
 
     @classmethod
     def of(cls, runs: Sequence[Outcomes]) -> Acquired:
-        masks = [each.covering((Phase.ACQUISITION,)) & ~each.tainted for each in runs]
+        masks = [each.covering(LEARNING) & ~each.tainted for each in runs]
         pairs = list(zip(runs, masks, strict=True))
         columns = (
             np.concatenate([getattr(each, name)[mask] for each, mask in pairs]) for name in ("trial", "task", "success")
@@ -92,7 +92,8 @@ def draw(sheet: Sheet) -> Drawing:
             found[group] = steps
     if not found:
         absent = (
-            f"No acquisition trial of these runs was given a library that had been through a round. {NOT_PUBLISHED}"
+            "No trial of acquisition or evaluation of these runs was given a library that had been through a round. "
+            f"{NOT_PUBLISHED}"
         )
         return Drawing(None, Table(COLUMNS), absent=absent)
     table = Table(COLUMNS, tuple(row for group, steps in found.items() for row in _rows(sheet, group, steps)))
@@ -137,7 +138,7 @@ def _own_trace(sheet: Sheet, group: Group, steps: Sequence[AtRound], *, named: b
             for step in steps
         ],
         hoverinfo="text",
-        customdata=[sheet.trials_url(group, phase=Phase.ACQUISITION.value)] * len(steps),
+        customdata=[sheet.trials_url(group, phase=_learning_phase(sheet, group))] * len(steps),
         cliponaxis=False,
     )
 
@@ -172,7 +173,7 @@ def _baseline_trace(sheet: Sheet, steps: Sequence[AtRound], *, named: bool) -> g
 
 
 def _rows(sheet: Sheet, group: Group, steps: Sequence[AtRound]) -> Iterable[Row]:
-    url = sheet.trials_url(group, phase=Phase.ACQUISITION.value)
+    url = sheet.trials_url(group, phase=_learning_phase(sheet, group))
     for step in steps:
         rate, theirs = step.rate, step.baseline
         values = (group.label, step.round, rate.percent, rate.passed, rate.scored, rate.planned)
@@ -180,12 +181,18 @@ def _rows(sheet: Sheet, group: Group, steps: Sequence[AtRound]) -> Iterable[Row]
         yield Row((*values, *beside), url)
 
 
+def _learning_phase(sheet: Sheet, group: Group) -> str:
+    """Where the group's libraries are written: one protocol has acquisition for it, another evaluates as it goes."""
+    acquires = any(each.covering((Phase.ACQUISITION,)).any() for each in sheet.comparison.of_group(group))
+    return (Phase.ACQUISITION if acquires else Phase.EVALUATION).value
+
+
 def _notes(sheet: Sheet, panels_total: int) -> tuple[str, ...]:
     return (
-        "Acquisition trials by the rounds behind the library they were given; a decision that changed nothing makes no "
-        "round. Replicates and episodes are added up.",
-        "Later rounds meet other tasks: a rise may be the tasks. The dotted line is the baseline's acquisition on the very "
-        "tasks met in each round.",
+        "Trials of acquisition or evaluation by the rounds behind the library they were given; a decision that changed "
+        "nothing makes no round. Replicates and episodes are added up.",
+        "Later rounds meet other tasks: a rise may be the tasks. The dotted line is the baseline on the very tasks met in "
+        "each round.",
         NOT_PUBLISHED,
         *left_out(panels_total, "conditions or models"),
     )

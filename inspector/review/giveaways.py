@@ -11,7 +11,7 @@ from django.db.models import Q
 from benchapp.models import Attempt, Episode, Family, QueueItem, Run, SkillUse, SnapshotFile, Trial
 from benchapp.reviewing.blinding import Hidden
 from inspector.review.masking import SKILL_PATHS, Mask, mask_of, skill_patterns
-from runner.protocols.conditions import CONDITIONS
+from runner.protocols.conditions import condition_names
 
 MAX_SKILLS = 2_000
 MIN_PATH_PART = 8  # characters of a part of a source's path that are worth hiding
@@ -81,7 +81,7 @@ def _names(run: Run, hidden: Hidden, *, paths: Iterable[str], ids: Iterable[obje
     names += [part for path in (experiment.source, *paths) for part in re.split(r"[/\\]", path)]
     names = [name for name in names if len(name) >= MIN_PATH_PART]
     if hidden.conditions:
-        names += [*CONDITIONS, run.condition]
+        names += [*condition_names(), run.condition]
     if hidden.models:
         for model in (run.agent_model, run.author_model):
             names += [model, model.rpartition("/")[2]]

@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 from benchapp.comparing.choices import Choices
 from benchapp.metrics.rates import Rate
 from benchapp.models import Run
+from inspector.live_step import in_a_line
 
 register = template.Library()
 
@@ -24,6 +25,9 @@ TONES = {
     "failed": "bad",
     "rejected": "bad",
     "blocked": "bad",
+    "crash-looping": "bad",
+    "stuck": "warn",
+    "paused": "warn",
     "cancelled": "warn",
     "unscored": "warn",
     "skipped": "warn",
@@ -138,6 +142,35 @@ def when(moment: datetime | None) -> SafeString:
     return format_html(
         '<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, _ago(moment, timezone.now())
     )
+
+
+@register.simple_tag
+def until(moment: datetime | None) -> SafeString:
+    """A point in time to come: "in 40 s", exact on hover; "now" once it is past."""
+    if moment is None:
+        return UNKNOWN
+    seconds = (moment - timezone.now()).total_seconds()
+    exact = moment.strftime("%Y-%m-%d %H:%M:%S UTC")
+    words = f"in {duration(seconds)}" if seconds > 0 else "now"
+    return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, words)
+
+
+@register.filter
+def step_line(step: dict[str, Any] | None) -> str:
+    """The step an agent is at, in a line; empty where none is told."""
+    return in_a_line(step)
+
+
+@register.filter
+def headline(text: str) -> str:
+    """The first line that says something: of a reason with its traceback, what happened."""
+    return next((line for line in text.splitlines() if line.strip()), "")[:500]
+
+
+@register.filter
+def wish_word(wish: str) -> str:
+    """What becomes of an episode once its present trial has ended."""
+    return {"pause": "pauses after this trial", "cancel": "ends after this trial"}.get(wish, wish)
 
 
 def _ago(moment: datetime, now: datetime) -> str:

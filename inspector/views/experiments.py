@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
+import yaml
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
@@ -96,6 +97,7 @@ def _facts(found: Experiment, runs: list[Run], total: Tally) -> dict[str, Any]:
         "origin": found.origin,
         "suite": found.suite.key if found.suite else None,
         "source": found.source or None,
+        "file": _file(found),
         "scripted": any(run.scripted for run in runs),
         "trials": total.as_json(),
         "runs_total": len(runs),
@@ -103,6 +105,13 @@ def _facts(found: Experiment, runs: list[Run], total: Tally) -> dict[str, Any]:
         "started_at": found.started_at,
         "finished_at": found.finished_at,
     }
+
+
+def _file(found: Experiment) -> str | None:
+    """The experiment file it was launched from, with every default that was in force; None for what came in otherwise."""
+    if found.origin != Experiment.Origin.RUN or not found.spec:
+        return None
+    return yaml.safe_dump(found.spec, sort_keys=False, allow_unicode=True, width=88, default_flow_style=None)
 
 
 def _member_as_json(request: HttpRequest, member: Member) -> dict[str, Any]:

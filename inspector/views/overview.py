@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from django.core.paginator import Page
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from benchapp.metrics.tally import Tally, tally_by
-from benchapp.models import Attempt, Experiment, Run, Trial
+from benchapp.models import Experiment, Run, Trial, User
+from benchapp.progress import Progress, at_work, progress_of
+from inspector.live_step import without_closed
 from inspector.pages import absolute, next_url, paginate, render_page, wants_fragment
+from inspector.work import at_work_as_json
 from runner.types import Phase
 
 PER_PAGE = 50
@@ -28,6 +31,7 @@ class Row:
     experiment: Experiment
     phases: Mapping[tuple[str, str], Tally]
     runs: list[Run]
+    progress: Progress | None = None  # of those with work left
 
     @property
     def tally(self) -> Tally:
@@ -74,15 +78,18 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     page = paginate(request, Experiment.objects.for_list(), per_page=PER_PAGE)
     rows = _rows(page)
     live = any(row.experiment.is_open for row in rows)
-    running = _running_now() if live else []
+    running = without_closed(cast(User, request.user), at_work(limit=MAX_RUNNING)) if live else []
     template = "inspector/_overview_live.html" if wants_fragment(request) else "inspector/overview.html"
     data = {
         "experiments": [_as_json(request, row) for row in rows],
-        "running": [_running_as_json(request, attempt) for attempt in running],
+        "running": [
+            {**at_work_as_json(row), "url": absolute(request, "run-json", row.attempt.trial.episode.run.public_id)}
+            for row in running
+        ],
         "total": page.paginator.count,
         "next": next_url(request, page),
     }
-    context = {"rows": rows, "page": page, "live": live, "attempts": running}
+    context = {"rows": rows, "page": page, "live": live, "working": running}
     return render_page(request, template, data=data, context=context, as_json=as_json)
 
 
@@ -99,11 +106,9 @@ def _rows(page: Page[Experiment]) -> list[Row]:
         "experiment", "condition", "agent_model", "scripted"
     ):
         runs[run.experiment_id].append(run)
-    return [Row(found, phases[found.pk], runs[found.pk]) for found in experiments]
-
-
-def _running_now() -> list[Attempt]:
-    return list(Attempt.objects.under_way()[:MAX_RUNNING])
+    is_open = [found for found in experiments if found.is_open]
+    progress = progress_of(is_open) if is_open else {}
+    return [Row(found, phases[found.pk], runs[found.pk], progress.get(found.pk)) for found in experiments]
 
 
 def _as_json(request: HttpRequest, row: Row) -> dict[str, Any]:
@@ -121,24 +126,9 @@ def _as_json(request: HttpRequest, row: Row) -> dict[str, Any]:
         "scripted": row.scripted,
         "runs": len(row.runs),
         "trials": row.tally.as_json(),
+        "progress": row.progress.as_json() if row.progress else None,
         "created_at": experiment.created_at,
         "started_at": experiment.started_at,
         "finished_at": experiment.finished_at,
         "url": absolute(request, "experiment-json", experiment.public_id),
-    }
-
-
-def _running_as_json(request: HttpRequest, attempt: Attempt) -> dict[str, Any]:
-    trial = attempt.trial
-    run = trial.episode.run
-    return {
-        "experiment": run.experiment.public_id,
-        "run": run.public_id,
-        "condition": run.condition,
-        "trial": trial.public_id,
-        "task": trial.task.key,
-        "phase": trial.phase,
-        "worker": attempt.worker,
-        "started_at": attempt.started_at,
-        "url": absolute(request, "run-json", run.public_id),
     }

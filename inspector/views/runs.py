@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from django.db.models import Max, Sum
@@ -11,15 +11,17 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
-from benchapp import live
 from benchapp.metrics import skillevolbench
 from benchapp.metrics.beside import BASELINE, Beside, beside, outcomes_of, sibling_of, stored_outcomes
 from benchapp.metrics.rates import Rate
 from benchapp.metrics.spending import Spending, spent_by
 from benchapp.metrics.tally import Tally, tally_by
-from benchapp.models import Attempt, Decision, Entry, Episode, ModelCall, Run, SkillUse, Trial
+from benchapp.models import Attempt, Decision, Entry, Episode, Experiment, ModelCall, Run, SkillUse, Trial, User
+from benchapp.progress import at_work, progress_of
+from inspector.budget import budget_of
 from inspector.forms import TrialListForm
 from inspector.grid import LibraryFacts, Lines, build_grid, retest, silently_bypassed
+from inspector.live_step import in_a_line, without_closed
 from inspector.pages import absolute, next_url, paginate, render_page, wants_fragment
 from runner.types import DecisionStatus
 
@@ -29,12 +31,32 @@ MAX_LISTED = 30  # names in the aside; the rest is counted
 
 @require_safe
 def run(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    found = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
+    found = get_object_or_404(Run.objects.for_detail().select_related("forked_from"), public_id=public_id)
     trials = Trial.objects.filter(episode__run=found)
     tally = tally_by(trials, "episode__run").get(found.pk, Tally())
     rates = skillevolbench.rates_by_run(trials).get(found.pk, {})
     show = _grid_page if rates else _list_page
     return show(request, found, tally, rates, as_json=as_json)
+
+
+def _progress_facts(found: Run) -> dict[str, Any]:
+    """How far it has come, what it may spend, what stands still: of runs of ours that are not at their end."""
+    if found.experiment.origin != Experiment.Origin.RUN or found.status in (Run.Status.DONE, Run.Status.CANCELLED):
+        return {}
+    progress = progress_of([found])[found.pk]
+    standing_still = found.episodes.filter(status__in=[Episode.Status.BLOCKED, Episode.Status.PAUSED])
+    return {"progress": progress, "budget": budget_of(found, progress), "standing_still": list(standing_still)}
+
+
+def _progress_as_json(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "progress": facts["progress"].as_json() if facts else None,
+        "budget": [part.as_json() for part in facts.get("budget", ())],
+        "standing_still": [
+            {"episode": each.public_id, "status": each.status, "reason": each.blocked_reason or None}
+            for each in facts.get("standing_still", ())
+        ],
+    }
 
 
 def _grid_page(
@@ -47,11 +69,14 @@ def _grid_page(
     spent = _spent(found)
     bypassed = silently_bypassed(trials, _uses_of_failed(found))
     changes = retest(trials)
-    now = _under_way(found)
+    under_way = Attempt.objects.under_way().filter(trial__episode__run=found)
+    now = without_closed(cast(User, request.user), at_work(under_way, MAX_LISTED)) if found.is_open else []
+    facts = _progress_facts(found)
     page = paginate(request, trials, per_page=PER_PAGE)
     data = {
         **_facts(request, found, tally),
-        "now": [{**_attempt_as_json(attempt), "latest": latest or None} for attempt, latest in now],
+        "now": [{**_attempt_as_json(row.attempt), "latest": in_a_line(row.step) or None} for row in now],
+        **_progress_as_json(facts),
         "metrics": _metrics_as_json(rates, compared),
         "sibling": sibling.public_id if sibling else None,
         "retest": _retest_as_json(changes),
@@ -62,6 +87,7 @@ def _grid_page(
         "next": next_url(request, page),
     }
     context = {
+        **facts,
         "run": found,
         "tally": tally,
         "cards": [(metric, rates.get(metric.key), compared.get(metric.key)) for metric in skillevolbench.METRICS],
@@ -88,11 +114,13 @@ def _list_page(
     trials = form.apply(Trial.objects.filter(episode__run=found).select_related("task__family", "episode"))
     page = paginate(request, trials, per_page=PER_PAGE)
     spent = _spent(found)
+    facts = _progress_facts(found)
     libraries = list(
         found.episodes.exclude(library=None).select_related("library").order_by("title", "id")[: PER_PAGE + 1]
     )
     data = {
         **_facts(request, found, tally),
+        **_progress_as_json(facts),
         "metrics": {},
         "spent": {name: spending.as_json() for name, spending in spent.items()},
         "libraries": [_library_as_json(episode) for episode in libraries[:PER_PAGE]],
@@ -100,6 +128,9 @@ def _list_page(
         "next": next_url(request, page),
     }
     context = {
+        **facts,
+        "in_order": found.experiment.origin == Experiment.Origin.RUN
+        and found.episodes.filter(is_ordered=True).exists(),
         "run": found,
         "tally": tally,
         "page": page,
@@ -146,29 +177,9 @@ def _uses_of_failed(found: Run) -> Iterable[tuple[int, str, str]]:
     return failed.values_list("attempt__trial_id", "skill", "kind").distinct()
 
 
-def _under_way(found: Run) -> list[tuple[Attempt, str]]:
-    """Attempts at work, each with its latest step in a line; the line is empty where the broker tells nothing."""
-    if not found.is_open:
-        return []
-    attempts = Attempt.objects.under_way().filter(trial__episode__run=found)[:MAX_LISTED]
-    return [(attempt, _in_a_line(live.latest(str(attempt.public_id)))) for attempt in attempts]
-
-
-def _in_a_line(step: Mapping[str, Any] | None) -> str:
-    """`step` as live.latest gives it, an ATIF step: "step 6 · shell · python merge.py ..."."""
-    if step is None:
-        return ""
-    calls = step.get("tool_calls") or [{}]
-    arguments = calls[0].get("arguments")
-    texts = list(arguments.values()) if isinstance(arguments, dict) else []
-    said = next((text for text in [*texts, step.get("message")] if isinstance(text, str) and text.strip()), "")
-    parts = [f"step {step.get('step_id', '?')}", calls[0].get("function_name") or "", " ".join(said.split())[:200]]
-    return " · ".join(part for part in parts if part)
-
-
 def _spent(found: Run) -> dict[str, Spending]:
     attempts = Attempt.objects.billed().filter(trial__episode__run=found)
-    calls = ModelCall.objects.filter(episode__run=found)
+    calls = ModelCall.objects.beside_attempts().filter(episode__run=found)
     agent = spent_by(attempts, "trial__episode__run").get(found.pk, Spending())
     author = spent_by(calls, "episode__run").get(found.pk, Spending())
     return {"agent": agent, "author": author}
@@ -190,6 +201,7 @@ def _facts(request: HttpRequest, found: Run, tally: Tally) -> dict[str, Any]:
         "scripted": found.scripted,
         "status": found.status,
         "seed": found.seed,
+        "forked_from": found.forked_from.public_id if found.forked_from else None,
         "setup_digest": found.setup_digest or None,
         "trial_counts": tally.as_json(),
         "library": absolute(request, "library-json", found.public_id),

@@ -9,15 +9,20 @@ from typing import Protocol
 
 from runner.errors import SetupError
 from runner.models import Model
-from runner.sandboxes import Sandbox
+from runner.sandboxes import Needs, Sandbox
 from runner.types import Failure, Step, Task, Trajectory, Usage
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     max_turns: int = 40
-    max_output_tokens: int = 8_000
+    max_output_tokens: int = 8_000  # of one completion
+    max_total_tokens: int | None = None  # of all of an attempt's completions, read and written; None: no limit
     timeout_seconds: float | None = None  # None: the task's own
+
+
+def nothing_stops() -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +32,8 @@ class AgentJob:
     skills: tuple[str, ...]  # slugs mounted at ../skills; empty when the condition has no library
     seed: int
     limits: Limits = Limits()
+    before_call: Callable[[], None] = nothing_stops  # asked before each model call; BudgetSpent ends the attempt
+    library: bool = False  # the instruction tells of one: a tool for skills may be offered, even while it is empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +48,11 @@ class Agent(Protocol):
     name: str
     version: str
 
+    def needs(self, model: Model | None) -> Needs:
+        """What its sandbox must hold. SetupError when this model cannot be used with this agent, and then
+        NotOnThisMachine where only this machine lacks what the two take."""
+        ...
+
     def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
         """Runs to the end of the agent's own limits. Raises InfrastructureError when the machine or provider fails."""
         ...
@@ -50,6 +62,11 @@ AGENTS: dict[str, str] = {
     "oracle": "runner.agents.oracle:Oracle",
     "nop": "runner.agents.nop:Nop",
     "shell": "runner.agents.shell:Shell",
+    "claude-code": "runner.agents.claude_code:ClaudeCode",
+    "codex": "runner.agents.codex:Codex",
+    "gemini-cli": "runner.agents.gemini_cli:GeminiCli",
+    "qwen-code": "runner.agents.qwen_code:QwenCode",
+    "kimi-code": "runner.agents.kimi_code:KimiCode",
 }
 
 

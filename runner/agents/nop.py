@@ -7,13 +7,16 @@ from collections.abc import Callable
 from runner.agents import AgentJob, AgentRun
 from runner.agents.trajectory import Notebook
 from runner.models import Model
-from runner.sandboxes import Sandbox
+from runner.sandboxes import NOTHING, Needs, Sandbox
 from runner.types import Source, Step
 
 
 class Nop:
     name = "nop"
     version = "1"
+
+    def needs(self, model: Model | None) -> Needs:
+        return NOTHING
 
     def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
         notebook = Notebook(on_step)

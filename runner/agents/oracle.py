@@ -8,18 +8,22 @@ from runner.agents import AgentJob, AgentRun
 from runner.agents.trajectory import Notebook
 from runner.errors import SuiteError
 from runner.models import Model
-from runner.sandboxes import TESTS, Completed, Sandbox
-from runner.suites.folder import solution_files
+from runner.sandboxes import NOTHING, TESTS, Completed, Needs, Sandbox
+from runner.suites.host_variables import resolved
+from runner.suites.task_files import script_command, solution_files
 from runner.types import Failure, Observation, Source, Step, ToolCall
 
 # Beside the workspace, so that it stays as the agent's; the verifier clears this folder before its tests come in.
 _FOLDER = "solution"
-_COMMAND = f"sh ../{TESTS}/{_FOLDER}/solve.sh"
+_HARBOR = "/solution"
 
 
 class Oracle:
     name = "oracle"
     version = "1"
+
+    def needs(self, model: Model | None) -> Needs:
+        return NOTHING
 
     def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
         """SuiteError when the task has no solution/solve.sh. A solution that fails is the run's failure."""
@@ -30,8 +34,13 @@ class Oracle:
             raise SuiteError(str(job.task.folder / "solution"), "folder", "solve.sh", "the oracle finds no solution")
         sandbox.put(TESTS, {f"{_FOLDER}/{path}": file for path, file in files.items()})
         seconds = job.limits.timeout_seconds or job.task.agent_timeout_seconds
-        done = sandbox.execute(_COMMAND, timeout_seconds=seconds)
-        call = ToolCall("1", "shell", {"command": _COMMAND})
+        folder = f"{sandbox.path(TESTS)}/{_FOLDER}"
+        if folder.startswith("/"):  # a container: released solutions name themselves by Harbor's path
+            sandbox.execute(f"rm -rf {_HARBOR}; ln -s {folder} {_HARBOR}", timeout_seconds=60)
+        command = script_command(f"{folder}/solve.sh", files["solve.sh"])
+        environment = resolved(job.task.solution_environment, job.task.machine.host_variables)
+        done = sandbox.execute(command, timeout_seconds=seconds, environment=environment)
+        call = ToolCall("1", "shell", {"command": command})
         observation = Observation(done.output, call.id, is_error=done.exit_code != 0)
         notebook.add(Source.AGENT, "The task's own solution.", tool_calls=(call,), observations=(observation,))
         trajectory = notebook.trajectory(self.name, self.version)

@@ -1,4 +1,4 @@
-"""Our own agent: one completion a turn, a shell, and nothing else between the model and the task."""
+"""Our own agent: one completion a turn, a few tools, and nothing else between the model and the task."""
 
 from __future__ import annotations
 
@@ -8,54 +8,40 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from runner.agents import AgentJob, AgentRun
+from runner.agents.shell_tools import Toolset, tools_offered
 from runner.agents.trajectory import Notebook, timestamp
 from runner.errors import SetupError
 from runner.models import Model
-from runner.sandboxes import Completed, Sandbox
-from runner.types import Failure, ModelReply, ModelRequest, Observation, Source, Step, ToolCall
+from runner.models.litellm import TOO_LONG
+from runner.sandboxes import NOTHING, Needs, Sandbox
+from runner.types import Failure, ModelReply, ModelRequest, Observation, Source, Step
 
 SYSTEM = """\
 You solve tasks in a shell. Each turn, call a tool. `shell` runs a command with sh in the working directory, which holds the
-task's files; every command starts there anew, so variables and `cd` do not last. Nobody answers questions and no command
-can be given input. Look at what you have, do the work, check the result, then call `submit`.
+task's files; every command starts there anew, so variables and `cd` do not last. `read` and `write` are for text files.
+Nobody answers questions and no command can be given input. Look at what you have, do the work, check the result, then
+call `submit`.
 """
 NUDGE = "No tool was called. Call `shell` to go on, or `submit` if the task is done."
 MAX_NUDGES = 2
-MAX_OBSERVATION_CHARS = 10_000
-COMMAND_SECONDS = 60.0
-
-TOOLS: tuple[Mapping[str, Any], ...] = (
-    {
-        "type": "function",
-        "function": {
-            "name": "shell",
-            "description": "Runs a command in the working directory and returns its output.",
-            "parameters": {
-                "type": "object",
-                "properties": {"command": {"type": "string", "description": "The command, for sh."}},
-                "required": ["command"],
-            },
-        },
-    },
-    {
-        "type": "function",
-        "function": {
-            "name": "submit",
-            "description": "Ends the work: the files are as they should be.",
-            "parameters": {"type": "object", "properties": {}},
-        },
-    },
-)
 
 
 class Shell:
-    """Limits: turns are completions; max_output_tokens holds for each completion; time is wall-clock time of the whole.
+    """Limits: turns are completions; max_output_tokens holds for each completion; time is wall-clock time of the whole;
+    max_total_tokens is looked at before each completion, so the last one may go over it. A provider that does not tell
+    what a completion used cannot be held to it.
 
-    What ends a run early is a Failure of type AgentTimeout, TurnLimit, NoToolCall or OutputLimit.
+    What ends a run early is a Failure of type AgentTimeout, TurnLimit, TokenLimit, ContextLimit, NoToolCall or
+    OutputLimit.
     """
 
     name = "shell"
-    version = "1"
+    version = "2"
+
+    def needs(self, model: Model | None) -> Needs:
+        if model is None:
+            raise SetupError("the agent 'shell' needs a model")
+        return NOTHING
 
     def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
         if model is None:
@@ -70,19 +56,21 @@ class _Session:
     """One run: the conversation so far, and the notebook that keeps it."""
 
     def __init__(self, job: AgentJob, sandbox: Sandbox, model: Model, notebook: Notebook) -> None:
-        self.job, self.sandbox, self.model, self.notebook = job, sandbox, model, notebook
+        self.job, self.model, self.notebook = job, model, notebook
         self.seconds = job.limits.timeout_seconds or job.task.agent_timeout_seconds
         self.deadline = time.monotonic() + self.seconds
         self.turns = 0
         self.messages: list[Mapping[str, Any]] = []
+        self.tools = tools_offered(job.library)
+        self.toolset = Toolset(sandbox, job.skills if job.library else None, self.remaining)
 
     def work(self) -> Failure | None:
         self.say(Source.SYSTEM, SYSTEM)
         self.say(Source.USER, self.job.instruction)
         nudges = 0
         while self.turns < self.job.limits.max_turns:
-            if self.remaining() <= 0:
-                return self.out_of_time()
+            if early := self.at_a_limit():
+                return early
             reply = self.ask()
             if reply.tool_calls:
                 if self.act(reply):
@@ -90,13 +78,15 @@ class _Session:
                 nudges = 0
                 continue
             self.keep(reply, ())
+            if reply.finish_reason == TOO_LONG:
+                return Failure(
+                    "ContextLimit", f"After {self.turns - 1} turns the conversation is too long for the model."
+                )
             nudges += 1
             if nudges > MAX_NUDGES:
                 return _no_tool_call(reply, nudges)
             self.say(Source.USER, NUDGE)
-        if self.remaining() <= 0:
-            return self.out_of_time()
-        return Failure("TurnLimit", f"Not submitted after {self.turns} turns.")
+        return self.at_a_limit() or Failure("TurnLimit", f"Not submitted after {self.turns} turns.")
 
     def say(self, source: Source, text: str) -> None:
         self.messages.append({"role": source.value, "content": text})
@@ -105,10 +95,11 @@ class _Session:
     def ask(self) -> ModelReply:
         request = ModelRequest(
             messages=tuple(self.messages),
-            tools=TOOLS,
+            tools=self.tools,
             max_tokens=self.job.limits.max_output_tokens,
             seed=self.job.seed,
         )
+        self.job.before_call()
         self.turns += 1
         return self.model.complete(request)
 
@@ -123,21 +114,9 @@ class _Session:
                 submitted = True
                 observations.append(Observation("Submitted.", call.id))
             else:
-                observations.append(self.observe(call))
+                observations.append(self.toolset.observe(call))
         self.keep(reply, tuple(observations), at)
         return submitted
-
-    def observe(self, call: ToolCall) -> Observation:
-        command = call.arguments.get("command")
-        if call.name != "shell":
-            return Observation(f"[unknown tool {call.name[:80]!r}; known: shell, submit]", call.id, is_error=True)
-        if not isinstance(command, str):
-            return Observation("[shell takes one argument, the text `command`]", call.id, is_error=True)
-        remaining = self.remaining()
-        if remaining <= 0:
-            return Observation("[not run: out of time]", call.id, is_error=True)
-        done = self.sandbox.execute(command, timeout_seconds=min(COMMAND_SECONDS, remaining))
-        return Observation(observation_text(done), call.id, is_error=done.exit_code != 0)
 
     def keep(self, reply: ModelReply, observations: tuple[Observation, ...], at: str | None = None) -> None:
         """The reply and what its calls returned, in the conversation and in the notebook."""
@@ -158,20 +137,15 @@ class _Session:
     def remaining(self) -> float:
         return self.deadline - time.monotonic()
 
-    def out_of_time(self) -> Failure:
-        return Failure("AgentTimeout", f"Not submitted after {self.seconds:g} seconds.")
-
-
-def observation_text(done: Completed) -> str:
-    """A command's output as the model sees it: the middle cut out when it is long, an exit code other than 0 named."""
-    text = done.output
-    if len(text) > MAX_OBSERVATION_CHARS:
-        half = MAX_OBSERVATION_CHARS // 2
-        left_out = len(text) - 2 * half
-        text = f"{text[:half]}\n[... {left_out:,} characters left out ...]\n{text[-half:]}"
-    if done.exit_code not in (0, None):
-        text = f"{text.rstrip()}\n[exit code {done.exit_code}]".lstrip()
-    return text or "[no output]"
+    def at_a_limit(self) -> Failure | None:
+        """Time or tokens of the whole are used up."""
+        if self.remaining() <= 0:
+            return Failure("AgentTimeout", f"Not submitted after {self.seconds:g} seconds.")
+        limit, usage = self.job.limits.max_total_tokens, self.notebook.usage
+        used = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+        if limit is not None and used >= limit:
+            return Failure("TokenLimit", f"Not submitted after {used:,} tokens, of {limit:,} allowed.")
+        return None
 
 
 def _no_tool_call(reply: ModelReply, times: int) -> Failure:

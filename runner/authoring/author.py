@@ -5,12 +5,15 @@ Recording, retries and the call itself are the engine's: a reply is committed be
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from runner.authoring import evolution_prompts, prompts
 from runner.authoring.contract import apply_patch, check_patch, operation_of
+from runner.authoring.evolution_rules import with_folders
 from runner.authoring.occasion import Judgement, Occasion
-from runner.authoring.prompts import messages_for
 from runner.authoring.reply import UnreadableReply, read_patch
 from runner.digests import library_digest
-from runner.types import DecisionStatus, Finding, ModelReply, ModelRequest, Patch
+from runner.types import AuthorMode, DecisionStatus, Finding, ModelReply, ModelRequest, Patch
 
 __all__ = ["Judgement", "Occasion", "judge_reply", "request_for"]
 
@@ -20,14 +23,23 @@ def request_for(
 ) -> ModelRequest:
     """The completion request of this occasion. Equal occasions give equal requests."""
     return ModelRequest(
-        messages=messages_for(occasion), temperature=temperature, max_tokens=max_tokens, seed=seed, json_object=True
+        messages=_messages(occasion), temperature=temperature, max_tokens=max_tokens, seed=seed, json_object=True
     )
+
+
+def _messages(occasion: Occasion) -> tuple[Mapping[str, str], ...]:
+    """System and user message in the OpenAI chat format."""
+    if occasion.mode is AuthorMode.EVOLVE:
+        return evolution_prompts.messages_for(occasion)
+    return prompts.messages_for(occasion)
 
 
 def judge_reply(occasion: Occasion, reply: ModelReply) -> Judgement:
     """Reads the reply, holds it against the contract and applies it to a copy. Never raises for what a model wrote."""
     try:
         patch = read_patch(reply, occasion.mode, occasion.family.slug)
+        if occasion.mode is AuthorMode.EVOLVE and occasion.profile == "as-released":
+            patch = with_folders(patch, occasion.library)
     except UnreadableReply as error:
         return Judgement(DecisionStatus.FAILED, "", "", None, (), None, str(error))
     findings = check_patch(patch, occasion)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from runner.authoring.evolution_rules import broken_evolution_rules
 from runner.authoring.lint import lint
 from runner.authoring.occasion import Occasion
 from runner.authoring.proposal import (
@@ -42,7 +43,7 @@ def check_patch(patch: Patch, occasion: Occasion) -> tuple[Finding, ...]:
 def operation_of(patch: Patch, occasion: Occasion) -> str:
     """The operation as recorded. As released, a new slug makes any operation a create, and without one a create is a
     revise; the other profiles take the author's word and reject it where it does not fit."""
-    if occasion.profile != "as-released":
+    if occasion.mode is AuthorMode.EVOLVE or occasion.profile != "as-released":
         return patch.operation_type
     if Proposal(patch, occasion).new_slugs:
         return "create"
@@ -118,7 +119,7 @@ def _scope(proposal: Proposal) -> Iterator[Broken]:
 
 def _slug_given(proposal: Proposal) -> Iterator[Broken]:
     occasion = proposal.occasion
-    if occasion.mode is AuthorMode.REVISE:
+    if occasion.mode in (AuthorMode.REVISE, AuthorMode.EVOLVE):
         return
     for slug in proposal.new_slugs:
         if slug != occasion.family.slug:
@@ -127,6 +128,8 @@ def _slug_given(proposal: Proposal) -> Iterator[Broken]:
 
 def _operation(proposal: Proposal) -> Iterator[Broken]:
     patch, occasion = proposal.patch, proposal.occasion
+    if occasion.mode is AuthorMode.EVOLVE:
+        return
     allowed = (*OPERATIONS, "retire", "quarantine", "") if occasion.profile == "as-released" else OPERATIONS
     operation = patch.operation_type
     if operation not in allowed:
@@ -141,7 +144,7 @@ def _operation(proposal: Proposal) -> Iterator[Broken]:
 
 
 def _tier3_on_new(proposal: Proposal) -> Iterator[Broken]:
-    if proposal.occasion.mode is AuthorMode.INDUCE:
+    if proposal.occasion.mode in (AuthorMode.INDUCE, AuthorMode.EVOLVE):
         return
     for path in proposal.upserts:
         if slug_of(path) in proposal.new_slugs and path != f"{slug_of(path)}/{SKILL_FILE}":
@@ -187,6 +190,7 @@ _CHECKS: tuple[Callable[[Proposal], Iterable[Broken]], ...] = (
     _tier3_required,
     _deletions,
     broken_skill_rules,
+    broken_evolution_rules,
     lint,
 )
 

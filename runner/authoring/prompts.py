@@ -110,8 +110,8 @@ def user_message(occasion: Occasion) -> str:
     if occasion.mode is not AuthorMode.ZERO_SHOT:
         latest = occasion.evidence[-1][2] if occasion.evidence else None
         sections.append("## Verdict of the latest trial\n" + verdict_section(latest, occasion.feedback))
-        sections.append("\n".join(["## Evidence", *_evidence(occasion)]))
-    sections.append("\n".join(["## Skills of this family", *_skills(occasion)]))
+        sections.append("\n".join(["## Evidence", *evidence_lines(occasion)]))
+    sections.append("\n".join(["## Skills of this family", *skill_lines(occasion)]))
     return "\n\n".join(sections) + "\n"
 
 
@@ -130,7 +130,7 @@ def _family(occasion: Occasion) -> str:
     return "\n".join(["## Family", *(f"{key}: {' '.join(value.split())}" for key, value in lines.items())])
 
 
-def _evidence(occasion: Occasion) -> Iterator[str]:
+def evidence_lines(occasion: Occasion) -> Iterator[str]:
     texts = keep_ends([compaction.text for _, compaction, _ in occasion.evidence], MAX_EVIDENCE_CHARS)
     if not texts:
         yield "No trial of this family has a record."
@@ -151,7 +151,7 @@ def keep_ends(texts: Sequence[str], budget: int) -> list[str]:
     return kept[::-1]
 
 
-def _skills(occasion: Occasion) -> Iterator[str]:
+def skill_lines(occasion: Occasion) -> Iterator[str]:
     own = set(occasion.family_slugs)
     files = {path: file for path, file in sorted(occasion.library.items()) if slug_of(path) in own}
     if not files:

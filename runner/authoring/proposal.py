@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from runner.authoring.occasion import Occasion
 from runner.authoring.skill_file import SKILL_FILE
 from runner.types import File, Files, Patch
 
+# Names that Windows takes for devices, whatever stands behind a dot: a library that holds one cannot be unpacked there.
+_DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
 TIER3_FOLDERS = ("scripts", "references", "assets")
 OPERATIONS = ("revise", "narrow", "replace", "create")
 
@@ -46,6 +49,8 @@ def confinement_problem(path: str) -> str | None:
             return f"has the part {part!r}"
         if part.startswith((".", "~")):
             return f"has the hidden or home part {part!r}"
+        if ":" in part or part.endswith(".") or _DEVICE.fullmatch(part):
+            return f"has the part {part[:40]!r}, which some systems take for something else"
         if not part.isprintable() or part != part.strip() or len(part.encode("utf-8", "replace")) > 200:
             return f"has the part {part[:40]!r}, expected printable characters without space at the ends, at most 200 bytes"
     return None

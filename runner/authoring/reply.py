@@ -33,10 +33,12 @@ def read_patch(reply: ModelReply, mode: AuthorMode, slug: str) -> Patch:
         if reply.finish_reason == "length":
             raise UnreadableReply(f"{error} (the reply was cut off at the limit on output tokens)") from error
         raise
-    creates = mode is not AuthorMode.REVISE
+    creates = mode in (AuthorMode.ZERO_SHOT, AuthorMode.INDUCE)
     if creates and "upsert_files" not in value and isinstance(value.get("skill_md"), str):
         value = {**value, "upsert_files": {f"{slug}/SKILL.md": value["skill_md"]}}
     operation = _text(value, "operation_type").strip() or ("create" if creates else "")
+    if mode is AuthorMode.EVOLVE:
+        operation = ""  # its schema has none; one that is given says nothing
     return Patch(
         summary=_shown(_text(value, "summary")),
         operation_type=_shown(operation)[:40],

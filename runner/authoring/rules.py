@@ -17,7 +17,7 @@ from typing import Literal
 
 Severity = Literal["error", "warning", "off"]
 
-CONTRACT_VERSION = "contract/1"
+CONTRACT_VERSION = "contract/2"
 PROFILES = ("paper", "as-released", "strict")
 
 MAX_SLUG_CHARS = 64
@@ -56,7 +56,10 @@ def _advice(id: str, says: str, strict: Severity = "warning") -> Rule:
 
 
 _RULES = (
-    _always("path-confinement", "A path is relative, uses '/', and has no '..', '.', empty, hidden or control parts."),
+    _always(
+        "path-confinement",
+        "A path is relative, uses '/', and has no '..', '.', empty, hidden, device or control parts.",
+    ),
     _announced("path-layout", "A file is <slug>/SKILL.md or lies in <slug>/scripts, references or assets."),
     _always("path-collision", "No two files of the library differ only in case, and no file is another's folder."),
     _always("text-encoding", "File contents are text that UTF-8 can hold, without NUL."),
@@ -82,6 +85,9 @@ _RULES = (
     _advice("tier3-uncited-before", "A file that was uncited before this patch still is."),
     _always("tier3-required", "Where it is asked for, a revision adds or updates a Tier-3 file of an existing skill."),
     _announced("delete-conflict", "A path is not written and deleted at once; a SKILL.md goes only with its skill."),
+    _announced("frontmatter-two-keys", "Under SkillFlow, frontmatter has a name and a description and nothing else."),
+    _announced("process-note", "Under SkillFlow, no README, changelog, installation guide or quick reference."),
+    _announced("empty-file", "Under SkillFlow, no file is empty."),
     _advice("delete-target", "A deleted path exists.", strict="error"),
     _announced("vague-file-name", "A Tier-3 file's name says what is in it."),
     _advice("description-quality", "A description says what, on what, and when, in words of its domain."),

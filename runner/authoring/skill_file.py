@@ -62,6 +62,15 @@ class _Loader(yaml.SafeLoader):
         self.depth -= 1
         return node
 
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Of a key given twice one reader takes the first value, another the last: no skill may mean two things."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                raise SkillFileError(f"line {key.start_mark.line + 2}: the key {key.value[:40]!r} appears twice")
+            seen.add(str(key.value))
+        return super().construct_mapping(node, deep)
+
 
 def _frontmatter(source: str) -> Mapping[str, Any]:
     if len(source) > MAX_FRONTMATTER_CHARS:

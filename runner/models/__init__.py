@@ -6,13 +6,29 @@ import importlib
 from typing import Protocol
 
 from runner.errors import SetupError
-from runner.types import ModelReply, ModelRequest
+from runner.models.presets import Preset, preset_named
+from runner.types import ModelReply, ModelRequest, Usage
 
 
 class Model(Protocol):
     name: str
     version: str  # raised whenever equal requests may get other replies; "unknown" where the provider does not tell
     scripted: bool  # its numbers mean nothing about language models; every page says so
+
+    @property
+    def preset(self) -> Preset | None:
+        """The preset it was made from; a program in a sandbox reads its own name and key from it."""
+        ...
+
+    @property
+    def price_table(self) -> str:
+        """Names the price list its costs come from, with its version; "" where none is used."""
+        ...
+
+    @property
+    def priced(self) -> bool:
+        """Does a call of it tell its cost? A budget in money needs that."""
+        ...
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """One completion. ModelUnavailable: worth another try. ModelRefused: never will be."""
@@ -22,6 +38,7 @@ class Model(Protocol):
 MODELS: dict[str, str] = {
     "scripted": "runner.models.scripted:Scripted",
     "litellm": "runner.models.litellm:LiteLLM",
+    "recorded": "runner.models.recorded:Recorded",
 }
 
 SCRIPTED_PROVIDERS = frozenset({"scripted", "recorded"})
@@ -32,11 +49,27 @@ def is_scripted(name: str) -> bool:
     return name.partition("/")[0] in SCRIPTED_PROVIDERS
 
 
+def price_table_of(model: Model | None, usage: Usage) -> str:
+    """The price list behind this usage's cost; "" where it has none."""
+    return "" if model is None or usage.cost_usd is None else model.price_table
+
+
 def make_model(name: str) -> Model:
-    """A model by its full name, e.g. "scripted/careful". SetupError names the known providers."""
+    """A model by its full name, e.g. "scripted/careful", or by the name of a preset, which has no slash.
+
+    SetupError names the known providers or presets.
+    """
+    if "/" not in name:
+        return _of_preset(preset_named(name))
     provider = name.partition("/")[0]
     if provider not in MODELS:
         raise SetupError(f"unknown model provider {provider!r} in {name!r}; known: {', '.join(sorted(MODELS))}")
     module, _, attribute = MODELS[provider].partition(":")
     model: Model = getattr(importlib.import_module(module), attribute)(name)
+    return model
+
+
+def _of_preset(preset: Preset) -> Model:
+    module, _, attribute = MODELS["litellm"].partition(":")
+    model: Model = getattr(importlib.import_module(module), attribute).of_preset(preset)
     return model

@@ -3,8 +3,8 @@
 The key is named, never held: `key_variable` is the name of an environment variable that is read at each call. litellm is
 imported inside the call, as its import takes seconds, and with its bundled price list, as it would fetch one.
 
-Costs are litellm's list prices. They stay unknown for a model without a price, and behind an address of one's own
-(`api_base`), whose prices nobody here knows.
+Costs are litellm's list prices, or those that the preset states. They stay unknown for a model without a price, and
+behind an address of one's own (`api_base`) for which no preset states any.
 """
 
 from __future__ import annotations
@@ -16,9 +16,14 @@ import os
 import random
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from importlib import metadata
 from typing import Any
 
-from runner.errors import ModelRefused, ModelUnavailable, SetupError
+from runner.errors import KeyRefused, ModelRefused, ModelUnavailable, SetupError
+from runner.models.presets import Preset
 from runner.types import ModelReply, ModelRequest, ToolCall, Usage
 
 PROVIDER = "litellm"
@@ -27,6 +32,9 @@ FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
 TIMEOUT_SECONDS = 180.0
 MAX_ERROR_CHARS = 2_000
+SHORTEST_PRIVATE = 6  # characters; a shorter key is none, and taking it out would take words apart
+LONGEST_RETRY_AFTER_SECONDS = 86_400.0
+TOO_LONG = "context_length"  # finish reason where a conversation has outgrown what the model takes
 FILTERED = "content_filter"  # finish reason of a reply that the provider or the model withheld
 
 # Worth another try, by the names litellm gives them; whatever else it raises will not get better by asking again.
@@ -40,11 +48,19 @@ PASSING = (
 )
 
 
+# Providers whose credentials are more than one key of their own.
+OTHER_CREDENTIALS = frozenset({"bedrock", "vertex_ai", "sagemaker", "azure"})
+
+# The key is not accepted, or not for this model. Another call with it will not do better.
+OF_THE_KEY = ("AuthenticationError", "PermissionDeniedError")
+
+
 class LiteLLM:
     """One model of one provider. Holds no state between two calls but its settings."""
 
     scripted = False
     version = "unknown"  # no provider tells when equal requests begin to get other replies
+    preset: Preset | None = None
 
     def __init__(
         self,
@@ -62,10 +78,37 @@ class LiteLLM:
         self.key_variable, self.api_base, self.timeout_seconds = key_variable, api_base, timeout_seconds
         self._sleep = sleep
 
+    @classmethod
+    def of_preset(cls, preset: Preset) -> LiteLLM:
+        model = cls(f"{PROVIDER}/{preset.host_model}", key_variable=preset.key_variable, api_base=preset.api_base)
+        model.preset, model.name = preset, preset.name
+        return model
+
+    @property
+    def price_table(self) -> str:
+        if self.preset is not None and self.preset.prices is not None:
+            return f"preset {self.preset.name}"
+        return f"litellm {metadata.version('litellm')}"
+
+    @property
+    def priced(self) -> bool:
+        if self.preset is not None and self.preset.prices is not None:
+            return True
+        return not self._has_own_address and _has_list_price(_litellm(), self.model)
+
+    @property
+    def _has_own_address(self) -> bool:
+        return bool(self.api_base) or (self.preset is not None and self.preset.api_base_variable is not None)
+
+    def _address(self) -> str | None:
+        return self.preset.base_url() if self.preset is not None else self.api_base
+
     def complete(self, request: ModelRequest) -> ModelReply:
         """ModelUnavailable after TRIES failures that may pass (429, 5xx, connection); ModelRefused at once for the rest.
 
-        A reply that was withheld (a refusal, a content filter) is a reply: its finish reason says so.
+        KeyRefused, at once, names the variable that holds the key. No error quotes the key or a private address.
+        A reply that was withheld (a refusal, a content filter) is a reply: its finish reason says so. So is the end of a
+        conversation with tools that has grown too long, which is the agent's own doing and no fault of the setup.
         """
         litellm = _litellm()
         arguments = self._arguments(litellm, request)
@@ -73,13 +116,20 @@ class LiteLLM:
             try:
                 return self._reply(litellm, litellm.completion(**arguments))
             except litellm.exceptions.ContentPolicyViolationError as error:
-                return ModelReply(_told(error), finish_reason=FILTERED, model=self.model)
+                return ModelReply(self._told(error), finish_reason=FILTERED, model=self.model)
+            except litellm.exceptions.ContextWindowExceededError as error:
+                if not _has_gone_on(request):
+                    raise ModelRefused(f"{self.name}: {self._told(error)}") from None
+                return ModelReply(self._told(error), finish_reason=TOO_LONG, model=self.model)
             except Exception as error:
+                # "from None": a trace that goes on into litellm's own errors would quote what is kept out of ours.
+                if _is_of_the_key(error):
+                    raise self._key_refused(error) from None
                 if type(error).__name__ not in PASSING and not _is_server_error(error):
-                    raise ModelRefused(f"{self.name}: {_told(error)}") from error
+                    raise ModelRefused(f"{self.name}: {self._told(error)}") from None
                 pause = _retry_after(error)
                 if tried == TRIES or (pause or 0) > LONGEST_PAUSE_SECONDS:
-                    raise ModelUnavailable(f"{self.name}: {_told(error)}", pause) from error
+                    raise ModelUnavailable(f"{self.name}: {self._told(error)}", pause) from None
                 self._sleep(max(pause or 0.0, _pause(tried)))
         raise AssertionError("the last try returns or raises")
 
@@ -91,6 +141,8 @@ class LiteLLM:
             "tools": [dict(tool) for tool in request.tools] or None,
             "response_format": {"type": "json_object"} if request.json_object else None,
         }
+        options = {} if self.preset is None else self.preset.options
+        left_open = {name: value for name, value in options.items() if given.get(name) is None}
         known = set(litellm.get_supported_openai_params(model=self.model) or given)
         return {
             "model": self.model,
@@ -98,14 +150,16 @@ class LiteLLM:
             "timeout": self.timeout_seconds,
             "num_retries": 0,  # retries are counted here, where they can be tested
             "max_retries": 0,
+            "_skip_mcp_handler": True,  # it looks for MCP servers among the tools, and needs a package of its own for that
+            **left_open,  # the preset's sampling options; what the runner asks for itself stands
             **{name: value for name, value in given.items() if value is not None and name in known},
             **self._access(),
         }
 
     def _access(self) -> dict[str, str]:
         """To an address of one's own no key goes but the one named for it: litellm would send what it finds."""
-        key = self._key() if self.key_variable else "none" if self.api_base else None
-        given = {"api_key": key, "api_base": self.api_base}
+        key = self._key() if self.key_variable else "none" if self._has_own_address else None
+        given = {"api_key": key, "api_base": self._address()}
         return {name: value for name, value in given.items() if value is not None}
 
     def _key(self) -> str:
@@ -113,6 +167,23 @@ class LiteLLM:
         if not key:
             raise SetupError(f"{self.name}: the environment variable {self.key_variable} is not set")
         return key
+
+    def _key_refused(self, error: Exception) -> KeyRefused:
+        variable = self.key_variable or _usual_variable(self.model)
+        named = f"the key in the environment variable {variable}" if variable else "the key"
+        return KeyRefused(f"{self.name}: the provider refused {named}: {self._told(error)}", variable)
+
+    def _told(self, error: Exception) -> str:
+        """What the provider or its client said, without the key and the address, which it may quote."""
+        text = f"{type(error).__name__}: {error}"
+        private = {os.environ.get(name, "").strip(): name for name in self._variables()}
+        for value in sorted(private, key=len, reverse=True):
+            text = text.replace(value, f"[{private[value]}]") if len(value) >= SHORTEST_PRIVATE else text
+        return text[:MAX_ERROR_CHARS]
+
+    def _variables(self) -> tuple[str, ...]:
+        names = (self.key_variable, self.preset.api_base_variable if self.preset else None, _usual_variable(self.model))
+        return tuple(name for name in names if name)
 
     def _reply(self, litellm: Any, response: Any) -> ModelReply:
         if not response.choices:
@@ -135,15 +206,17 @@ class LiteLLM:
         if usage is None or not usage.total_tokens:  # litellm makes up zeros where the provider told nothing
             return Usage()
         details = getattr(usage, "prompt_tokens_details", None)
-        return Usage(
+        tokens = Usage(
             input_tokens=usage.prompt_tokens,
             cached_tokens=getattr(details, "cached_tokens", None),
             output_tokens=usage.completion_tokens,
-            cost_usd=self._cost(litellm, response),
         )
+        return replace(tokens, cost_usd=self._cost(litellm, response, tokens))
 
-    def _cost(self, litellm: Any, response: Any) -> float | None:
-        if self.api_base:
+    def _cost(self, litellm: Any, response: Any, tokens: Usage) -> float | None:
+        if self.preset is not None and self.preset.prices is not None:
+            return self.preset.prices.cost(tokens)
+        if self._has_own_address:
             return None
         try:
             cost = litellm.completion_cost(completion_response=response, model=self.model)
@@ -172,20 +245,32 @@ def _tool_call(call: Any) -> ToolCall:
     return ToolCall(str(call.id), str(call.function.name), kept)
 
 
+def _has_gone_on(request: ModelRequest) -> bool:
+    return bool(request.tools) and any(message.get("role") == "assistant" for message in request.messages)
+
+
+def _is_of_the_key(error: Exception) -> bool:
+    """Told by status too: litellm calls a 401 of a server that words it in its own way a bad request."""
+    return type(error).__name__ in OF_THE_KEY or getattr(error, "status_code", None) in (401, 403)
+
+
 def _is_server_error(error: Exception) -> bool:
     status = getattr(error, "status_code", None)
     return isinstance(status, int) and (status in (408, 429) or 500 <= status < 600)
 
 
 def _retry_after(error: Exception) -> float | None:
-    """Seconds, where the provider said so in a header."""
+    """Seconds, where the provider said so in a header, as a number or as a date (RFC 9110, 10.2.3)."""
     response = getattr(error, "response", None)
     headers = getattr(error, "litellm_response_headers", None) or getattr(response, "headers", None) or {}
+    told = str(headers.get("retry-after") or "").strip()
     try:
-        seconds = float(headers.get("retry-after", ""))
+        seconds = (
+            float(told) if told[:1].isdigit() else (parsedate_to_datetime(told) - datetime.now(UTC)).total_seconds()
+        )
     except (TypeError, ValueError):
         return None
-    return seconds if 0 <= seconds < 86_400 else None
+    return max(seconds, 0.0) if seconds < LONGEST_RETRY_AFTER_SECONDS else None
 
 
 def _pause(tried: int) -> float:
@@ -193,5 +278,15 @@ def _pause(tried: int) -> float:
     return min(FIRST_PAUSE_SECONDS * 2.0 ** (tried - 1), LONGEST_PAUSE_SECONDS) * random.uniform(0.5, 1.0)
 
 
-def _told(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"[:MAX_ERROR_CHARS]
+def _usual_variable(model: str) -> str | None:
+    """The variable that litellm reads for this provider when none is named."""
+    provider, slash, _ = model.partition("/")
+    return f"{provider.upper()}_API_KEY" if slash and provider not in OTHER_CREDENTIALS else None
+
+
+def _has_list_price(litellm: Any, model: str) -> bool:
+    try:
+        found = litellm.get_model_info(model)
+    except Exception:  # litellm raises a bare Exception for a model it does not know
+        return False
+    return bool(found.get("input_cost_per_token")) and bool(found.get("output_cost_per_token"))

@@ -15,7 +15,7 @@ from runner.types import ModelReply, ModelRequest, ToolCall, Usage
 
 CHARS_PER_TOKEN = 4
 TOOLS = {"shell", "submit"}
-VERSION = "1"  # raise it by hand whenever a profile, a playbook or anything else here changes what is replied
+VERSION = "2"  # raise it by hand whenever a profile, a playbook or anything else here changes what is replied
 
 
 class Scripted:
@@ -26,6 +26,9 @@ class Scripted:
     """
 
     scripted = True
+    preset = None
+    price_table = ""
+    priced = False
     version = VERSION
 
     def __init__(self, name: str = "scripted/apprentice") -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from runner.models.playbooks import PLAYBOOKS, Lesson, Playbook
+from runner.models.playbooks import PLAYBOOKS, Lesson, Playbook, recognise
 from runner.models.playbooks.habits import HABITS
 from runner.models.playbooks.playbook import FILE_NAME
 from runner.models.scripted_profile import Dice, Profile
@@ -29,9 +29,12 @@ UNSAID = re.compile(
     rf"^(?:Result \d+: |Tool call \d+: ).*?{NEXT}|^## Step \d+, (?:user|system)$.*?(?=^## Step \d+, |\Z)",
     re.MULTILINE | re.DOTALL,
 )
+# The task's own text, as the trajectory of the latest trial begins with it.
+INSTRUCTION = re.compile(r"^## Step \d+, user$(.*?)(?=^## Step \d+, |\Z)", re.MULTILINE | re.DOTALL)
 
 REVISION_BLUNDERS = ("too narrow", "uncited file", "malformed", "create again", "verbatim")
 FIRST_BLUNDERS = ("too narrow", "uncited file", "malformed")
+EVOLUTION_BLUNDERS = ("too narrow", "uncited file", "malformed", "verbatim")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +51,16 @@ class Call:
     trials: tuple[tuple[str, str], ...]  # slot, outcome
     skills: Mapping[str, str]  # path -> text
 
+    def operation(self, word: str) -> str:
+        """The word where the answer's schema has a place for it."""
+        return "" if self.mode == "evolve" else word
+
 
 def answer(user_messages: list[str], dice: Dice, profile: Profile) -> str:
     """The reply's text: one JSON object, or now and then something that is none."""
     call = read_call(user_messages[0] if user_messages else "")
+    if call.mode == "evolve":
+        call = _recognised(call)
     playbook = _playbook(call)
     if call.mode == "zero-shot":
         text = new_skill(call.slug, call.name, call.description, playbook, ())
@@ -64,6 +73,17 @@ def answer(user_messages: list[str], dice: Dice, profile: Profile) -> str:
     if call.mode == "induce" or not _skill_paths(call):
         return _first_skill(call, playbook, lessons, blunder)
     return _revision(call, playbook, lessons, blunder)
+
+
+def _recognised(call: Call) -> Call:
+    """Told neither slug nor description, it names the skill after the workflow that it recognises in the latest task."""
+    latest = call.evidence[max(0, call.evidence.rfind("\n### Trial ")) :]
+    instruction = INSTRUCTION.search(latest)
+    found = recognise(instruction[1]) if instruction else None
+    if found is None:
+        return replace(call, slug="task-procedure", name="Task procedure", description="Tasks like those seen so far.")
+    playbook = found[0]
+    return replace(call, slug=playbook.slug, name=playbook.title, description=f"{playbook.title}.")
 
 
 def read_call(message: str) -> Call:
@@ -120,7 +140,8 @@ def _lessons(call: Call, playbook: Playbook | None) -> list[Lesson]:
 def _blunder(call: Call, dice: Dice, profile: Profile) -> str:
     if not dice.chance("blunder", profile.blunders):
         return ""
-    return dice.pick("which-blunder", FIRST_BLUNDERS if call.mode == "induce" else REVISION_BLUNDERS)
+    blunders = {"induce": FIRST_BLUNDERS, "evolve": EVOLUTION_BLUNDERS}
+    return dice.pick("which-blunder", blunders.get(call.mode, REVISION_BLUNDERS))
 
 
 def _first_skill(call: Call, playbook: Playbook | None, lessons: list[Lesson], blunder: str) -> str:
@@ -131,7 +152,12 @@ def _first_skill(call: Call, playbook: Playbook | None, lessons: list[Lesson], b
     files = {path: text}
     if blunder == "uncited file":
         files[_reference(call.slug)] = _checklist(call, playbook, lessons)
-    return _object(_summary("First skill from the first trial", lessons), "create", files, cut=blunder == "malformed")
+    return _object(
+        _summary("First skill from the first trial", lessons),
+        call.operation("create"),
+        files,
+        cut=blunder == "malformed",
+    )
 
 
 def _revision(call: Call, playbook: Playbook | None, lessons: list[Lesson], blunder: str) -> str:
@@ -139,7 +165,7 @@ def _revision(call: Call, playbook: Playbook | None, lessons: list[Lesson], blun
     slug = path.partition("/")[0]
     before = text = call.skills[path]
     if blunder == "verbatim":
-        return _object("The skill covers this already.", "revise", {path: before})
+        return _object("The skill covers this already.", call.operation("revise"), {path: before})
     for lesson in lessons:
         text = add_lesson(text, lesson, narrow_to=_file_seen(call) if blunder == "too narrow" else "")
     files = {path: text}
@@ -149,9 +175,12 @@ def _revision(call: Call, playbook: Playbook | None, lessons: list[Lesson], blun
         if blunder != "uncited file":
             files[path] = add_citation(text, reference.partition("/")[2])
     if not lessons and len(files) == 1:
-        return _object("Nothing to add: the trial teaches nothing that the skill does not say.", "revise", files)
+        nothing = {} if call.mode == "evolve" else files
+        return _object(
+            "Nothing to add: the trial teaches nothing that the skill does not say.", call.operation("revise"), nothing
+        )
     last = call.trials[-1][0] if call.trials else "the latest trial"
-    operation = "create" if blunder == "create again" else "revise"
+    operation = call.operation("create" if blunder == "create again" else "revise")
     return _object(_summary(f"After {last}", lessons), operation, files, cut=blunder == "malformed")
 
 
@@ -193,6 +222,7 @@ def _summary(occasion: str, lessons: list[Lesson]) -> str:
 
 def _object(summary: str, operation: str, files: Mapping[str, str], *, cut: bool = False) -> str:
     """The answer. Cut, it breaks off in the middle, as a reply does at its token limit."""
-    value = {"summary": summary, "operation_type": operation, "upsert_files": dict(files), "delete_paths": []}
+    said = {"operation_type": operation} if operation else {}
+    value = {"summary": summary, **said, "upsert_files": dict(files), "delete_paths": []}
     text = json.dumps(value, ensure_ascii=False, indent=1)
     return text[: len(text) * 2 // 3] if cut else text

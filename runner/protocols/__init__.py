@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
 from runner.errors import SetupError
 from runner.recorder import History
-from runner.types import Slot
+from runner.types import Environment, Slot, Suite
 
 if TYPE_CHECKING:
+    from runner.protocols.conditions import Condition
     from runner.protocols.plan import EpisodePlan
     from runner.protocols.steps import NextStep
 
-PROTOCOLS: dict[str, str] = {"skillevolbench": "runner.protocols.skillevolbench"}
+PROTOCOLS: dict[str, str] = {
+    "skillevolbench": "runner.protocols.skillevolbench",
+    "skillflow": "runner.protocols.skillflow",
+}
 
 
 def next_step(plan: EpisodePlan, history: History) -> NextStep | None:
@@ -25,6 +30,30 @@ def next_step(plan: EpisodePlan, history: History) -> NextStep | None:
 def slots(plan: EpisodePlan) -> tuple[Slot, ...]:
     """Every trial the plan will run, in order."""
     return cast("tuple[Slot, ...]", _module(plan.protocol).slots(plan))
+
+
+def conditions_of(protocol: str) -> Mapping[str, Condition]:
+    """The protocol's conditions by name. SetupError names the known protocols."""
+    return cast("Mapping[str, Condition]", _module(protocol).CONDITIONS)
+
+
+def units(protocol: str, suite: Suite) -> tuple[Environment, ...]:
+    """What the protocol's episodes are, in the suite's order: each unit is what one episode is planned over.
+
+    A unit's key is unique in the suite and names its episode; where the protocol divides environments, the row of
+    the environment is found by `unit.families[0].environment`.
+    """
+    return cast("tuple[Environment, ...]", _module(protocol).units(suite))
+
+
+def prompt_version(protocol: str) -> str:
+    """The version of what the protocol's author is told."""
+    return cast(str, _module(protocol).PROMPT_VERSION)
+
+
+def check(plan: EpisodePlan) -> None:
+    """SetupError where the plan asks for something the protocol does not have."""
+    _module(plan.protocol).check(plan)
 
 
 def _module(name: str) -> ModuleType:

@@ -1,6 +1,6 @@
-"""The memory conditions as values. CONDITIONS finds one by name.
+"""A memory condition as a value, and the conditions of SkillEvolBench. Every protocol has its own, under its own names.
 
-Source: SkillEvolBench section 4.2 (starts), section 4.3 (triggers), section 5.2 (names), section 5.4 (tier-3).
+Source of CONDITIONS: SkillEvolBench section 4.2 (starts), section 4.3 (triggers), section 5.2 (names), section 5.4 (tier-3).
 """
 
 from __future__ import annotations
@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from runner import protocols
 from runner.errors import SetupError
-from runner.types import AuthorMode, Role
+from runner.types import AuthorMode, CompactionKind, Phase, Role
 
 
 class Start(StrEnum):
@@ -37,17 +38,22 @@ class Replay(StrEnum):
 
     YES = "yes"
     PLACEBO = "placebo"
+    NEVER = "never"
+
+
+EVERY_TRIAL = 10**6  # as retrieval_k: all earlier trials; how much of them is shown is bounded by the instruction
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
     name: str
     start: Start
-    canonical: Trigger = Trigger.NEVER  # after T1
-    later: Trigger = Trigger.NEVER  # after T2 and T3
+    canonical: Trigger = Trigger.NEVER  # after a family's first task
+    later: Trigger = Trigger.NEVER  # after the others that feed the author
     replay: Replay = Replay.YES
     tier3_required: bool = False  # of revisions only
-    retrieval_k: int = 0  # rough compactions of earlier trials shown to the agent
+    retrieval_k: int = 0  # earlier trials shown to the agent
+    retrieved_as: CompactionKind = CompactionKind.ROUGH
 
     @property
     def has_library(self) -> bool:
@@ -56,6 +62,16 @@ class Condition:
     @property
     def has_author(self) -> bool:
         return self.start is Start.ZERO_SHOT or self.canonical is not Trigger.NEVER or self.later is not Trigger.NEVER
+
+    def learns_from(self, phase: Phase) -> bool:
+        """Is what happens in this phase meant for later trials? Then a trial skipped there taints the episode.
+
+        Acquisition is by its name, whatever the condition makes of it; of evaluation trials something reaches the
+        next ones where an author works between them or the agent is shown them.
+        """
+        if phase is Phase.EVALUATION:
+            return self.has_author or self.retrieval_k > 0
+        return phase is Phase.ACQUISITION
 
     def trigger(self, role: Role) -> Trigger:
         return self.canonical if role is Role.CANONICAL else self.later
@@ -81,8 +97,20 @@ _ALL = (
 CONDITIONS: dict[str, Condition] = {condition.name: condition for condition in _ALL}
 
 
-def condition_named(name: str) -> Condition:
-    """The condition of that name. SetupError names the known ones."""
-    if name not in CONDITIONS:
-        raise SetupError(f"unknown condition {name!r}; known: {', '.join(CONDITIONS)}")
-    return CONDITIONS[name]
+def condition_named(name: str, protocol: str = "skillevolbench") -> Condition:
+    """The protocol's condition of that name. SetupError names the known ones."""
+    known = protocols.conditions_of(protocol)
+    if name not in known:
+        raise SetupError(f"unknown condition {name!r} of {protocol}; known: {', '.join(known)}")
+    return known[name]
+
+
+def conditions_without_library() -> frozenset[str]:
+    """Their names, over all protocols: in none of them does a condition of that name have a library."""
+    every = [condition for protocol in protocols.PROTOCOLS for condition in protocols.conditions_of(protocol).values()]
+    return frozenset(condition.name for condition in every if not condition.has_library)
+
+
+def condition_names() -> tuple[str, ...]:
+    """Every name that some protocol has for a condition, each once."""
+    return tuple(dict.fromkeys(name for protocol in protocols.PROTOCOLS for name in protocols.conditions_of(protocol)))

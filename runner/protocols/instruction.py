@@ -9,17 +9,19 @@ nothing: its first trial of a family is the treatment of no-skill.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from runner.authoring.prompts import fenced
+from runner.authoring.prompts import fenced, keep_ends
+from runner.trajectories.compaction import VERDICT_NOT_SHOWN
 from runner.types import Slot, Task
 
 INSTRUCTION_VERSION = "instruction/1"
+MAX_TRACES_CHARS = 256_000  # eight compactions of 8,000 tokens; over it the oldest lose their beginnings
 
 _LIBRARY = """\
 ## Skill library
 
-Earlier work may have left skills in `../skills`. Each folder there is one skill: a `SKILL.md` that opens with its
+Earlier work may have left skills in `{skills}`. Each folder there is one skill: a `SKILL.md` that opens with its
 name and a description of when it applies, sometimes with further files that it points to.
 Before you start, list the folders and read the `SKILL.md` of every skill that could fit this task. Use what fits,
 leave what does not, and trust the task's text where the two disagree. The folder may be empty.
@@ -37,24 +39,30 @@ Their files and values belong to those tasks, not to yours: take over what was l
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A rough compaction of an earlier trial, as shown to the agent. Verdict and reward only, no checks."""
+    """A compaction of an earlier trial, as shown to the agent. Of a verdict that is not told nothing is said at all."""
 
     slot: Slot
     success: bool | None
     reward: float | None
     text: str
+    told: bool = True
 
 
-def build_instruction(task: Task, *, library: bool, frozen: bool, traces: Sequence[Trace] = ()) -> str:
+def build_instruction(
+    task: Task, *, library: bool, frozen: bool, traces: Sequence[Trace] = (), skills: str = "../skills"
+) -> str:
+    """`skills` is where a command finds the library, from the working directory or absolute."""
     parts = [task.instruction]
     if library:
-        parts.append(_LIBRARY + (_FROZEN if frozen else _GROWING))
+        parts.append(_LIBRARY.format(skills=skills) + (_FROZEN if frozen else _GROWING))
     if traces:
-        parts.append("\n\n".join([_TRACES.rstrip(), *map(_render, traces)]))
+        kept = keep_ends([trace.text for trace in traces], MAX_TRACES_CHARS)
+        shown = (replace(trace, text=text) for trace, text in zip(traces, kept, strict=True))
+        parts.append("\n\n".join([_TRACES.rstrip(), *map(_render, shown)]))
     return task.instruction if len(parts) == 1 else "\n\n".join(part.rstrip() for part in parts) + "\n"
 
 
 def _render(trace: Trace) -> str:
-    outcome = {True: "passed", False: "failed", None: "no verdict"}[trace.success]
-    reward = "" if trace.reward is None else f", reward {trace.reward:.2f}"
+    outcome = {True: "passed", False: "failed", None: "no verdict"}[trace.success] if trace.told else VERDICT_NOT_SHOWN
+    reward = "" if trace.reward is None or not trace.told else f", reward {trace.reward:.2f}"
     return f"### Trial {trace.slot} ({outcome}{reward})\n\n{fenced(trace.text)}"

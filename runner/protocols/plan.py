@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from runner import protocols
 from runner.agents import Limits
 from runner.authoring.occasion import FeedbackLevel, Profile
 from runner.errors import SetupError
-from runner.protocols.conditions import Condition, Start
+from runner.protocols.conditions import Condition
 from runner.types import Environment, Family, Task
 
 
@@ -36,16 +37,12 @@ class EpisodePlan:
     samples: int = 1
     placebo_replay: bool = False
     limits: Limits = Limits()
+    record_calls: bool = False  # keep every call the agent makes on this side, for a recording of the run
 
     def __post_init__(self) -> None:
         if self.answers < 1 or self.samples < 1:
             raise SetupError(f"answers and samples must be at least 1, not {self.answers} and {self.samples}")
-        if self.condition.start is Start.CURATED:
-            without = [family.key for family in self.environment.families if not family.curated]
-            if without:
-                raise SetupError(
-                    f"{self.condition.name} needs a curated skill in every family; none in {', '.join(without)}"
-                )
+        protocols.check(self)
 
     def family(self, key: str) -> Family:
         return self.environment.family(key)

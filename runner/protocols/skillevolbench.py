@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from runner.authoring.prompts import PROMPT_VERSION
 from runner.digests import EMPTY_LIBRARY
+from runner.errors import SetupError
 from runner.history import State, fold
-from runner.protocols.conditions import Replay, Start
+from runner.protocols.conditions import CONDITIONS, Replay, Start
+from runner.protocols.occasions import asks
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedSkill
 from runner.recorder import History
@@ -19,15 +22,36 @@ from runner.types import (
     ACQUISITION_ROLES,
     DEPLOYMENT_ROLES,
     AuthorMode,
-    DecisionStatus,
+    Environment,
     Family,
     Phase,
     Role,
     Slot,
+    Suite,
     Task,
 )
 
-SETTLED = (DecisionStatus.APPLIED, DecisionStatus.NO_OP)  # these end an occasion; the others may be asked again
+__all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "next_step", "slots", "units"]
+
+
+def units(suite: Suite) -> tuple[Environment, ...]:
+    """An episode is an environment with all its families."""
+    return suite.environments
+
+
+def check(plan: EpisodePlan) -> None:
+    """Trials follow from roles, so every task needs one; a curated start needs a curated skill in every family."""
+    nameless = [task.key for family in plan.environment.families for task in family.tasks if task.role is None]
+    if nameless:
+        raise SetupError(
+            f"the protocol skillevolbench goes by roles, which these tasks lack: {', '.join(nameless[:5])}"
+        )
+    if plan.condition.start is Start.CURATED:
+        without = [family.key for family in plan.environment.families if not family.curated]
+        if without:
+            raise SetupError(
+                f"{plan.condition.name} needs a curated skill in every family; none in {', '.join(without)}"
+            )
 
 
 def next_step(plan: EpisodePlan, history: History) -> NextStep | None:
@@ -67,7 +91,7 @@ def _start(plan: EpisodePlan, state: State, family: Family) -> Iterator[NextStep
     if plan.condition.start is Start.CURATED and family.key not in state.equipped:
         yield SeedSkill(family.key)
     if plan.condition.start is Start.ZERO_SHOT:
-        yield from _asks(plan, state, Ask(AuthorMode.ZERO_SHOT, family.key, None, answer=1))
+        yield from asks(plan, state, Ask(AuthorMode.ZERO_SHOT, family.key, None, answer=1))
 
 
 def _authoring(plan: EpisodePlan, state: State, family: Family, role: Role, slot: Slot) -> Iterator[Ask]:
@@ -79,14 +103,7 @@ def _authoring(plan: EpisodePlan, state: State, family: Family, role: Role, slot
     if mode is AuthorMode.REVISE and family.key not in state.equipped:
         return  # the induction left no skill: there is nothing to revise
     tier3 = plan.condition.tier3_required and mode is AuthorMode.REVISE
-    yield from _asks(plan, state, Ask(mode, family.key, slot, 1, tier3, _evidence(state, family, role)))
-
-
-def _asks(plan: EpisodePlan, state: State, first: Ask) -> Iterator[Ask]:
-    """The next answer to an occasion, while it is unsettled and answers are left."""
-    given = state.answers.get((first.family, first.after_trial), ())
-    if len(given) < plan.answers and not any(decided.status in SETTLED for decided in given):
-        yield Ask(first.mode, first.family, first.after_trial, len(given) + 1, first.tier3_required, first.evidence)
+    yield from asks(plan, state, Ask(mode, family.key, slot, 1, tier3, _evidence(state, family, role)))
 
 
 def _evidence(state: State, family: Family, until: Role) -> tuple[Slot, ...]:
@@ -107,8 +124,9 @@ def _frozen_trials(
 
 
 def _trial(plan: EpisodePlan, state: State, family: Family, role: Role, slot: Slot) -> RunTrial:
-    snapshot = state.snapshot if plan.condition.has_library else EMPTY_LIBRARY
-    return RunTrial(slot, family.key, role, snapshot, _retrieved(plan, state, family, role))
+    library = plan.condition.has_library
+    snapshot = state.snapshot if library else EMPTY_LIBRARY
+    return RunTrial(slot, family.key, role, snapshot, _retrieved(plan, state, family, role), library)
 
 
 def _retrieved(plan: EpisodePlan, state: State, family: Family, role: Role) -> tuple[Slot, ...]:

@@ -19,9 +19,10 @@ class SeedSkill:
 class RunTrial:
     slot: Slot
     family: str
-    role: Role
+    role: Role | None
     snapshot: str  # the library the agent may read
-    retrieved: tuple[Slot, ...] = ()  # the trials whose rough compactions it is shown, oldest first
+    retrieved: tuple[Slot, ...] = ()  # the trials whose compactions it is shown, oldest first
+    library: bool = False  # is it told that there is a library?
 
 
 @dataclass(frozen=True, slots=True)

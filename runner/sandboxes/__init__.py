@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from runner.errors import SetupError
-from runner.types import Files, Task
+from runner.types import Files, Task, Usage
+
+if TYPE_CHECKING:
+    from runner.sandboxes.gateway import Gateway
 
 # Paths inside every sandbox. A local sandbox has them below a private folder, so commands reach them relative to
 # the working directory: "../skills", "../tests", "../logs".
@@ -26,10 +30,50 @@ class Completed:
     duration_seconds: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A pinned agent program with its own runtime, as a folder of this machine. It is mounted read-only."""
+
+    name: str
+    version: str
+    folder: Path  # on this machine
+    target: str  # inside the sandbox, absolute
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """Where a program's model calls go. The key stays outside the sandbox: the gateway adds it to each request."""
+
+    base_url: str  # "https://api.anthropic.com"; the program is told the gateway's address instead
+    key_variable: str | None  # name of the environment variable that holds the key; None where none is wanted
+    key_header: str = "authorization"  # "x-api-key", "x-goog-api-key"; "authorization" sends "Bearer <key>"
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What an agent asks of its sandbox beside what the task asks. A sandbox that cannot give it raises SetupError."""
+
+    skill_folders: tuple[str, ...] = ()  # absolute paths at which the library is found too, one writable copy for all
+    program: Program | None = None
+    provider: Provider | None = None
+    before_call: Callable[[], None] | None = None  # asked by the gateway before each call; what it raises refuses it
+    after_call: Callable[[Usage], None] | None = None  # told by the gateway what each call used
+    price: Callable[[Usage, int], float | None] | None = None  # US dollars of a call's usage, of which written to cache
+
+
+NOTHING = Needs()
+
+
 class Sandbox(Protocol):
     """A private place with the four folders above. Raises SandboxError when the place itself fails."""
 
     handle: dict[str, object]  # JSON values; enough for `end_processes` of the same module to clean up after a crash
+    provider_url: str | None  # address at which the program reaches its provider, until `end_processes`
+    gateway: Gateway | None  # what stands at that address; it knows what was refused and what went wrong
+
+    def path(self, folder: str) -> str:
+        """How a command names one of the four folders: "../tests" in a local sandbox, "/tests" in a container."""
+        ...
 
     def put(self, folder: str, files: Files) -> None: ...
     def files(self, folder: str) -> Files:
@@ -43,7 +87,10 @@ class Sandbox(Protocol):
         ...
 
     def end_processes(self) -> None:
-        """Ends everything the agent left running. Called before tests are put in."""
+        """Ends everything the agent left running, and its way to the provider. Called before tests are put in.
+
+        From then on SandboxRuined says that what ran before left nothing that commands can run in.
+        """
         ...
 
     def close(self) -> None: ...
@@ -52,13 +99,15 @@ class Sandbox(Protocol):
 class SandboxKind(Protocol):
     """What a sandbox module offers."""
 
-    def open_sandbox(self, task: Task, *, name: str) -> Sandbox: ...
+    SKILLS_PATH: str  # how the instruction names the library's folder; a container's working directory may lie anywhere
+
+    def open_sandbox(self, task: Task, *, name: str, needs: Needs = NOTHING) -> Sandbox: ...
     def end_processes(self, handle: dict[str, object]) -> None:
         """Ends what an interrupted attempt left, on the machine where it ran; elsewhere it does nothing."""
         ...
 
 
-SANDBOXES: dict[str, str] = {"local": "runner.sandboxes.local"}
+SANDBOXES: dict[str, str] = {"docker": "runner.sandboxes.docker", "local": "runner.sandboxes.local"}
 
 
 def sandbox_kind(name: str) -> Any:

@@ -23,8 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from runner.errors import SandboxError
-from runner.sandboxes import LOGS, SKILLS, TESTS, WORKSPACE, Completed
+from runner.errors import SandboxError, SetupError
+from runner.sandboxes import LOGS, NOTHING, SKILLS, TESTS, WORKSPACE, Completed, Needs
+from runner.sandboxes.gateway import Gateway
 from runner.sandboxes.processes import (
     MARK_VARIABLE,
     boot_id,
@@ -36,6 +37,7 @@ from runner.sandboxes.processes import (
 from runner.sandboxes.trees import Tree, make_real_folder, measure, read_tree, remove_tree, write_tree
 from runner.types import Files, Task
 
+SKILLS_PATH = f"../{SKILLS}"
 FOLDERS = (WORKSPACE, SKILLS, TESTS, LOGS)
 SCRATCH = "tmp"
 PREFIX = "skillglass-"
@@ -58,11 +60,15 @@ LIMITS = SandboxLimits()
 _LIMITED = 'ulimit -c 0; ulimit -f {blocks}; ulimit -v {memory} 2>/dev/null; exec /bin/sh -c "$1"'
 
 
-def open_sandbox(task: Task, *, name: str) -> LocalSandbox:
+def open_sandbox(task: Task, *, name: str, needs: Needs = NOTHING) -> LocalSandbox:
     """A fresh private folder (mode 0700) below $SKILLGLASS_SANDBOXES or the system's folder for temporary files.
 
-    The caller has made sure that the task's suite is trusted. SandboxError when the folder cannot be made.
+    The caller has made sure that the task's suite is trusted. SandboxError when the folder cannot be made; SetupError
+    where the task has an image of its own or the agent is a program: both need a container.
     """
+    if task.machine.brings_files or needs.program:
+        wanted = f"{task.key} has an image of its own" if task.machine.brings_files else "the agent is a program"
+        raise SetupError(f"{wanted}: it needs a sandbox in a container, not 'local'")
     hide_environment()
     base = Path(os.environ.get("SKILLGLASS_SANDBOXES") or tempfile.gettempdir())
     mark = secrets.token_hex(16)
@@ -92,6 +98,9 @@ def end_processes(handle: dict[str, object]) -> None:
 class LocalSandbox:
     """See `runner.sandboxes.Sandbox`. Outputs show the private folder as "/": paths read /workspace/..., /skills/..."""
 
+    provider_url: str | None = None
+    gateway: Gateway | None = None
+
     def __init__(self, folder: Path, mark: str, *, name: str, task: str, limits: SandboxLimits = LIMITS) -> None:
         self.folder = folder
         self.mark = mark
@@ -106,6 +115,9 @@ class LocalSandbox:
             "name": name,
             "task": task,
         }
+
+    def path(self, folder: str) -> str:
+        return f"../{folder}"
 
     def make_folders(self) -> None:
         """The private folders as real ones, whatever a command put in their place."""

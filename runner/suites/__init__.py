@@ -1,19 +1,147 @@
-"""Readers of task folders, and the starter suite that ships with the project."""
+"""Readers of task folders, and the starter suite that ships with the project. FORMATS finds a reader by name."""
 
 from __future__ import annotations
 
 import importlib
-from typing import cast
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
 
-from runner.errors import SetupError
-from runner.types import Suite
+from runner.digests import digest_json, manifest
+from runner.errors import SetupError, SuiteError
+from runner.suites.file_digests import FileDigests, Look, look_at, settled, store_for, walk
+from runner.suites.findings import Findings
+from runner.suites.task_folder import Shelf
+from runner.types import Environment, Suite
 
 SUITES: dict[str, str] = {"starter": "runner.suites.starter_suite:load_starter"}
 
+# In the order in which a folder's shape is tried: a plain folder of tasks comes last. A module has
+# looks_like(path), roots(path) and read(path, key, shelf); where a format tells key and name, complete(path, suite).
+FORMATS: dict[str, str] = {
+    "skillglass": "runner.suites.folder",
+    "skillevolbench": "runner.suites.skillevolbench",
+    "skillflow": "runner.suites.skillflow",
+    "skilllearnbench": "runner.suites.skilllearnbench",
+    "harbor": "runner.suites.harbor",
+}
+DIGEST_FORMAT = "suite-folder/1"
+MAX_KEY = 200
+_PLAIN_NAMES = {"tasks", "benchmark", "test_tasks"}  # of folders inside a release, which say nothing of it
+
+# (folder, format) -> what its files looked like, and the suite they made
+_REMEMBERED: dict[tuple[str, str], tuple[dict[str, Look], Suite]] = {}
+
 
 def load_suite(name: str) -> Suite:
-    """The suite of that name, read from disk now. SetupError names the known ones; SuiteError says what is wrong in one."""
+    """The bundled suite of that name, read from disk now. SetupError names the known ones; SuiteError says what is wrong in one."""
     if name not in SUITES:
         raise SetupError(f"unknown suite {name!r}; known: {', '.join(sorted(SUITES))}")
     module, _, function = SUITES[name].partition(":")
     return cast(Suite, getattr(importlib.import_module(module), function)())
+
+
+def read_suite_folder(path: Path, format: str | None = None) -> Suite:
+    """The suite in a folder of this machine, never trusted. Its format is found by its shape where none is given.
+
+    SetupError when there is no such folder or format; SuiteProblems with everything that is wrong in it. An unchanged
+    folder gives the suite that was read before.
+    """
+    path = path.expanduser().absolute()
+    if not path.is_dir():
+        raise SetupError(f"{path}: expected a folder with a suite; there is none")
+    name = format or format_of(path)
+    reader = _reader(name)
+    try:
+        looks = dict(_looks(reader.roots(path)))
+    except SuiteError:
+        looks = {}  # the reader says what is wrong
+    remembered = _REMEMBERED.get((str(path), name))
+    if remembered is not None and looks and remembered[0] == looks:
+        return remembered[1]
+    began = time.time_ns()
+    suite = _read(path, name, reader)
+    if looks and all(settled(look, began) for look in looks.values()):
+        _REMEMBERED[str(path), name] = (looks, suite)
+    return suite
+
+
+def format_of(path: Path) -> str:
+    """The first format whose shape the folder has. SetupError names them all."""
+    for name in FORMATS:
+        if _reader(name).looks_like(path):
+            return name
+    raise SetupError(f"{path}: no suite in any of the known formats: {', '.join(FORMATS)}")
+
+
+def key_of(path: Path) -> str:
+    """A suite's key where its format has none: the name of its folder, or of the one around it."""
+    place = next((each for each in (path, *path.parents) if each.name not in _PLAIN_NAMES), path)
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", place.name).strip("-._")[:MAX_KEY] or "suite"
+
+
+def _reader(name: str) -> Any:
+    if name not in FORMATS:
+        raise SetupError(f"unknown suite format {name!r}; known: {', '.join(FORMATS)}")
+    return importlib.import_module(FORMATS[name])
+
+
+def _read(path: Path, format: str, reader: Any) -> Suite:
+    digests = FileDigests(store_for(path))
+    digests.load()
+    findings = Findings()
+    key = key_of(path)
+    environments: tuple[Environment, ...] = ()
+    with findings.kept():
+        environments = reader.read(path, key, Shelf(findings, digests))
+    digests.save()
+    _check(path, environments, findings)
+    findings.settle()
+    suite = Suite(key, key, "", _digest(format, environments), environments, notes=findings.notes())
+    return cast(Suite, reader.complete(path, suite)) if hasattr(reader, "complete") else suite
+
+
+def _looks(roots: tuple[Path, ...]) -> Iterator[tuple[str, Look]]:
+    for root in roots:
+        for _, status, entry in walk(root):
+            yield entry.path, look_at(status)
+
+
+def _check(path: Path, environments: tuple[Environment, ...], findings: Findings) -> None:
+    """Every key once, and no name longer than the record takes."""
+    if not environments and not findings.problems:
+        findings.problem(path, "folder", "at least one task", "there is none")
+    families = [family for environment in environments for family in environment.families]
+    keys = {
+        "environment": [environment.key for environment in environments],
+        "family": [family.key for family in families],
+        "task": [task.key for family in families for task in family.tasks],
+    }
+    for kind, found in keys.items():
+        for key in sorted({key for key in found if found.count(key) > 1} if len(set(found)) < len(found) else set()):
+            findings.problem(path, kind, "every key once", f"{key!r} is there more than once")
+        for key in found:
+            if len(key) > MAX_KEY:
+                findings.problem(path, kind, f"a key of at most {MAX_KEY} characters", f"{key[:60]!r}... is longer")
+
+
+def _digest(format: str, environments: tuple[Environment, ...]) -> str:
+    """Over everything that an episode is made of: structure, order, words, tasks, curated skills."""
+    return digest_json(
+        [
+            DIGEST_FORMAT,
+            format,
+            [
+                [
+                    family.environment,
+                    [family.key, family.slug, family.name, family.description],
+                    [[task.key, task.role, list(task.requires), task.digest] for task in family.tasks],
+                    manifest(family.curated),
+                ]
+                for environment in environments
+                for family in environment.families
+            ],
+        ]
+    )

@@ -12,37 +12,34 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import yaml
 
 from runner.digests import digest_json, manifest
 from runner.errors import SuiteError
+from runner.suites.findings import Findings, shown
+from runner.suites.task_files import read_tree
+from runner.suites.task_folder import NAME, Shelf
 from runner.types import Environment, Family, File, Files, Role, Suite, Task
 
 FORMAT = "skillglass-suite/1"
 ROLES = tuple(Role)
 # The C loader where PyYAML has it: the same result, several times faster.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-IGNORED = {"__pycache__", ".DS_Store"}
-MAX_FILE_BYTES = 16 * 1024 * 1024
 
 
 def read_suite(path: Path) -> Suite:
     """The suite in the folder `path`. SuiteError names the file, the place in it and what was expected."""
-    source = path / "suite.yaml"
-    head = _read_yaml(source)
-    if head.get("format") != FORMAT:
-        raise SuiteError(str(source), "format", repr(FORMAT), f"found {head.get('format')!r}")
-    shared = _shared_tests(path, head, source)
-    environments = tuple(
-        _environment(path, shared, _mapping(entry, source, f"environments[{place}]"), source, place)
-        for place, entry in enumerate(_list(head, "environments", source))
-    )
-    _refuse_repeats(environments, source)
+    findings = Findings()
+    head, environments = _read(path, findings)
+    if findings.problems:
+        raise findings.problems[0]
     tasks = {task.key: task.digest for each in environments for family in each.families for task in family.tasks}
     curated = {family.key: manifest(family.curated) for each in environments for family in each.families}
+    source = path / "suite.yaml"
     return Suite(
         key=_text(head, "key", source),
         name=_text(head, "name", source),
@@ -53,23 +50,44 @@ def read_suite(path: Path) -> Suite:
     )
 
 
-def workspace_files(task: Task) -> Files:
-    """What the agent finds in its working directory."""
-    return read_tree(task.folder / "environment")
+# --- as one of the formats of runner.suites ---------------------------------------------------------------------
 
 
-def test_files(task: Task) -> Files:
-    """The task's own tests with the suite's shared ones beside them."""
-    source = task.folder.parent.parent
-    return {**_shared_tests(source, _read_yaml(source / "suite.yaml"), source), **read_tree(task.folder / "tests")}
+def looks_like(path: Path) -> bool:
+    return (path / "suite.yaml").is_file()
 
 
-# pytest collects by name; this is not a test.
-test_files.__test__ = False  # type: ignore[attr-defined]
+def roots(path: Path) -> tuple[Path, ...]:
+    return (path,)
 
 
-def solution_files(task: Task) -> Files:
-    return read_tree(task.folder / "solution")
+def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
+    return _read(path, shelf.findings)[1]
+
+
+def complete(path: Path, suite: Suite) -> Suite:
+    """With the names that suite.yaml gives. Whether the suite is trusted is nothing that it can say of itself."""
+    return replace(read_suite(path), trusted=False, notes=suite.notes)
+
+
+def _read(path: Path, findings: Findings) -> tuple[dict[str, Any], tuple[Environment, ...]]:
+    source = path / "suite.yaml"
+    head = _read_yaml(source)
+    if head.get("format") != FORMAT:
+        raise SuiteError(str(source), "format", repr(FORMAT), f"found {shown(head.get('format'))}")
+    for name in ("key", "name", "version"):
+        with findings.kept():
+            _text(head, name, source)
+    shared = _shared_tests(path, head, source)
+    environments = []
+    for place, entry in enumerate(_list(head, "environments", source)):
+        with findings.kept():
+            environments.append(
+                _environment(path, shared, _mapping(entry, source, f"environments[{place}]"), source, place, findings)
+            )
+    with findings.kept():
+        _refuse_repeats(tuple(environments), source)
+    return head, tuple(environments)
 
 
 def rubric(task: Task) -> tuple[Mapping[str, Any], ...]:
@@ -79,42 +97,29 @@ def rubric(task: Task) -> tuple[Mapping[str, Any], ...]:
     return tuple(_mapping(entry, source, f"dimensions[{place}]") for place, entry in enumerate(dimensions))
 
 
-def read_tree(folder: Path) -> Files:
-    """Every file below `folder`. Links and oversized files are refused: a suite says all it says in plain files."""
-    if not folder.is_dir():
-        raise SuiteError(str(folder), "folder", "a folder", "there is none")
-    found: dict[str, File] = {}
-    for path in sorted(folder.rglob("*")):
-        relative = PurePosixPath(path.relative_to(folder))
-        if IGNORED & set(relative.parts) or (path.is_dir() and not path.is_symlink()):
-            continue
-        if path.is_symlink() or not path.is_file():
-            raise SuiteError(str(path), "file", "a plain file", "it is a link or a special file")
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise SuiteError(str(path), "size", f"at most {MAX_FILE_BYTES} bytes", f"{path.stat().st_size} bytes")
-        found[str(relative)] = File(path.read_bytes(), 0o755 if path.stat().st_mode & 0o100 else 0o644)
-    return found
-
-
 def _shared_tests(path: Path, head: Mapping[str, Any], source: Path) -> Files:
     names = head.get("shared_tests") or []
     if not isinstance(names, list) or not all(isinstance(name, str) and "/" not in name for name in names):
         raise SuiteError(str(source), "shared_tests", "a list of file names", f"found {names!r}")
-    missing = [name for name in names if not (path / name).is_file()]
+    missing = [name for name in names if (path / name).is_symlink() or not (path / name).is_file()]
     if missing:
-        raise SuiteError(str(source), "shared_tests", "files beside suite.yaml", f"{missing[0]} is not there")
+        raise SuiteError(str(source), "shared_tests", "plain files beside suite.yaml", f"{missing[0]} is none")
     return {name: File((path / name).read_bytes()) for name in names}
 
 
-def _environment(path: Path, shared: Files, entry: Mapping[str, Any], source: Path, place: int) -> Environment:
+def _environment(
+    path: Path, shared: Files, entry: Mapping[str, Any], source: Path, place: int, findings: Findings
+) -> Environment:
     key = _text(entry, "key", source, f"environments[{place}].key")
-    slugs = _list(entry, "families", source, f"environments[{place}].families")
-    families = tuple(_family(path, shared, key, str(slug)) for slug in slugs)
-    return Environment(key, _text(entry, "name", source, f"environments[{place}].name"), families)
+    families = []
+    for slug in _list(entry, "families", source, f"environments[{place}].families"):
+        with findings.kept():
+            families.append(_family(path, shared, key, str(slug), findings))
+    return Environment(key, _text(entry, "name", source, f"environments[{place}].name"), tuple(families))
 
 
-def _family(path: Path, shared: Files, environment: str, slug: str) -> Family:
-    folder = path / "skills" / slug
+def _family(path: Path, shared: Files, environment: str, slug: str, findings: Findings) -> Family:
+    folder = path / "skills" / _folder_name(slug, path / "suite.yaml", f"environments: {environment}")
     source = folder / "meta.yaml"
     meta = _read_yaml(source)
     if meta.get("slug") != slug:
@@ -126,11 +131,20 @@ def _family(path: Path, shared: Files, environment: str, slug: str) -> Family:
     if len(names) != len(ROLES):
         raise SuiteError(str(source), "tasks", f"{len(ROLES)} tasks, one per role", f"found {len(names)}")
     key = _text(meta, "key", source)
-    tasks = tuple(
-        _task(path / "tasks" / str(name), shared, environment, key, ordinal) for ordinal, name in enumerate(names, 1)
-    )
+    tasks = []
+    for ordinal, name in enumerate(names, 1):
+        with findings.kept():
+            place = path / "tasks" / _folder_name(str(name), source, f"tasks[{ordinal - 1}]")
+            tasks.append(_task(place, shared, environment, key, ordinal))
     name, description = _text(meta, "name", source), _text(meta, "description", source)
-    return Family(key, slug, name, description, environment, tasks, curated)
+    return Family(key, slug, name, description, environment, tuple(tasks), curated)
+
+
+def _folder_name(name: str, source: Path, place: str) -> str:
+    """A name that leads nowhere else."""
+    if not NAME.fullmatch(name):
+        raise SuiteError(str(source), place, "the name of a folder", f"found {shown(name)}")
+    return name
 
 
 def _task(folder: Path, shared: Files, environment: str, family: str, ordinal: int) -> Task:
@@ -166,6 +180,7 @@ def _task(folder: Path, shared: Files, environment: str, family: str, ordinal: i
         agent_timeout_seconds=_seconds(limits, "agent", folder / "task.toml"),
         verifier_timeout_seconds=_seconds(limits, "verifier", folder / "task.toml"),
         requires=requires,
+        shared_tests=tuple(folder.parent.parent / name for name in shared),
     )
 
 
@@ -192,6 +207,8 @@ def _refuse_repeats(environments: tuple[Environment, ...], source: Path) -> None
 
 
 def _read_yaml(source: Path) -> dict[str, Any]:
+    if source.is_symlink():
+        raise SuiteError(str(source), "file", "a plain file", "it is a link")
     try:
         value = yaml.load(source.read_text("utf-8"), Loader=LOADER)  # a safe loader
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

@@ -61,6 +61,8 @@ def _object_format(keys: dict[str, Any]) -> str | None:
         return "atif"
     if "messages" in keys and {"sessionId", "projectHash"} & keys.keys():
         return "gemini-native"
+    if {"sessionId", "projectHash"} <= keys.keys():
+        return "gemini-session"
     if "messages" in keys or ("role" in keys and {"content", "tool_calls"} & keys.keys()):
         return "chat-messages"
     if not isinstance(kind, str):
@@ -71,6 +73,10 @@ def _object_format(keys: dict[str, Any]) -> str | None:
         return "codex-jsonl"
     if kind in _ACP_TYPES:
         return "acp-jsonl"
+    if kind == "metadata" and "protocol_version" in keys:
+        return "kimi-wire"
+    if "sessionId" in keys and {"provenance", "message/parts"} & keys.keys():
+        return "qwen-session"
     if len(_SESSION_KEYS & keys.keys()) >= 2 or (kind == "queue-operation" and "sessionId" in keys):
         return "claude-session"
     if kind in ("system", "assistant", "user", "result") and ("session_id" in keys or "message" in keys):
@@ -79,7 +85,10 @@ def _object_format(keys: dict[str, Any]) -> str | None:
 
 
 def _top_keys(start: bytes) -> dict[str, Any]:
-    """Keys of the JSON object that begins here, with their values where these are scalars; as far as it goes."""
+    """Keys of the JSON object that begins here, with their values where these are scalars; as far as it goes.
+
+    The keys of its `message` are there too, as "message/<key>".
+    """
     found: dict[str, Any] = {}
     depth, key = 0, ""
     try:
@@ -91,6 +100,8 @@ def _top_keys(start: bytes) -> dict[str, Any]:
             elif event == "map_key" and depth == 1:
                 key = value
                 found[key] = None
+            elif event == "map_key" and depth == 2 and key == "message":
+                found[f"message/{value}"] = None
             elif event in ("start_map", "start_array"):
                 depth += 1
             elif depth == 1:

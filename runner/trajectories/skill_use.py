@@ -3,7 +3,8 @@
 A use is something the agent did with a tool, and that did not fail: reading a file below a skills folder, calling the
 harness' own skill tool, running one of the skill's scripts. Listing a folder, copying it, a mention in a prompt, in an
 error or in somebody's output is no use. Where the mounted skills are known, only they count; where they are not, any
-folder below a path part `skills` does, except hidden ones (Codex ships its own below `skills/.system`).
+folder below a path part `skills` (OpenCode: `opencode/skill`) does, except hidden ones (Codex ships its own below
+`skills/.system`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ _FILE_TOOLS = frozenset(
     [
         "read",
         "read_file",
+        "readfile",
         "read_many_files",
         "view",
         "view_file",
@@ -71,7 +73,7 @@ _INTERPRETERS = (
 _RUNNERS = frozenset({"uv", "poetry", "pipenv", "conda", "npx"})  # `uv run script.py`
 _VALUE_OPTIONS = frozenset({"-m", "-W", "-X", "-n", "-e", "--with", "-p", "-f"})
 
-_PATH = re.compile(r"(?:^|/)skills/(?P<slug>[^/\s'\"]+)(?:/(?P<rest>[^\s'\"]*))?")
+_PATH = re.compile(r"(?:^|/)(?:skills|\.?opencode/skill)/(?P<slug>[^/\s'\"]+)(?:/(?P<rest>[^\s'\"]*))?")
 _SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]*")
 _IMPORTED = re.compile(
     r"sys\.path\.(?:append|insert)\([^)\n]{0,100}?['\"](?P<path>[^'\"\n]{0,500}skills/[^'\"\n]{1,500})['\"]"
@@ -118,9 +120,9 @@ def _call_uses(
     tool = call.name.rpartition(".")[2].rpartition("__")[2].lower()
     failed = any(result.is_error for result in results)
     if tool in _SKILL_TOOLS:
-        slug = _invoked(call.arguments)
-        if slug and results and not failed and not _INVOCATION_FAILED.search(results[0].content[:300]):
-            yield from _counted(slug, UseKind.INVOKED, None, mounted)
+        if results and not failed and not _INVOCATION_FAILED.search(_first_line(results[0].content)):
+            for slug in _invoked(call.arguments):
+                yield from _counted(slug, UseKind.INVOKED, None, mounted)
         return
     if tool in _FILE_TOOLS or tool in _SEARCH_TOOLS:
         if call.arguments.get("command") in (None, "view") and not failed:
@@ -128,7 +130,7 @@ def _call_uses(
                 yield from _file_use(path, UseKind.READ, mounted)
         return
     for command in _texts(call.arguments, _COMMAND_KEYS):
-        if "skills" not in command:
+        if "skill" not in command:
             continue
         for invocation in invocations(command):
             for slug, kind, file in _invocation_uses(invocation, mounted):
@@ -139,12 +141,21 @@ def _call_uses(
                 yield from _file_use(match["path"] + "/", UseKind.EXECUTED, mounted)
 
 
-def _invoked(arguments: Mapping[str, Any]) -> str | None:
+def _invoked(arguments: Mapping[str, Any]) -> list[str]:
+    """The names below the first key that holds any; some tools take several at once."""
     for key in _NAME_KEYS:
         value = arguments.get(key)
-        if isinstance(value, str) and value.strip():
-            return value.strip().lstrip("/").rpartition(":")[2].split()[0]
-    return None
+        names = [name for name in (value if isinstance(value, list) else [value]) if isinstance(name, str)]
+        words = [name.strip().lstrip("/").rpartition(":")[2].split() for name in names]
+        found = [parts[0] for parts in words if parts]
+        if found:
+            return found
+    return []
+
+
+def _first_line(text: str) -> str:
+    """Where a harness says that a skill could not be loaded; what follows may be the skill's own text."""
+    return text[:300].lstrip().partition("\n")[0]
 
 
 def _texts(arguments: Mapping[str, Any], keys: Collection[str]) -> Iterator[str]:

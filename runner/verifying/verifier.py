@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from runner.digests import digest_json, manifest
-from runner.errors import VerifierError
+from runner.errors import SandboxRuined, SuiteError, VerifierError
 from runner.sandboxes import LOGS, TESTS, Completed, Sandbox
-from runner.suites.folder import test_files
+from runner.suites.host_variables import resolved
+from runner.suites.task_files import script_command, test_files
 from runner.types import Check, CheckGroup, CheckStatus, Files, Task, Verdict
 from runner.verifying.reports import (
     ReportProblem,
@@ -24,8 +25,7 @@ REPORTS = "verifier"  # folder below logs
 MAX_OUTPUT_CHARS = 100_000
 
 # Whatever the agent put where tests, reports or Python's own start-up files go is taken away before tests are put in.
-_CLEAR = f"chmod -R u+rwX ../{TESTS} ../{LOGS}; rm -rf ../{TESTS} ../{LOGS}; mkdir -p ../{TESTS} ../{LOGS}/{REPORTS}"
-_COMMAND = f"sh ../{TESTS}/test.sh"
+_CLEAR = "chmod -R u+rwX {tests} {logs}; rm -rf {tests} {logs}; mkdir -p {tests} {logs}/{reports}"
 _ENVIRONMENT = {"PYTHONNOUSERSITE": "1"}  # the agent owned HOME
 _FULL = 1.0 - 1e-9  # rewards are written with six decimals
 
@@ -33,26 +33,46 @@ _FULL = 1.0 - 1e-9  # rewards are written with six decimals
 def run_verifier(task: Task, sandbox: Sandbox) -> Verdict:
     """The verdict of the task's verifier on the workspace as it is.
 
-    Ends whatever still runs, puts the tests in and runs tests/test.sh. success is reward >= 1. outcome and process are
-    shares of passed checks, overall the normalised total score. VerifierError (infrastructure, never scored) when it
-    ran out of time or left no reward that can be read.
+    Ends whatever still runs, puts the tests in and runs tests/test.sh with the interpreter of its first line; its exit
+    code says nothing. success is reward >= 1. outcome and process are shares of passed checks, overall the normalised
+    total score. VerifierError (infrastructure, never scored) when it ran out of time or left no reward that can be
+    read. Where the agent left nothing that can run, the task is failed. SetupError when the task asks for a variable
+    that this host does not give.
     """
     sandbox.end_processes()
     tests = test_files(task)
-    cleared = sandbox.execute(_CLEAR, timeout_seconds=60)
-    if cleared.exit_code != 0:
-        raise VerifierError(f"{task.key}: tests and logs cannot be cleared: {cleared.output[-500:]}")
-    sandbox.put(TESTS, tests)
-    done = sandbox.execute(_COMMAND, timeout_seconds=task.verifier_timeout_seconds, environment=_ENVIRONMENT)
-    sandbox.end_processes()
+    if "test.sh" not in tests:
+        raise SuiteError(str(task.folder / "tests"), "folder", "test.sh", "there is none")
+    digest = digest_json(manifest(tests))
+    try:
+        done = _run(task, sandbox, tests)
+    except SandboxRuined as error:  # the agent's doing, and trying again would score the same
+        return Verdict(source=SOURCE, success=False, reward=0.0, output=str(error), verifier_digest=digest)
     if done.timed_out or done.exit_code is None:
         raise VerifierError(f"{task.key}: the verifier was ended after {done.duration_seconds:.0f} s{_tail(done)}")
     prefix = f"{REPORTS}/"
     files = {path.removeprefix(prefix): file for path, file in sandbox.files(LOGS).items() if path.startswith(prefix)}
     try:
-        return _verdict(files, done, digest_json(manifest(tests)))
+        return _verdict(files, done, digest)
     except ReportProblem as error:
         raise VerifierError(f"{task.key}: {error}{_tail(done)}") from error
+
+
+def _run(task: Task, sandbox: Sandbox, tests: Files) -> Completed:
+    """Runs the tests where nothing of the agent's lies in their way. Nothing runs any more afterwards."""
+    environment = resolved(task.verifier_environment, task.machine.host_variables)
+    places = {"tests": sandbox.path(TESTS), "logs": sandbox.path(LOGS), "reports": REPORTS}
+    cleared = sandbox.execute(_CLEAR.format(**places), timeout_seconds=60)
+    if cleared.exit_code != 0:
+        raise VerifierError(f"{task.key}: tests and logs cannot be cleared: {cleared.output[-500:]}")
+    sandbox.put(TESTS, tests)
+    done = sandbox.execute(
+        script_command(f"{sandbox.path(TESTS)}/test.sh", tests["test.sh"]),
+        timeout_seconds=task.verifier_timeout_seconds,
+        environment={**environment, **_ENVIRONMENT},
+    )
+    sandbox.end_processes()
+    return done
 
 
 def _verdict(files: Files, done: Completed, verifier_digest: str) -> Verdict:
@@ -61,11 +81,11 @@ def _verdict(files: Files, done: Completed, verifier_digest: str) -> Verdict:
     score = _score(files)
     return Verdict(
         source=SOURCE,
-        success=reward >= _FULL,
+        success=None if reward is None else reward >= _FULL,
         reward=reward,
         outcome=_share(checks, (CheckGroup.PUBLIC, CheckGroup.HIDDEN, CheckGroup.TEST)),
         process=_share(checks, (CheckGroup.PROCESS,)),
-        overall=score.overall if score else None,
+        overall=score.overall if score else _normalised(rewards),
         checks=checks,
         dimensions=score.dimensions if score else (),
         rewards=rewards,
@@ -75,15 +95,28 @@ def _verdict(files: Files, done: Completed, verifier_digest: str) -> Verdict:
     )
 
 
-def _rewards(files: Files) -> tuple[float, dict[str, float]]:
-    """The reward that counts (reward.txt, else "reward" of reward.json) and all that are named."""
+def _rewards(files: Files) -> tuple[float | None, dict[str, float]]:
+    """The reward that counts and all that are named.
+
+    reward.txt comes first: where both are there, reward.json tells details (SkillEvolBench: points out of 100). Alone,
+    its "reward" counts, or its only number. Several numbers without a "reward" are kept and nothing is scored: which of
+    them says that the task is solved is nowhere written, and the first of a JSON object is an accident of its writer.
+    """
     rewards = read_reward_json(files["reward.json"].content) if "reward.json" in files else {}
     if "reward.txt" in files:
         return read_reward_txt(files["reward.txt"].content), rewards
     if "reward" in rewards:
         return rewards["reward"], rewards
-    found = ", ".join(sorted(files)) or "nothing"
-    raise ReportProblem(f"{LOGS}/{REPORTS}", "folder", "reward.txt, or reward.json with 'reward'", f"found {found}")
+    if rewards:
+        return next(iter(rewards.values())) if len(rewards) == 1 else None, rewards
+    found = ", ".join(sorted(files))[:1_000] or "nothing"
+    raise ReportProblem(f"{LOGS}/{REPORTS}", "folder", "reward.txt, or reward.json with a number", f"found {found}")
+
+
+def _normalised(rewards: Mapping[str, float]) -> float | None:
+    """SkillEvolBench's verifiers repeat it in reward.json; some leave no score_report.json."""
+    value = rewards.get("normalized_score")
+    return None if value is None else min(1.0, max(0.0, value))
 
 
 def _checks(files: Files) -> tuple[Check, ...]:

@@ -319,6 +319,7 @@ OWN = {
     "suite": "starter",
     "environments": ["E1"],
     "conditions": ["no-skill", "selfgen-always"],
+    "replicates": 1,
     "agent": "nop",
     "agent_model": "scripted/apprentice",
     "author_model": "scripted/apprentice",
@@ -373,7 +374,7 @@ def test_it_names_what_is_wrong(record, spoil):
     assert ident in out.getvalue()
 
 
-@pytest.mark.parametrize("change", [{"suite": "gone"}, {"agent": "oracle"}, {"agent": 5}], ids=str)
+@pytest.mark.parametrize("change", [{"suite": "gone"}, {"feedback": "none"}, {"agent": 5}], ids=str)
 def test_what_has_no_plan_any_more_is_said_and_is_no_flaw(record, change):
     Experiment.objects.filter(origin="run").update(spec={**OWN, **change})
     out = StringIO()

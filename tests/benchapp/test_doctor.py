@@ -36,6 +36,7 @@ def _no_docker(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ConnectionError("no engine at the socket")
 
     monkeypatch.setattr(checks, "_docker_version", away)
+    monkeypatch.setattr(checks, "_base_image_there", away)
 
 
 @pytest.fixture
@@ -76,6 +77,12 @@ def test_keys_are_told_by_name_only(monkeypatch: pytest.MonkeyPatch, suffix: str
 def test_a_missing_engine_is_named_with_its_reason() -> None:
     docker = found("Docker")
     assert (docker.is_there, docker.detail, docker.is_fatal) == (False, "no engine at the socket", False)
+
+
+def test_a_missing_base_image_says_what_it_costs() -> None:
+    image = found("Base image")
+    assert (image.is_there, image.is_fatal) == (False, False)
+    assert "SKILLGLASS_BASE_IMAGE" in image.cost
 
 
 def test_an_old_python_is_fatal(monkeypatch: pytest.MonkeyPatch) -> None:

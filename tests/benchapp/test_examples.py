@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 @pytest.mark.django_db
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_an_example_launches_and_says_so_where_its_model_is_scripted(path: Path) -> None:
-    call_command("launch", str(path))
+    call_command("run_experiment", str(path), stdout=StringIO())
     experiment = Experiment.objects.get()
     spec = yaml.safe_load(path.read_text())
     assert experiment.name == spec["name"]
@@ -27,7 +28,7 @@ def test_an_example_launches_and_says_so_where_its_model_is_scripted(path: Path)
 
 @pytest.mark.django_db
 def test_the_example_with_replicates_plans_a_placebo() -> None:
-    call_command("launch", str(ROOT / "examples" / "replicates.yaml"))
+    call_command("run_experiment", str(ROOT / "examples" / "replicates.yaml"), stdout=StringIO())
     assert Trial.objects.filter(episode__run__condition="no-skill", phase="replay").exists()
 
 

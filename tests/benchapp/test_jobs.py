@@ -14,14 +14,17 @@ import django_rq
 import pytest
 from django.utils import timezone
 
-from benchapp import embedded, jobs, live
+from benchapp import embedded, jobs, launching, live
+from benchapp.budgets import REASON, raise_budget
+from benchapp.launch_spec import Unlaunchable
 from benchapp.launching import launch
 from benchapp.models import Attempt, Episode, Experiment, ModelCall, Run, Trial
 from benchapp.models.experiments import Progress
+from benchapp.preparing import Prepared, prepare
 from benchapp.processes import ProcessName, started_at, this_machine
 from benchapp.recording import RowRecorder
 from runner import engine
-from runner.errors import LeaseLost, ModelRefused, ModelUnavailable, SandboxError, SetupError
+from runner.errors import BudgetSpent, LeaseLost, ModelRefused, ModelUnavailable, SandboxError, SetupError
 from runner.recorder import TrialDone
 from runner.sandboxes import sandbox_kind
 from runner.types import ModelRequest, Phase, Slot, Source, Step
@@ -34,6 +37,7 @@ SPEC: dict[str, Any] = {
     "suite": "starter",
     "environments": ["E1"],
     "conditions": ["no-skill"],
+    "replicates": 1,
     "agent": "nop",
     "agent_model": "scripted/apprentice",
     "author_model": "scripted/apprentice",
@@ -61,6 +65,27 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
         raise error
 
     monkeypatch.setattr(engine, "advance", advance)
+
+
+def test_a_budget_that_was_raised_before_the_run_blocked_is_not_overlooked(
+    episode: Episode, queued: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call is refused, an operator raises the budget, and only then the worker comes to block the run."""
+    Run.objects.update(budget_tokens=10)
+
+    def advance(*_: object) -> bool:
+        raise_budget(Run.objects.get(), tokens=1_000)
+        raise BudgetSpent(f"{REASON} Run x has used 10 of 10 tokens.")
+
+    monkeypatch.setattr(engine, "advance", advance)
+    queued.clear()
+    jobs.advance(str(episode.public_id))
+    episode.refresh_from_db()
+    assert (episode.status, episode.blocked_reason, queued) == ("waiting", "", [str(episode.public_id)])
+    failing(monkeypatch, BudgetSpent(f"{REASON} Run x has used 1,000 of 1,000 tokens."))
+    jobs.advance(str(episode.public_id))
+    episode.refresh_from_db()
+    assert (episode.status, episode.blocked_reason.partition(" ")[0]) == ("blocked", "Budget")
 
 
 # --- launching ------------------------------------------------------------------------------------------------------
@@ -95,6 +120,29 @@ def test_a_key_is_launched_once(queued: list[str]) -> None:
     first, second = launch({**SPEC, "key": "demo"}), launch({**SPEC, "key": "demo", "seed": 99})
     assert first == second
     assert Run.objects.count() == 1
+
+
+def test_a_key_that_is_launched_twice_at_the_same_moment_is_one_experiment(
+    queued: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value, others = {**SPEC, "key": "demo"}, []
+
+    def prepare_slowly(*arguments: Any, **options: Any) -> Prepared:
+        if not others:
+            others.append(None)
+            others.append(launch(value))
+        return prepare(*arguments, **options)
+
+    monkeypatch.setattr(launching, "prepare", prepare_slowly)
+    assert launch(value) == others[1]
+    assert Experiment.objects.count() == 1
+
+
+def test_the_key_of_a_deleted_experiment_launches_nothing_and_says_so(queued: list[str]) -> None:
+    launch({**SPEC, "key": "demo"})
+    Experiment.objects.update(deleted_at=timezone.now())
+    with pytest.raises(Unlaunchable, match="key: the experiment launched as 'demo' was deleted"):
+        launch({**SPEC, "key": "demo"})
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from django.core.management import CommandError, call_command
 from benchapp import jobs, operating, recorded
 from benchapp.launching import launch
 from benchapp.models import Activity, Attempt, Episode, Experiment
+from runner.errors import SetupError
 from runner.recorder import Skipped
 from runner.types import Phase, Slot
 from tests.benchapp.small_rows import hold
@@ -24,6 +25,7 @@ SPEC: dict[str, Any] = {
     "suite": "starter",
     "environments": ["E1"],
     "conditions": ["no-skill"],
+    "replicates": 1,
     "agent": "nop",
     "agent_model": "scripted/apprentice",
 }
@@ -78,6 +80,21 @@ def test_only_a_blocked_episode_is_retried_or_skipped(episode: Episode, status: 
 def test_a_skip_needs_a_reason(blocked: Episode) -> None:
     with pytest.raises(operating.NotPossible, match="reason"):
         operating.skip(blocked, reason=" ")
+
+
+def test_a_skip_is_for_the_trial_that_was_looked_at(blocked: Episode) -> None:
+    """Somebody else retried it meanwhile; it went on and blocked again, elsewhere."""
+    operating.retry(Episode.objects.get(), reason="made room")
+    Episode.objects.block(blocked.pk, epoch=hold(blocked), reason="SandboxError: no space left, again")
+    with pytest.raises(operating.NotPossible, match="went on since"):
+        operating.skip(blocked, reason="its fixture is broken")
+    assert not blocked.trials.filter(status="skipped").exists()
+
+
+def test_an_episode_without_a_readable_file_is_refused_and_no_crash(blocked: Episode) -> None:
+    Experiment.objects.update(spec={})
+    with pytest.raises(SetupError, match="suite: Field required"):
+        operating.skip(Episode.objects.get(), reason="x")
 
 
 def test_a_cancelled_experiment_is_not_worked_on_and_keeps_what_it_has(episode: Episode) -> None:

@@ -17,7 +17,7 @@ from benchapp.own_secrets import environment_secrets, own_secrets
 from runner.agents import AGENTS, AgentJob, AgentRun
 from runner.errors import ModelRefused, SandboxError
 from runner.models import MODELS, Model
-from runner.sandboxes import SKILLS, WORKSPACE, Sandbox
+from runner.sandboxes import NOTHING, SKILLS, WORKSPACE, Needs, Sandbox
 from runner.trajectories.atif import step_to_json
 from runner.types import (
     Failure,
@@ -43,6 +43,9 @@ class LeakyAgent:
     name, version = "leaky", "1"
     dies = False
 
+    def needs(self, model: Model | None) -> Needs:
+        return NOTHING
+
     def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
         if self.dies:
             raise SandboxError(f"the container said {PLANTED}")
@@ -60,6 +63,7 @@ class LeakyAgent:
 
 class LeakyAuthor:
     name, version, scripted = "leaky/author", "1", True
+    preset, price_table, priced = None, "", False
     refuses = False
 
     def __init__(self, name: str) -> None: ...
@@ -89,7 +93,7 @@ def episode(monkeypatch: pytest.MonkeyPatch, stream: list[str]) -> Episode:
     monkeypatch.setattr(LeakyAuthor, "refuses", False)
     experiment = launch({
         "name": "leaks", "suite": "starter", "environments": ["E1"], "conditions": ["selfgen-always"],
-        "agent": "leaky", "author_model": "leaky/author",
+        "replicates": 1, "agent": "leaky", "author_model": "leaky/author",
     })  # fmt: skip
     return Episode.objects.get(run__experiment=experiment)
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 from django.apps import apps
 
-from benchapp import recorded
+from benchapp import log_context, recorded
 from benchapp.models import (
     Attempt,
     Blob,
@@ -195,6 +195,17 @@ def test_a_finished_attempt_leaves_its_trajectories_with_parents_and_steps(suite
     assert list(iterate_steps(main)) == list(a_result().trajectories[0].steps)
 
 
+def test_the_log_of_a_program_is_kept_beside_the_steps_made_of_it(suite: Suite) -> None:
+    episode, _ = make_episode(suite)
+    main, helper = a_result().trajectories
+    trial = finished(recorder_of(episode), trajectories=(replace(main, source='{"type":"result\x00"}\n'), helper))
+    attempt = trial.counting_attempt()
+    assert attempt is not None
+    first, second = attempt.trajectories.all()
+    assert Blob.objects.read(first.source_id) == '{"type":"result␀"}\n'.encode()
+    assert second.source_id is None
+
+
 def test_a_trial_row_carries_the_numbers_of_its_attempt(suite: Suite) -> None:
     episode, _ = make_episode(suite)
     trial = finished(recorder_of(episode))
@@ -245,6 +256,31 @@ def test_a_machine_failure_is_kept_unscored_and_takes_no_place_on_the_spine(suit
     assert recorder.history() == ()
     again = finished(recorder)
     assert [tried.number for tried in again.attempts.all()] == [1, 2]
+
+
+def test_what_a_failed_build_said_is_kept_with_the_attempt(suite: Suite) -> None:
+    episode, _ = make_episode(suite)
+    recorder = recorder_of(episode)
+    attempt = recorder.start_attempt(FIRST, snapshot=recorder_snapshot(), retrieved=())
+    log = "Step 1\n" * 1_000 + "TOKEN=sk-abcdef0123456789abcdef\nE: no such package"
+    recorder.abandon_attempt(attempt, SandboxError("its image cannot be built", log))
+    row = Attempt.objects.get(public_id=attempt)
+    assert row.exception_message.startswith("its image cannot be built\n\nThe end of the log:\n")
+    assert row.exception_message.endswith("E: no such package")
+    assert len(row.exception_message) <= 2_000
+    whole = row.exception.content().decode()
+    assert (whole.count("Step 1"), "sk-abcdef" in whole) == (1_000, False)
+
+
+def test_log_lines_carry_the_attempt_while_it_runs(suite: Suite) -> None:
+    episode, _ = make_episode(suite)
+    recorder = recorder_of(episode)
+    with log_context.about(episode="e-1"):
+        for number, end in enumerate((recorder.abandon_attempt, recorder.finish_attempt)):
+            attempt = recorder.start_attempt(FIRST, snapshot=recorder_snapshot(), retrieved=())
+            assert log_context.present() == {"episode": "e-1", "attempt": attempt}
+            end(attempt, SandboxError("disk full") if number == 0 else a_result())
+            assert log_context.present() == {"episode": "e-1"}
 
 
 def test_no_key_that_an_error_quotes_is_kept(suite: Suite) -> None:
@@ -317,6 +353,7 @@ def test_the_episode_row_holds_its_present_library(suite: Suite) -> None:
 WRITES: dict[str, Callable[[RowRecorder, str], object]] = {
     "start_attempt": lambda r, _: r.start_attempt(FIRST, snapshot=recorder_snapshot(), retrieved=()),
     "sandbox_opened": lambda r, attempt: r.sandbox_opened(attempt, {"kind": "local"}),
+    "bill": lambda r, attempt: r.bill(attempt, Usage(1, 0, 1, 0.5), "a list"),
     "finish_attempt": lambda r, attempt: r.finish_attempt(attempt, a_result(library_writes=("x/y",))),
     "abandon_attempt": lambda r, attempt: r.abandon_attempt(attempt, SandboxError("gone")),
     "seed": lambda r, _: r.seed("E1-LS1", {"tidy/SKILL.md": File(b"text")}),
@@ -367,7 +404,7 @@ def hold_again(episode: Episode, recorder: RowRecorder) -> None:
 
 
 def test_every_writing_method_of_the_protocol_is_held_against_the_fence() -> None:
-    reading = {"history", "library", "compaction", "verdict", "reply", "live_step"}
+    reading = {"history", "library", "compaction", "verdict", "reply", "live_step", "attempt_number"}
     public = {name for name in vars(RowRecorder) if not name.startswith("_")}
     assert public - reading == WRITES.keys() | {"decide"}
 

@@ -154,3 +154,15 @@ def test_its_queries_do_not_grow(client: Client) -> None:
 
     # reader, experiment, runs twice, episodes, trials, tasks, spending
     assert assert_queries_flat(client, experiment.get_absolute_url(), make) == 8
+
+
+def test_it_shows_the_file_it_was_launched_from_and_none_for_an_import(client: Client) -> None:
+    spec = {"name": "<b>x</b>", "conditions": ["no-skill"], "replicates": 3}
+    ours = make_experiment(spec=spec)
+    text = client.get(ours.get_absolute_url()).text
+    assert "replicates: 3" in text
+    assert "<b>x</b>" not in text
+    assert f"/launch/?from={ours.public_id}" in text
+    assert "replicates: 3" in client.get(f"/experiments/{ours.public_id}.json").json()["file"]
+    imported = make_experiment(spec=spec, origin="imported")
+    assert client.get(f"/experiments/{imported.public_id}.json").json()["file"] is None

@@ -131,5 +131,24 @@ def test_its_queries_do_not_grow(client: Client) -> None:
         for _ in range(count):
             make_running_trial()
 
-    # reader, page count, experiments with suite, trials by condition and phase, runs, running attempts
-    assert assert_queries_flat(client, "/", make) == 6
+    # reader, page count, experiments with suite, trials by condition and phase, runs, running attempts; of the open
+    # ones runs, trials, running attempts, workable episodes, durations, what agents and author spent
+    assert assert_queries_flat(client, "/", make) == 13
+
+
+def test_it_tells_how_far_open_experiments_have_come(client: Client) -> None:
+    trial = make_running_trial()
+    make_trial(trial.episode, attempt={"cost_usd": 0.25})
+    text = client.get("/").text
+    assert "$0.25 spent" in text
+    told = client.get("/index.json").json()
+    (row,) = told["experiments"]
+    assert (row["progress"]["done"], row["progress"]["total"], row["progress"]["passed"]) == (1, 2, 1)
+    assert row["progress"]["eta_seconds"] > 0
+    (now,) = told["running"]
+    assert (now["trial"], now["step"], now["stuck"]) == (str(trial.public_id), None, False)
+
+
+def test_it_tells_no_progress_of_what_has_ended(client: Client) -> None:
+    make_trial(make_episode(make_run()))
+    assert client.get("/index.json").json()["experiments"][0]["progress"] is None

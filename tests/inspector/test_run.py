@@ -266,3 +266,27 @@ def test_the_queries_of_the_list_do_not_grow(client: Client, imported: Run) -> N
 def test_it_escapes_what_an_import_brought(client: Client, imported: Run) -> None:
     Trial.objects.update(exception_type="<img src=x onerror=alert(1)>")
     assert "<img src=x" not in page(client, imported)
+
+
+def test_an_open_run_tells_progress_budget_and_what_stands_still(client: Client) -> None:
+    experiment = make_experiment(suite=make_suite(environments=1, families=1), status="running")
+    run = make_learning_run(experiment, status="running")
+    Run.objects.filter(pk=run.pk).update(budget_tokens=1_000_000, budget_usd=2.0)
+    blocked = make_episode(run, status="blocked", blocked_reason="<b>KeyRefused</b>: no\n\nTraceback: x")
+    text = client.get(run.get_absolute_url()).text
+    assert "Passed so far" in text
+    assert "Budget, USD" in text
+    assert f"/jobs/episode/{blocked.public_id}/" in text
+    assert "&lt;b&gt;KeyRefused&lt;/b&gt;: no" in text
+    assert "Traceback" not in text
+    told = client.get(f"/runs/{run.public_id}.json").json()
+    assert told["progress"]["done"] == told["trial_counts"]["done"]
+    assert [part["unit"] for part in told["budget"]] == ["USD", "tokens"]
+    assert told["standing_still"][0]["episode"] == str(blocked.public_id)
+
+
+def test_a_fork_names_its_origin(client: Client) -> None:
+    origin = make_learning_run(make_experiment(suite=make_suite(environments=1, families=1)))
+    fork = make_learning_run(origin.experiment, replicate=2, forked_from=origin)
+    assert f'Forked from <a href="{origin.get_absolute_url()}">' in client.get(fork.get_absolute_url()).text
+    assert client.get(f"/runs/{fork.public_id}.json").json()["forked_from"] == str(origin.public_id)

@@ -22,7 +22,7 @@ from runner.protocols.conditions import condition_named
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask
 from runner.recorder import Recorder
-from runner.sandboxes import LOGS, SKILLS, WORKSPACE, Completed, Sandbox
+from runner.sandboxes import LOGS, NOTHING, SKILLS, WORKSPACE, Completed, Needs, Sandbox
 from runner.toolbox import Toolbox
 from runner.types import (
     AuthorMode,
@@ -49,8 +49,8 @@ RUN_SEED = 7
 FAMILIES = {"E1-LS1": "tidy-tables", "E1-LS2": "merge-logs"}
 # Which trials pass, by family and phase: one letter per role, p(assed) or f(ailed).
 OUTCOMES = {
-    "E1-LS1": {"acquisition": "pff", "deployment": "pfp", "replay": "ppf"},
-    "E1-LS2": {"acquisition": "fpf", "deployment": "fpf", "replay": "pfp"},
+    "E1-LS1": {"acquisition": "pff", "deployment": "pfp", "replay": "ppf", "evaluation": "pff"},
+    "E1-LS2": {"acquisition": "fpf", "deployment": "fpf", "replay": "pfp", "evaluation": "fpf"},
 }
 
 
@@ -104,6 +104,10 @@ class MemorySandbox:
 
     handle: dict[str, object]
     folders: dict[str, dict[str, File]] = field(default_factory=dict)
+    provider_url: str | None = None
+
+    def path(self, folder: str) -> str:
+        return f"/{folder}"
 
     def put(self, folder: str, files: Files) -> None:
         self.folders.setdefault(folder, {}).update(files)
@@ -127,7 +131,9 @@ class MemorySandbox:
 
 
 class MemorySandboxes:
-    def open_sandbox(self, task: Task, *, name: str) -> Sandbox:
+    SKILLS_PATH = "../skills"
+
+    def open_sandbox(self, task: Task, *, name: str, needs: Needs = NOTHING) -> Sandbox:
         return MemorySandbox({"kind": "memory", "name": name})
 
     def end_processes(self, handle: dict[str, object]) -> None: ...
@@ -146,6 +152,9 @@ class FixedAgent:
     mounted: list[Files] = field(default_factory=list)
     writes: Mapping[str, str] = field(default_factory=dict)  # what it leaves in the skills folder of every trial
     dies_at: Callable[[AgentJob], bool] = lambda job: False
+
+    def needs(self, model: Model | None) -> Needs:
+        return NOTHING
 
     def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
         if self.dies_at(job):

@@ -5,10 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from runner.agents import AgentRun
 from runner.cleaning import Cleaner
 from runner.engine import run_episode
 from runner.list_recorder import ListRecorder
-from runner.types import Check, CheckGroup, CheckStatus, CompactionKind, Dimension, ModelRequest, Step, Verdict
+from runner.types import (
+    Check,
+    CheckGroup,
+    CheckStatus,
+    CompactionKind,
+    Dimension,
+    ModelRequest,
+    Source,
+    Step,
+    Trajectory,
+    TrajectoryHead,
+    Usage,
+    Verdict,
+)
 from tests.runner.small_episode import FixedAuthor, small_environment, small_plan, small_toolbox, ticking_clock
 
 SECRET = "asks."  # ends the instruction of every task of the small episode
@@ -60,3 +74,10 @@ def test_it_leaves_the_shape_of_a_request_alone() -> None:
     found = Cleaner(text).request(request)
     assert found.messages == ({"role": "user", "content": [{"type": "text", "text": "x [gone]"}, content[1]]},)
     assert (found.seed, found.json_object) == (3, True)
+
+
+def test_it_cleans_the_log_that_a_trajectory_was_read_from() -> None:
+    kept = Trajectory(TrajectoryHead(), (Step(1, Source.USER, f"a {SECRET}"),), source=f"b {SECRET}")
+    run = AgentRun((kept, replace(kept, source=None)), Usage(), 1)
+    first, second = Cleaner(text, step).run(run).trajectories
+    assert (first.source, first.steps[0].message, second.source) == ("b [gone]", "a [gone]", None)

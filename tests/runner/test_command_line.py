@@ -30,8 +30,8 @@ def _run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"environment": "E9"}, "suite starter has no environment 'E9'; known: E1, E2"),
-        ({"agent": "wizard"}, "unknown agent 'wizard'; known: nop, oracle, shell"),
+        ({"environment": "E9"}, "suite starter has no environment 'E9' under skillevolbench; known: E1, E2"),
+        ({"agent": "wizard"}, "unknown agent 'wizard'; known: "),
         ({"agent": "nop", "sandbox": "cloud"}, "unknown sandbox 'cloud'; known:"),
         ({"agent": "nop", "author_model": "none"}, "selfgen-always needs an author model"),
         ({"agent": "nop", "agent_model": "oracle/of-delphi"}, "unknown model provider 'oracle'"),

@@ -310,7 +310,7 @@ def test_a_trial_that_an_operator_skips_is_passed_over(environment: Environment)
     recorder = ListRecorder(plan, ticking_clock())
     recorder.skip(Skipped(Slot(Phase.ACQUISITION, "E1-LS1-T1"), "the image cannot be built"))
     run_episode(plan, recorder, small_toolbox())
-    assert fold(recorder.history()).tainted
+    assert fold(recorder.history()).tainted(plan.condition)
     assert {decision.family for decision in recorder.decisions} == {"E1-LS2"}
     assert audit(plan, recorder.history()) == []
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.protocols.instruction import Trace, build_instruction
+from runner.protocols.instruction import MAX_TRACES_CHARS, Trace, build_instruction
 from runner.types import Phase, Role, Slot, Task
 
 TASK = Task(
@@ -32,6 +32,13 @@ def test_it_opens_with_the_task_s_text_and_says_once_that_the_library_is_frozen(
     assert frozen.count("frozen") == 1
 
 
+def test_it_names_the_library_where_the_sandbox_has_it() -> None:
+    """A container's working directory may lie two levels deep, and then ../skills is another folder."""
+    text = build_instruction(TASK, library=True, frozen=True, skills="/skills")
+    assert "`/skills`" in text
+    assert "../skills" not in text
+
+
 @pytest.mark.parametrize("text", ["```\n## Skill library\n```", "````\nout\n````", "~~~\n`````x", "no fence"])
 def test_a_trace_cannot_leave_its_fence(text: str) -> None:
     told = build_instruction(TASK, library=False, frozen=False, traces=[_trace(text)])
@@ -52,3 +59,21 @@ def test_a_trace_cannot_leave_its_fence(text: str) -> None:
 def test_a_trace_carries_what_is_known_of_its_verdict(success: bool | None, reward: float | None, heading: str) -> None:
     told = build_instruction(TASK, library=False, frozen=False, traces=[_trace("x", success, reward)])
     assert f"### Trial {SLOT} {heading}\n" in told
+
+
+def test_a_long_history_loses_the_beginnings_of_its_oldest_traces_and_says_so() -> None:
+    traces = [
+        Trace(Slot(Phase.EVALUATION, f"T{n}"), True, 1.0, f"begin of {n}\n{'x' * 100_000}\nend of {n}")
+        for n in range(1, 5)
+    ]
+    text = build_instruction(TASK, library=False, frozen=False, traces=traces)
+    assert len(text) < MAX_TRACES_CHARS + 2_000
+    assert [f"begin of {n}" in text for n in range(1, 5)] == [False, False, True, True]
+    assert [f"end of {n}" in text for n in range(1, 5)] == [False, True, True, True]
+    assert text.count("characters left out ...]") == 2
+
+
+def test_a_verdict_that_is_not_told_stays_out_of_the_heading() -> None:
+    trace = Trace(Slot(Phase.EVALUATION, "T1"), False, 0.25, "what happened", told=False)
+    text = build_instruction(TASK, library=False, frozen=False, traces=[trace])
+    assert "### Trial evaluation/T1/0 (verdict not shown)\n" in text

@@ -10,8 +10,8 @@ import pytest
 
 from runner.errors import ModelRefused, ModelUnavailable, SetupError
 from runner.models import make_model
-from runner.models.litellm import FILTERED, TRIES, LiteLLM
-from runner.types import ModelRequest
+from runner.models.litellm import FILTERED, TOO_LONG, TRIES, LiteLLM
+from runner.types import ModelRequest, Usage
 from tests.chat_provider import Provider
 
 KEY = "key-of-the-test-0123456789"
@@ -120,6 +120,19 @@ def test_it_calls_a_server_that_is_not_there_unavailable(provider: Provider) -> 
         nowhere.complete(REQUEST)
 
 
+def test_a_conversation_that_outgrew_the_model_is_told_and_one_request_too_long_refused(provider: Provider) -> None:
+    said = "This model's maximum context length is 8 tokens, however you requested 9 tokens."
+    provider.fails(400, said, code="context_length_exceeded")
+    with pytest.raises(ModelRefused, match="maximum context length"):
+        model(provider).complete(REQUEST)
+    tool = {"type": "function", "function": {"name": "t", "parameters": {"type": "object", "properties": {}}}}
+    messages = (*REQUEST.messages, {"role": "assistant", "content": "hello"}, {"role": "user", "content": "go on"})
+    provider.fails(400, said, code="context_length_exceeded")
+    reply = model(provider).complete(ModelRequest(messages, tools=(tool,)))
+    assert (reply.finish_reason, reply.usage) == (TOO_LONG, Usage())
+    assert "maximum context length" in reply.text
+
+
 def test_it_takes_a_refusal_and_a_filter_for_replies(provider: Provider) -> None:
     provider.says(None, refusal="I will not judge this.")
     provider.fails(400, "content management policy", code="content_policy_violation")
@@ -156,4 +169,4 @@ def test_it_sends_no_key_found_by_chance_to_an_address_of_ones_own(
 def test_it_is_found_by_its_name_and_refuses_half_a_name() -> None:
     assert make_model("litellm/openai/gpt-4.1-mini").name == "litellm/openai/gpt-4.1-mini"
     with pytest.raises(SetupError, match="litellm/<model>"):
-        make_model("litellm")
+        make_model("litellm/")

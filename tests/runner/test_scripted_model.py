@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from runner.agents import AgentJob, AgentRun
-from runner.agents.shell import SYSTEM, TOOLS, Shell
+from runner.agents.shell import SYSTEM, Shell
+from runner.agents.shell_tools import tools_offered
 from runner.errors import ModelRefused, SetupError
 from runner.models import make_model
 from runner.models.playbooks import LESSONS, PLAYBOOKS, Lesson, recognise
@@ -21,8 +22,8 @@ from runner.models.scripted_profile import PROFILES, Dice, Profile
 from runner.models.skill_text import add_citation, add_lesson, new_skill
 from runner.protocols.instruction import Trace, build_instruction
 from runner.sandboxes.local import open_sandbox
-from runner.suites.folder import workspace_files
 from runner.suites.starter_suite import load_starter
+from runner.suites.task_files import workspace_files
 from runner.types import File, Files, ModelReply, ModelRequest, Phase, Slot, Step, Task, Usage, Verdict
 from runner.verifying.verifier import run_verifier
 
@@ -261,7 +262,7 @@ def test_it_takes_between_five_and_sixteen_turns() -> None:
 
 def request(task: str = "E1-LS1-T1", seed: int | None = 5, *more: Mapping[str, Any]) -> ModelRequest:
     opening = ({"role": "system", "content": SYSTEM}, {"role": "user", "content": TASKS[task].instruction})
-    return ModelRequest(messages=(*opening, *more), tools=TOOLS, seed=seed)
+    return ModelRequest(messages=(*opening, *more), tools=tools_offered(library=True), seed=seed)
 
 
 def follow_up(reply: ModelReply, result: str) -> tuple[Mapping[str, Any], ...]:

@@ -8,7 +8,7 @@ from runner import models
 from runner.digests import digest_bytes, digest_json
 from runner.models.scripted import VERSION
 
-OF_VERSION = ("1", "325f23c86e25a1833c09f356cbf7f433c9cabfdb8fa227d140be465d68b8c307")
+OF_VERSION = ("2", "e0a8ff99c530b2501978201db58d027867ec2ee272014ab51906a0cd161870de")
 
 
 def test_the_version_is_that_of_the_files() -> None:

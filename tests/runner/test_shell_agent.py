@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from runner.agents import AgentJob, AgentRun, Limits, make_agent
-from runner.agents.shell import MAX_OBSERVATION_CHARS, NUDGE, observation_text
+from runner.agents.shell import NUDGE
+from runner.agents.shell_tools import MAX_OBSERVATION_CHARS, observation_text
 from runner.errors import ModelUnavailable, SetupError, SuiteError
+from runner.models.litellm import TOO_LONG
 from runner.sandboxes import Completed
 from runner.sandboxes.local import LocalSandbox, open_sandbox
 from runner.types import File, ModelReply, ModelRequest, Source, Step, Task, ToolCall, Usage
@@ -26,6 +28,8 @@ class Listed:
     name = "listed"
     version = "1"
     scripted = True
+    preset = None
+    price_table = ""
 
     def __init__(self, *replies: Reply) -> None:
         self.replies = list(replies)
@@ -94,7 +98,7 @@ def test_it_works_until_the_model_submits(run: Callable[..., AgentRun], sandbox:
     head = done.trajectories[0].head
     assert (head.agent_name, head.agent_version, head.model, head.source_format) == (
         "shell",
-        "1",
+        "2",
         "listed",
         "ATIF-v1.8",
     )
@@ -105,7 +109,7 @@ def test_it_asks_in_the_shape_of_a_chat(run: Callable[..., AgentRun]) -> None:
     run(model=model)
     request = model.requests[1]
     assert (request.seed, request.temperature, request.json_object, request.max_tokens) == (7, None, False, 8_000)
-    assert [tool["function"]["name"] for tool in request.tools] == ["shell", "submit"]
+    assert [tool["function"]["name"] for tool in request.tools] == ["shell", "read", "write", "submit"]
     assert [message["role"] for message in request.messages] == ["system", "user", "assistant", "tool"]
     sent = request.messages[2]["tool_calls"][0]
     assert (sent["id"], sent["type"], sent["function"]["name"]) == ("c-shell", "function", "shell")
@@ -135,7 +139,7 @@ def test_steps_are_told_as_they_happen_with_utc_times(task: Task, sandbox: Local
     [
         (call("shell", command="exit 3"), "[exit code 3]"),
         (call("shell", command="echo no; false"), "no\n[exit code 1]"),
-        (call("browse", url="x"), "[unknown tool 'browse'; known: shell, submit]"),
+        (call("browse", url="x"), "[unknown tool 'browse'; known: shell, read, write, submit]"),
         (call("shell"), "[shell takes one argument, the text `command`]"),
         (call("shell", command=["ls"]), "[shell takes one argument, the text `command`]"),
     ],
@@ -177,6 +181,13 @@ def test_replies_cut_at_the_output_limit_are_named_as_such(run: Callable[..., Ag
     done = run(*[says("blah", finish_reason="length")] * 3)
     assert done.failure is not None
     assert done.failure.type == "OutputLimit"
+
+
+def test_a_conversation_that_outgrew_the_model_ends_as_the_agents_failure(run: Callable[..., AgentRun]) -> None:
+    done = run(says("", call("shell", command="true")), says("too many tokens", finish_reason=TOO_LONG))
+    assert done.failure is not None
+    assert (done.failure.type, done.turns) == ("ContextLimit", 2)
+    assert steps(done)[-1].message == "too many tokens"
 
 
 def test_it_stops_at_the_turn_limit(run: Callable[..., AgentRun]) -> None:

@@ -17,8 +17,9 @@ from runner.models.playbooks import LESSONS, recognise
 from runner.models.playbooks.habits import HABITS
 from runner.models.scripted_agent import paragraphs
 from runner.protocols.instruction import build_instruction
-from runner.suites.folder import rubric, solution_files, test_files, workspace_files
+from runner.suites.folder import rubric
 from runner.suites.starter_suite import STARTER, load_starter
+from runner.suites.task_files import solution_files, test_files, workspace_files
 from runner.types import Files, Role, Task
 
 SUITE = load_starter()

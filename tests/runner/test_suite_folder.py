@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from runner.errors import SuiteError
-from runner.suites.folder import read_suite, test_files, workspace_files
+from runner.suites.folder import read_suite
 from runner.suites.starter_suite import STARTER
+from runner.suites.task_files import test_files, workspace_files
 from runner.types import Suite
 
 TASK = "tasks/rain-per-station"
@@ -31,6 +32,13 @@ def replace(path: Path, old: str, new: str) -> None:
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
+
+
+def into_a_link(path: Path) -> None:
+    """The same content, but elsewhere on this machine."""
+    elsewhere = path.parent / f"elsewhere-{path.name}"
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
 
 
 def test_it_reads_a_copy_as_the_same_suite(copy: Path) -> None:
@@ -112,6 +120,10 @@ def test_it_puts_shared_tests_beside_the_tasks_own(copy: Path) -> None:
         (lambda suite: (suite / TASK / "task.toml").write_text("= 3"), "file", "readable TOML"),
         (lambda suite: (suite / TASK / "tests" / "test.sh").unlink(), "tests/test.sh", "the file"),
         (lambda suite: (suite / TASK / "environment" / "link").symlink_to("/etc/passwd"), "file", "a plain file"),
+        (lambda suite: into_a_link(suite / "verifier_lib.py"), "shared_tests", "plain files beside"),
+        (lambda suite: into_a_link(suite / "suite.yaml"), "file", "a plain file"),
+        (lambda suite: into_a_link(suite / FAMILY), "folder", "a folder"),
+        (lambda suite: into_a_link(suite / TASK), "folder", "a folder"),
         (lambda suite: (suite / TASK / "instruction.md").write_bytes(b"\xff\xfe"), "instruction.md", "UTF-8"),
     ],
 )

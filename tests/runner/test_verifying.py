@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from runner.agents import AgentJob, make_agent
-from runner.errors import VerifierError
+from runner.errors import SetupError, VerifierError
 from runner.sandboxes.local import LocalSandbox, open_sandbox
-from runner.suites.folder import workspace_files
 from runner.suites.starter_suite import load_starter
-from runner.types import CheckGroup, CheckStatus, Dimension, File, Task
+from runner.suites.task_files import script_command, workspace_files
+from runner.types import CheckGroup, CheckStatus, Dimension, File, Machine, Task
 from runner.verifying import run_verifier
-from runner.verifying.reports import (
-    MAX_MESSAGE_CHARS,
-    MAX_REPORT_BYTES,
-    ReportProblem,
-    read_ctrf,
-    read_reward_json,
-    read_reward_txt,
-    read_score_report,
-    read_section_report,
-)
 
 OUTCOME = {
     "task_id": "T",
@@ -115,6 +104,73 @@ def test_a_reward_may_stand_in_the_json_alone(task: Task, sandbox: LocalSandbox)
     assert verdict.rewards == {"reward": 1.0, "style": 0.5}
 
 
+def test_the_only_number_of_a_json_counts_whatever_its_name(task: Task, sandbox: LocalSandbox) -> None:
+    write_tests(task, "", reward_json={"accuracy": 0.75})
+    verdict = run_verifier(task, sandbox)
+    assert (verdict.reward, verdict.success) == (0.75, False)
+
+
+def test_several_numbers_without_a_reward_are_kept_and_score_nothing(task: Task, sandbox: LocalSandbox) -> None:
+    numbers = {"total_score": 100.0, "max_score": 100.0, "normalized_score": 1.0}
+    write_tests(task, "", reward_json=numbers)
+    verdict = run_verifier(task, sandbox)
+    assert (verdict.reward, verdict.success, verdict.overall) == (None, None, 1.0)
+    assert verdict.rewards == numbers
+
+
+def test_points_in_the_json_do_not_hide_the_reward_beside_it(task: Task, sandbox: LocalSandbox) -> None:
+    write_tests(task, "", reward_txt="0.795", reward_json={"total_score": 79.5, "max_score": 100})
+    verdict = run_verifier(task, sandbox)
+    assert (verdict.reward, verdict.success, verdict.rewards["total_score"]) == (0.795, False, 79.5)
+
+
+def test_the_exit_code_says_nothing(task: Task, sandbox: LocalSandbox) -> None:
+    write_tests(task, "exit 7", reward_txt="1")
+    assert run_verifier(task, sandbox).success is True
+
+
+@pytest.mark.parametrize("first", ["#!/bin/bash", "#!/usr/bin/env bash", "#!/bin/bash -u", "#! /bin/bash"])
+def test_a_script_runs_with_the_interpreter_it_names(task: Task, sandbox: LocalSandbox, first: str) -> None:
+    script = 'declare -A share=([full]=1)\necho "${share[full]}" > ../logs/verifier/reward.txt\n'
+    (task.folder / "tests" / "test.sh").write_text(f"{first}\n{script}")
+    assert run_verifier(task, sandbox).success is True
+
+
+@pytest.mark.parametrize(
+    ("first", "command"),
+    [
+        ("#!/bin/sh", "sh ../tests/test.sh"),
+        ("# no interpreter", "sh ../tests/test.sh"),
+        ("#!", "sh ../tests/test.sh"),
+        ("", "sh ../tests/test.sh"),
+        ("#!/usr/bin/env -S bash -x", "/usr/bin/env '-S bash -x' ../tests/test.sh"),
+        ("#!/bin/x;id", "'/bin/x;id' ../tests/test.sh"),
+    ],
+)
+def test_a_script_is_started_as_the_system_would(first: str, command: str) -> None:
+    assert script_command("../tests/test.sh", File(f"{first}\n".encode())) == command
+
+
+def test_the_verifier_gets_the_tasks_variables_and_nothing_else_of_the_host(
+    task: Task, sandbox: LocalSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRADER_TOKEN", "given")
+    monkeypatch.setenv("PROVIDER_KEY", "kept back")
+    monkeypatch.setenv("SKILLGLASS_TASK_VARIABLES", "GRADER_TOKEN")
+    variables = {"ROOT": "/root/task", "TOKEN": "${GRADER_TOKEN}", "KEY": "${PROVIDER_KEY}", "MODE": "${MODE:-fast}"}
+    write_tests(task, 'echo "$ROOT/$TOKEN/${KEY-none}/$MODE"', reward_txt="1")
+    assert run_verifier(replace(task, verifier_environment=variables), sandbox).output == "/root/task/given/none/fast\n"
+
+
+def test_a_variable_that_a_task_needs_and_nobody_gives_is_named(
+    task: Task, sandbox: LocalSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GH_TOKEN", "of the host")  # there, but nobody said that tasks may have it
+    write_tests(task, "", reward_txt="1")
+    with pytest.raises(SetupError, match="GH_TOKEN.*SKILLGLASS_TASK_VARIABLES"):
+        run_verifier(replace(task, machine=Machine(host_variables=("GH_TOKEN",))), sandbox)
+
+
 def test_a_ctrf_report_gives_checks_where_no_section_reports_do(task: Task, sandbox: LocalSandbox) -> None:
     ctrf = {"results": {"tests": [{"name": "a", "status": "passed"}, {"name": "b", "status": "skipped"}]}}
     write_tests(task, "", reward_txt="1", ctrf_json=ctrf)
@@ -149,7 +205,8 @@ def test_the_digest_is_that_of_the_tests(task: Task, sandbox: LocalSandbox) -> N
         ("", {"reward_txt": "nan"}, "expected a finite number"),
         ("", {"reward_txt": "inf"}, "expected a finite number"),
         ("", {"reward_txt": "passed"}, "expected one number"),
-        ("", {"reward_json": {"score": 1}}, "expected reward.txt, or reward.json with 'reward'"),
+        ("", {"reward_json": {}}, "expected reward.txt, or reward.json with a number"),
+        ("", {"reward_json": {"reward": None}}, "expected reward.txt, or reward.json with a number"),
         ("", {"reward_json": '{"reward": NaN}'}, "found NaN"),
         ("", {"reward_txt": "1", "outcome_report_json": "{"}, "outcome_report.json: line 1"),
         ("", {"reward_txt": "1", "process_report_json": {"x": 1}}, "process_report.json: whole file"),
@@ -211,161 +268,3 @@ def test_a_bundled_task_is_failed_by_nop_and_passed_by_the_oracle(
     assert {check.group for check in verdict.checks} == {CheckGroup.PUBLIC, CheckGroup.HIDDEN, CheckGroup.PROCESS}
     assert (verdict.outcome == verdict.process == verdict.overall == 1.0) is success
     assert verdict.dimensions
-
-
-# --- reading reports --------------------------------------------------------------------------------------------
-
-
-def section(*results: object, **claims: object) -> bytes:
-    return json.dumps({"public": {"results": list(results), **claims}}).encode()
-
-
-@pytest.mark.parametrize(
-    ("content", "place"),
-    [
-        (b"", "line 1, column 1"),
-        (b"[]", "whole file"),
-        (b"\xff", "byte 0"),
-        (b'{"public": []}', "public"),
-        (b'{"public": {}}', "public.results"),
-        (b'{"public": {"results": {}}}', "public.results"),
-        (section("x"), "public.results[0]"),
-        (section({"name": "a", "passed": True}, {"name": "b", "passed": 1}), "public.results[1].passed"),
-        (section({"name": "a"}), "public.results[0].passed"),
-        (section({"passed": True}), "public.results[0].name"),
-        (section({"name": ["a"], "passed": True}), "public.results[0].name"),
-        (section({"name": "a", "passed": True, "detail": {"x": 1}}), "public.results[0].detail"),
-        (section({"name": "a", "passed": True}, total=2), "public.total"),
-        (section({"name": "a", "passed": False}, passed=1), "public.passed"),
-        (b'{"public": ' + b"[" * 100_000, "whole file"),
-        (b'{"public": {"results": [' + b"{}," * 6_000 + b"{}]}}", "public.results"),
-        (b" " * (MAX_REPORT_BYTES + 1), "whole file"),
-        (b'{"public": Infinity}', "whole file"),
-    ],
-)
-def test_a_broken_section_report_names_its_place(content: bytes, place: str) -> None:
-    with pytest.raises(ReportProblem) as caught:
-        read_section_report(content, "outcome_report.json", public=CheckGroup.PUBLIC, hidden=CheckGroup.HIDDEN)
-    assert (caught.value.path, caught.value.place) == ("outcome_report.json", place)
-    assert caught.value.expected
-    assert len(str(caught.value)) < 500
-
-
-@pytest.mark.parametrize(
-    ("report", "place"),
-    [
-        ({"total_score": 1}, "max_score"),
-        ({"total_score": True, "max_score": 1}, "total_score"),
-        ({"total_score": 1, "max_score": 2, "dimensions": {}}, "dimensions"),
-        ({"total_score": 1, "max_score": 2, "dimensions": [{"name": "a"}]}, "dimensions[0].ratio"),
-        ({"total_score": 1, "max_score": 2, "dimensions": [{"name": "a", "ratio": 2, "weight": 1}]}, "dimensions[0]"),
-        ({"total_score": 1, "max_score": 2, "dimensions": [{"name": "a", "ratio": 1, "weight": -1}]}, "dimensions[0]"),
-        ({"total_score": int("9" * 400), "max_score": 1}, "total_score"),
-    ],
-)
-def test_a_broken_score_report_names_its_place(report: object, place: str) -> None:
-    with pytest.raises(ReportProblem) as caught:
-        read_score_report(json.dumps(report).encode())
-    assert caught.value.place == place
-
-
-@pytest.mark.parametrize(
-    ("tests", "place"),
-    [
-        ({}, "results.tests"),
-        ([{"name": "a", "status": "ok"}], "results.tests[0].status"),
-        ([{"name": "a", "status": ["passed"]}], "results.tests[0].status"),
-        ([{"status": "passed"}], "results.tests[0].name"),
-        ([{"name": "a", "status": "passed", "duration": "long"}], "results.tests[0].duration"),
-    ],
-)
-def test_a_broken_ctrf_report_names_its_place(tests: object, place: str) -> None:
-    with pytest.raises(ReportProblem) as caught:
-        read_ctrf(json.dumps({"results": {"tests": tests}}).encode())
-    assert caught.value.place == place
-
-
-def test_ctrf_durations_are_milliseconds_and_traces_belong_to_the_message() -> None:
-    tests = [{"name": "a", "status": "failed", "duration": 1500, "message": "m", "trace": "t", "extra": {}}]
-    (check,) = read_ctrf(json.dumps({"results": {"tests": tests}}).encode())
-    assert (check.duration_seconds, check.message, check.status) == (1.5, "m\nt", CheckStatus.FAILED)
-
-
-@pytest.mark.parametrize(("score", "overall"), [(50, 0.25), (0, 0.0), (300, 1.0), (-5, 0.0)])
-def test_the_overall_score_is_normalised(score: float, overall: float) -> None:
-    assert read_score_report(json.dumps({"total_score": score, "max_score": 200}).encode()).overall == overall
-
-
-def test_a_score_out_of_nothing_is_unknown() -> None:
-    assert read_score_report(b'{"total_score": 0, "max_score": 0}').overall is None
-
-
-def test_long_messages_are_cut_in_the_middle_with_a_mark() -> None:
-    long = "begin" + "x" * 50_000 + "end"
-    report = read_section_report(
-        section({"name": "a", "passed": False, "error": long}), "r", public=CheckGroup.PUBLIC, hidden=CheckGroup.HIDDEN
-    )
-    message = report.public[0].message
-    assert message.startswith("begin")
-    assert message.endswith("end")
-    assert "[... 30,008 characters left out ...]" in message
-    assert len(message) < MAX_MESSAGE_CHARS + 100
-
-
-def test_text_that_no_database_holds_is_made_visible() -> None:
-    content = b'{"public": {"results": [{"name": "a\\u0000", "passed": false, "error": "\\ud800"}]}}'
-    report = read_section_report(content, "r", public=CheckGroup.PUBLIC, hidden=CheckGroup.HIDDEN)
-    assert (report.public[0].name, report.public[0].message) == ("a\u2400", "?")
-
-
-@pytest.mark.parametrize(
-    ("content", "value"), [(b"1", 1.0), (b" 0.5\n", 0.5), (b"\xef\xbb\xbf1.0", 1.0), (b"-1e-3", -0.001)]
-)
-def test_it_reads_a_reward(content: bytes, value: float) -> None:
-    assert read_reward_txt(content) == value
-
-
-def test_booleans_are_rewards_and_nulls_are_unknown() -> None:
-    assert read_reward_json(b'{"a": true, "b": false, "c": null, "d": 0.5}') == {"a": 1.0, "b": 0.0, "d": 0.5}
-
-
-@pytest.mark.parametrize("content", [b'{"a": "1"}', b'{"a": [1]}', b"1", b'{"a": 1e999}'])
-def test_it_refuses_rewards_of_other_kinds(content: bytes) -> None:
-    with pytest.raises(ReportProblem):
-        read_reward_json(content)
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                ["public", "hidden", "results", "name", "passed", "tests", "status", "dimensions", "ratio"]
-            ),
-            inner,
-        )
-    ),
-    max_leaves=12,
-)
-
-
-def read_all(content: bytes) -> list[str]:
-    complaints = []
-    for read in (
-        read_reward_txt,
-        read_reward_json,
-        read_ctrf,
-        read_score_report,
-        lambda data: read_section_report(data, "r", public=CheckGroup.PUBLIC, hidden=CheckGroup.HIDDEN),
-    ):
-        try:
-            read(content)
-        except ReportProblem as problem:
-            complaints.append(str(problem))
-    return complaints
-
-
-@given(st.binary(max_size=40) | JSON.map(lambda value: json.dumps(value).encode()))
-def test_no_bytes_break_the_readers(content: bytes) -> None:
-    assert read_all(content)  # nothing is a report of all five kinds at once

@@ -5,46 +5,79 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from benchapp import operating
-from benchapp.models import Episode
+from benchapp import log_tail, operating
+from benchapp.models import Episode, Experiment, Run
 from runner.errors import RunnerError
+
+OF_AN_EPISODE = {
+    "retry": "let a blocked episode go on where it stands",
+    "skip": "leave out the trial that a blocked episode stands at; needs --reason",
+    "log": "print the last lines logged about an episode",
+}
+OF_ANYTHING = {
+    "cancel": "stop an experiment, a run or an episode for good, now or --after-trial",
+    "pause": "let nothing further begin in an experiment, a run or an episode",
+    "resume": "let what was paused go on",
+}
 
 
 class Command(BaseCommand):
-    help = "Lists open and blocked episodes; lets a blocked one go on, or leaves out the trial it stands at."
+    help = "Lists unfinished episodes; retries, skips, pauses, resumes and cancels. Every act is kept with its reason."
 
     def add_arguments(self, parser: CommandParser) -> None:
         act = parser.add_mutually_exclusive_group()
-        act.add_argument("--retry", type=uuid.UUID, metavar="ID", help="go on where it stands")
-        act.add_argument(
-            "--skip", type=uuid.UUID, metavar="ID", help="leave out the trial it stands at; needs --reason"
+        for verb, told in {**OF_AN_EPISODE, **OF_ANYTHING}.items():
+            act.add_argument(f"--{verb}", type=uuid.UUID, metavar="ID", help=told)
+        parser.add_argument(
+            "--after-trial", action="store_true", help="with --cancel: once the present trial has ended"
         )
         parser.add_argument("--reason", default="", help="kept with the act")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if not (options["retry"] or options["skip"]):
-            return self._list()
+        verb = next((verb for verb in (*OF_AN_EPISODE, *OF_ANYTHING) if options[verb]), None)
+        if verb is None:
+            self._list()
+            return
         try:
-            if options["retry"]:
-                operating.retry(self._episode(options["retry"]), reason=options["reason"])
-                self.stdout.write("goes on")
-            else:
-                slot = operating.skip(self._episode(options["skip"]), reason=options["reason"])
-                self.stdout.write(f"left out {slot}, goes on")
+            self.stdout.write(self._act(verb, options[verb], options["reason"], after_trial=options["after_trial"]))
         except RunnerError as error:
             raise CommandError(str(error)) from error
 
+    def _act(self, verb: str, public_id: uuid.UUID, reason: str, *, after_trial: bool) -> str:
+        match verb:
+            case "log":
+                return "\n".join(log_tail.read(str(self._episode(public_id).public_id))) or "no lines are kept"
+            case "retry":
+                operating.retry(self._episode(public_id), reason=reason)
+                return "goes on"
+            case "skip":
+                return f"left out {operating.skip(self._episode(public_id), reason=reason)}, goes on"
+            case "cancel":
+                stopped = operating.cancel(self._target(public_id), reason=reason, after_trial=after_trial)
+                return f"{stopped} episodes {'end after their present trial' if after_trial else 'cancelled'}"
+            case "pause":
+                return f"{operating.pause(self._target(public_id), reason=reason)} episodes pause"
+        return f"{operating.resume(self._target(public_id), reason=reason)} episodes go on"
+
     def _list(self) -> None:
-        episodes = Episode.objects.own().exclude(status__in=[Episode.Status.DONE, Episode.Status.CANCELLED])
-        for episode in episodes.select_related("run__experiment"):
+        for episode in Episode.objects.own().unfinished().select_related("run__experiment"):
             held = f", held by {episode.lease_owner}" if episode.lease_owner else ""
+            wish = f", to {episode.wish} after its trial" if episode.wish else ""
             place = f"{episode.run.experiment.name} / {episode.run.label} / {episode.key}"
-            self.stdout.write(f"{episode.public_id}  {episode.status}{held}  {place}")
-            if episode.blocked_reason:
-                self.stdout.write("    " + episode.blocked_reason.splitlines()[0])
+            self.stdout.write(f"{episode.public_id}  {episode.status}{held}{wish}  {place}")
+            if told := episode.blocked_reason or episode.last_failure:
+                times = f"failure {episode.failures} in a row: " if not episode.blocked_reason else ""
+                self.stdout.write(f"    {times}{told.splitlines()[0]}")
 
     def _episode(self, public_id: uuid.UUID) -> Episode:
         found = Episode.objects.own().select_related("run__experiment", "environment").filter(public_id=public_id)
         if episode := found.first():
             return episode
         raise CommandError(f"there is no episode {public_id} that was launched here")
+
+    def _target(self, public_id: uuid.UUID) -> operating.Target:
+        for model in (Experiment, Run, Episode):
+            found: operating.Target | None = model.objects.filter(public_id=public_id).first()
+            if found is not None:
+                return found
+        raise CommandError(f"there is no experiment, run or episode {public_id}")

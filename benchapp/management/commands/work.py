@@ -9,7 +9,7 @@ from django_rq.workers import get_worker
 from redis.exceptions import RedisError
 from rq.logutils import setup_loghandlers
 
-from benchapp.workers import EpisodeWorker, preload
+from benchapp.workers import EpisodeWorker, preload, sweep_at_start
 from runner.sandboxes.processes import hide_environment
 
 
@@ -28,6 +28,7 @@ class Command(BaseCommand):
         except (RedisError, OSError) as error:
             raise CommandError(f"the broker is away: {error}") from error
         preload()
+        sweep_at_start()
         worker = get_worker("default", worker_class=EpisodeWorker, name=options["name"])
         connections.close_all()  # a work-horse is a fork: it opens its own
         worker.work(burst=options["burst"], logging_level="INFO")

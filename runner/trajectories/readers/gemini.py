@@ -29,7 +29,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
                 result.problems.add(f"message {index}", "an object", f"found {value!r:.60}")
             else:
                 index += 1
-                step = _step(value, index)
+                step = message_step(value, index)
                 if step.model is not None and result.head.model is None:
                     result.set_head(model=step.model)
                 if step.usage is not None:
@@ -39,7 +39,8 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
     result.facts["usage_from"] = "messages" if total != Usage() else "nothing"
 
 
-def _step(message: Mapping[str, Any], index: int) -> Step:
+def message_step(message: Mapping[str, Any], index: int) -> Step:
+    """The step of one message; `index` numbers the messages of the file."""
     kind = message.get("type")
     source = {"user": Source.USER, "gemini": Source.AGENT}.get(str(kind), Source.SYSTEM)
     text, _ = content_text(message.get("content"))

@@ -1,0 +1,47 @@
+"""What the work at hand is about: ids that stand in every log line written meanwhile, without being passed around."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_ids: ContextVar[Mapping[str, str]] = ContextVar("log_ids", default={})  # noqa: B039  (never changed, only replaced)
+
+
+@contextmanager
+def about(**ids: object) -> Iterator[None]:
+    """Lines inside the block carry these ids (request, episode, run, attempt ...) beside those around it.
+
+    Whatever `add` put in meanwhile is gone afterwards: a thread serves many requests one after the other.
+    """
+    token = _ids.set({**_ids.get(), **_texts(ids)})
+    try:
+        yield
+    finally:
+        _ids.reset(token)
+
+
+def add(**ids: object) -> None:
+    """Ids that became known inside an `about` block; None takes one away."""
+    gone = {name for name, value in ids.items() if value is None}
+    kept = {name: value for name, value in _ids.get().items() if name not in gone}
+    _ids.set({**kept, **_texts(ids)})
+
+
+def present() -> Mapping[str, str]:
+    return _ids.get()
+
+
+def _texts(ids: Mapping[str, object]) -> dict[str, str]:
+    return {name: str(value) for name, value in ids.items() if value is not None}
+
+
+class AddIds(logging.Filter):
+    """Puts the ids of the moment on each record as `record.ids`. Stands on handlers: those see every logger's lines."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not hasattr(record, "ids"):
+            record.ids = present()
+        return True

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from benchapp.models import Run
+from benchapp.recordings import export_recording
+from runner.errors import RunnerError
+from runner.models.recorded import SUFFIX, recordings_folder
+
+
+class Command(BaseCommand):
+    help = "Writes every model call of a run that has ended to a file, from which the run can be replayed offline."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("run", type=uuid.UUID, help="the run's id, as its page shows it")
+        parser.add_argument(
+            "file", help=f"where to write: a path, or a bare name for the folder of recordings ({SUFFIX} is added)"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        run = Run.objects.standing().filter(public_id=options["run"]).select_related("experiment").first()
+        if run is None:
+            raise CommandError(f"there is no run {options['run']}")
+        path = _path(options["file"])
+        try:
+            written = export_recording(run, path)
+        except (RunnerError, OSError) as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(f"{path}: {written.calls:,} calls, {written.left_out:,} left out")
+        name = f"recorded/{path.name.removesuffix(SUFFIX)}"
+        self.stdout.write(
+            f"To replay it, launch its experiment file with {name} as the model of agent and author,"
+            f" conditions [{run.condition}], replicates 1 and seed {run.seed}."
+        )
+
+
+def _path(text: str) -> Path:
+    path = Path(text if text.endswith(SUFFIX) else text + SUFFIX)
+    if path.parent != Path():
+        return path
+    recordings_folder().mkdir(parents=True, exist_ok=True)
+    return recordings_folder() / path

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from runner.errors import SetupError
+from runner.models.presets import Preset, preset_files, preset_named
+
+
+class Command(BaseCommand):
+    help = "Lists the presets: harness, models, and which of the variables they read are set here. Never a value."
+    requires_system_checks: list[str] = []
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        faulty = 0
+        try:
+            names = sorted(preset_files())
+        except SetupError as error:
+            raise CommandError(str(error)) from error
+        for name in names:
+            try:
+                self.stdout.write(_line(preset_named(name)))
+            except SetupError as error:
+                faulty += 1
+                self.stderr.write(f"{name:<20} cannot be read: {error}")
+        if faulty:
+            raise CommandError(f"{faulty} of {len(names)} presets cannot be read")
+
+
+def _line(preset: Preset) -> str:
+    variables = ", ".join(f"{name} {_state(name)}" for name in preset.variables) or "no variables"
+    return f"{preset.name:<20} {preset.harness:<12} {preset.agent_model:<34} {preset.host_model:<44} {variables}"
+
+
+def _state(variable: str) -> str:
+    return "is set" if os.environ.get(variable, "").strip() else "is not set"

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError
+
+from benchapp.durations import spelled
+from benchapp.estimating import Amount, Estimate, estimate
+from benchapp.experiment_file import read_file
+from benchapp.launch_spec import Unlaunchable
+from benchapp.launching import launch
+from benchapp.models import Episode, Experiment
+from benchapp.preparing import Prepared, prepare
+from benchapp.progress import Progress, progress_of
+from benchapp.schedule import schedule
+from runner.errors import SetupError
+
+LOOK_SECONDS = 2.0
+DONE = 0
+NOT_DONE = 1  # blocked, paused or cancelled
+
+
+class Command(BaseCommand):
+    help = (
+        "Launches the experiment that a YAML or JSON file describes; running workers start on it at once. "
+        "With --wait the exit code is 0 when it is done, 1 when it is blocked, paused or cancelled."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path)
+        parser.add_argument("--dry-run", action="store_true", help="print the whole schedule; write nothing")
+        parser.add_argument("--wait", action="store_true", help="follow it to its end")
+        parser.add_argument("--json", action="store_true", help="JSON on standard output, one value per line")
+        parser.add_argument("--workers", type=int, default=1, help="how many the estimate of time assumes (1)")
+        parser.add_argument(
+            "--keys-elsewhere",
+            action="store_true",
+            help="the workers have the models' keys: do not ask for them here",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        self.json = options["json"]
+        try:
+            value = read_file(options["file"])
+            prepared = prepare(value, keys_elsewhere=options["keys_elsewhere"])
+        except Unlaunchable as error:
+            raise CommandError(self._problems(options["file"], error)) from error
+        except SetupError as error:
+            raise CommandError(str(error)) from error
+        self._foretell(prepared, options["workers"])
+        if options["dry_run"]:
+            self._schedule(prepared)
+            return
+        experiment = launch(value, keys_elsewhere=options["keys_elsewhere"])
+        self._say(
+            {"experiment": str(experiment.public_id), "name": experiment.name, "status": experiment.status},
+            f"{experiment.public_id}  {experiment.name}",
+        )
+        if options["wait"]:
+            raise SystemExit(self._follow(experiment))
+
+    def _problems(self, path: Path, error: Unlaunchable) -> str:
+        if self.json:
+            told = [{"field": problem.field, "message": problem.message} for problem in error.problems]
+            return json.dumps({"file": str(path), "problems": told})
+        lines = "\n".join(f"  {problem}" for problem in error.problems)
+        return f"{path} cannot be launched:\n{lines}"
+
+    def _say(self, value: dict[str, Any], line: str) -> None:
+        self.stdout.write(json.dumps(value) if self.json else line)
+        self.stdout.flush()
+
+    # --- before ---------------------------------------------------------------------------------------------------
+
+    def _foretell(self, prepared: Prepared, workers: int) -> None:
+        found = estimate(prepared)
+        if self.json:
+            whole = found.whole
+            told = {**found.as_json(), "workers": workers, "wall_seconds": whole.wall_seconds(workers)}
+            self._say({"estimate": told}, "")
+            return
+        for arm, each in found.arms.items():
+            self.stdout.write(f"  {arm}: {_told(each, workers)}")
+        self.stdout.write(f"  in all: {len(prepared.plans)} runs, {_told(found.whole, workers)}")
+
+    def _schedule(self, prepared: Prepared) -> None:
+        for planned in schedule(prepared):
+            line = f"{planned.place:>6}  {planned.unit}  {planned.slot}  {planned.cell}"
+            self._say({"planned": planned.as_json()}, line)
+
+    # --- while it runs --------------------------------------------------------------------------------------------
+
+    def _follow(self, experiment: Experiment) -> int:
+        before = ""
+        while True:
+            try:
+                experiment.refresh_from_db(fields=["status"])
+                found = progress_of([experiment])[experiment.pk]
+            except DatabaseError:  # away for a moment
+                time.sleep(LOOK_SECONDS)
+                continue
+            if (line := _progress_line(experiment, found)) != before:
+                before = line
+                self._say({"status": experiment.status, "progress": found.as_json()}, line)
+            if not experiment.is_open:
+                break
+            time.sleep(LOOK_SECONDS)
+        self._tell_blocks(experiment)
+        return DONE if experiment.status == Experiment.Status.DONE else NOT_DONE
+
+    def _tell_blocks(self, experiment: Experiment) -> None:
+        blocked = Episode.objects.filter(run__experiment=experiment, status=Episode.Status.BLOCKED)
+        for episode in blocked.select_related("run"):
+            reason = next(iter(episode.blocked_reason.splitlines()), "")
+            self._say(
+                {"blocked": str(episode.public_id), "reason": reason},
+                f"blocked: {episode.public_id}  {episode.run.label} / {episode.key}: {reason}",
+            )
+
+
+def _told(found: Estimate, workers: int) -> str:
+    wall = found.wall_seconds(workers)
+    return (
+        f"{found.episodes} episodes, {found.trials} trials; tokens {_amount(found.tokens, ',.0f')}, "
+        f"USD {_amount(found.cost_usd, ',.2f')}, time {'unknown' if wall is None else spelled(wall)} "
+        f"with {workers} {'worker' if workers == 1 else 'workers'} (from {found.basis} earlier trials)"
+    )
+
+
+def _amount(amount: Amount, shape: str) -> str:
+    if amount.value is None:
+        return "unknown"
+    told = format(amount.value, shape)
+    if not amount.is_whole:
+        told += f" for {amount.known} of {amount.parts} parts, the rest unknown"
+    return told + (f" ({amount.priced} parts from tokens at today's price)" if amount.priced else "")
+
+
+def _progress_line(experiment: Experiment, found: Progress) -> str:
+    left = "" if found.eta_seconds is None else f", about {spelled(found.eta_seconds)} left"
+    return f"{experiment.status}: {found.done}/{found.total} trials, {found.passed} passed{left}"

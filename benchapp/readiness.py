@@ -1,0 +1,56 @@
+"""Whether this process can do its work now: what a load balancer or an orchestrator asks before it sends people here."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import cache
+
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+
+from benchapp import embedded
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that is needed. `missing` is in our own words: errors of clients name hosts and users."""
+
+    name: str
+    missing: str = ""
+
+    @property
+    def is_met(self) -> bool:
+        return not self.missing
+
+
+def checks() -> list[Check]:
+    """Database, migrations, broker. Never raises for what is away."""
+    return [*_database(), _broker()]
+
+
+def _database() -> list[Check]:
+    connection = connections[DEFAULT_DB_ALIAS]
+    try:
+        applied = set(MigrationRecorder(connection).applied_migrations())
+    except (DatabaseError, OSError) as error:
+        log.warning("not ready: the database is away: %s", error)
+        connection.close()
+        return [Check("database", "does not answer"), Check("migrations", "not known without the database")]
+    left = len(_shipped() - applied)
+    return [Check("database"), Check("migrations", f"{left} not applied: run manage.py migrate" if left else "")]
+
+
+@cache
+def _shipped() -> frozenset[tuple[str, str]]:
+    """(app, name) of every migration of this version; files do not change while a process lives."""
+    return frozenset(MigrationLoader(None, ignore_no_migrations=True).graph.nodes)
+
+
+def _broker() -> Check:
+    answers = embedded.answers(settings.REDIS_URL)
+    return Check("broker", "" if answers else "does not answer")

@@ -1,0 +1,3 @@
+#!/bin/bash
+cd /tests
+python3 -B verify.py

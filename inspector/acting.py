@@ -1,0 +1,87 @@
+"""Carrying out what an operator asked for on a page: from the form to the function that does it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from benchapp import budgets, jobs, operating
+from benchapp.forking import fork
+from benchapp.models import Episode, Run, User
+from inspector.acts import BUDGET, CANCEL, CANCEL_LATER, FORK, PAUSE, RESUME, RETRY, SKIP, Target, episodes_of
+from runner.errors import SetupError
+
+Following = tuple[str, Target]  # kind and what the person is led to next
+
+
+def carry_out(
+    act: str, target: Target, given: Mapping[str, str], *, reason: str, by: User
+) -> tuple[str, Following | None]:
+    """A sentence about what was done, and where to go on where that is elsewhere. RunnerError says why not."""
+    if act == PAUSE.key:
+        return f"{_counted(operating.pause(target, reason=reason, by=by))} paused, or about to be.", None
+    if act == RESUME.key:
+        return f"{_counted(operating.resume(target, reason=reason, by=by))} on again.", None
+    if act in (CANCEL.key, CANCEL_LATER.key):
+        later = act == CANCEL_LATER.key
+        found = operating.cancel(target, reason=reason, by=by, after_trial=later)
+        return f"{_counted(found)} cancelled{', those at work after their trial' if later else ''}.", None
+    if act == RETRY.key:
+        return _retry(target, reason, by), None
+    if act == SKIP.key and isinstance(target, Episode):
+        slot = operating.skip(target, reason=reason, by=by)
+        return f"{slot} is skipped; the episode goes on.", None
+    if act == BUDGET.key and isinstance(target, Run):
+        return _raise_budget(target, given, reason, by), None
+    if act == FORK.key and isinstance(target, Episode):
+        return _fork(target, given, reason, by)
+    raise operating.NotPossible(f"{act} does not apply to {type(target).__name__.lower()} {target.public_id}")
+
+
+def _counted(episodes: int) -> str:
+    return f"{episodes} episode{'' if episodes == 1 else 's'}"
+
+
+def _retry(target: Target, reason: str, by: User) -> str:
+    """Everything blocked in it. One that somebody else retried meanwhile is no reason to stop."""
+    blocked = [episode for episode in episodes_of(target) if episode.status == Episode.Status.BLOCKED]
+    if not blocked:
+        raise operating.NotPossible("nothing is blocked here")
+    done = 0
+    for episode in blocked:
+        try:
+            operating.retry(episode, reason=reason, by=by)
+            done += 1
+        except operating.NotPossible:
+            if len(blocked) == 1:
+                raise
+    return f"{_counted(done)} on again."
+
+
+def _fork(episode: Episode, given: Mapping[str, str], reason: str, by: User) -> tuple[str, Following]:
+    place = given.get("before", "").strip()
+    if not (place.isascii() and place.isdigit() and len(place) < 9):
+        raise operating.NotPossible(f"expected the place from which it runs anew, found {place[:60]!r}")
+    run = fork(episode, before=int(place), dice="same" if given.get("dice") == "same" else "new", reason=reason, by=by)
+    return "The fork is an experiment of its own and goes on from there; the old run stays as it is.", ("run", run)
+
+
+def _raise_budget(run: Run, given: Mapping[str, str], reason: str, by: User) -> str:
+    usd, tokens = _number(given.get("usd", ""), "USD"), _number(given.get("tokens", ""), "tokens")
+    whole = None if tokens is None else int(tokens)
+    going_on = budgets.raise_budget(run, usd=usd, tokens=whole, reason=reason, by=by)
+    for episode in going_on:
+        jobs.hint(str(episode.public_id))
+    return f"The budget is raised; {_counted(len(going_on))} on again."
+
+
+def _number(text: str, unit: str) -> float | None:
+    """None for an empty field. SetupError for what is no finite number."""
+    if not text.strip():
+        return None
+    try:
+        value = float(text.replace(",", "").strip())
+    except ValueError:
+        value = float("nan")
+    if not 0 < value < 1e15:
+        raise SetupError(f"{unit}: expected a number above 0, found {text[:60]!r}")
+    return value

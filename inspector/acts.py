@@ -1,0 +1,126 @@
+"""What an operator can do with an experiment, a run or an episode: which acts fit its state, and what each one says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from benchapp.models import Episode, Experiment, Run
+
+Target = Experiment | Run | Episode
+KINDS: dict[str, type[Target]] = {"experiment": Experiment, "run": Run, "episode": Episode}
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """`form`: what it asks for beside a reason. `grave`: it cannot be taken back."""
+
+    key: str  # in the address
+    title: str
+    says: str
+    needs_reason: bool = False
+    grave: bool = False
+    form: str = ""  # "budget" or "fork"
+
+
+RETRY = Act("retry", "Retry", "What is blocked goes on where it stands. Nothing scored is run again.")
+SKIP = Act(
+    "skip",
+    "Skip the trial",
+    "Leaves out the trial it stands at and goes on. Where later trials were to learn from it, the episode is tainted: "
+    "comparisons leave it out and say so.",
+    needs_reason=True,
+    grave=True,
+)
+PAUSE = Act("pause", "Pause", "Trials at work come to their end; nothing new begins until it is resumed.")
+RESUME = Act("resume", "Resume", "What is paused goes on where it stands.")
+CANCEL_LATER = Act(
+    "cancel-later", "Cancel after the trial", "Trials at work come to their end; the rest never runs.", grave=True
+)
+CANCEL = Act(
+    "cancel",
+    "Cancel now",
+    "Trials at work are ended and not scored; the rest never runs. What is recorded stays.",
+    grave=True,
+)
+BUDGET = Act("budget", "Raise the budget", "What stood still for the budget goes on at once.", form="budget")
+FORK = Act(
+    "fork",
+    "Fork",
+    "Makes a new run: the record up to one place is copied, the rest runs anew. The old run stays as it is, so that "
+    "nobody can roll a failure again unseen.",
+    needs_reason=True,
+    form="fork",
+)
+ACTS = {act.key: act for act in (RETRY, SKIP, PAUSE, RESUME, CANCEL_LATER, CANCEL, BUDGET, FORK)}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a target's episodes stand: the status of each."""
+
+    kind: str
+    statuses: tuple[str, ...]
+    wishes: tuple[str, ...] = ()
+    has_budget: bool = False
+    is_ours: bool = True  # imports and synthetic records are not run here
+    has_scored: bool = False
+
+    def count(self, status: str) -> int:
+        return self.statuses.count(status)
+
+    @property
+    def open(self) -> int:
+        return self.count(Episode.Status.WAITING) + self.count(Episode.Status.RUNNING)
+
+
+def possible(standing: Standing) -> Iterator[Act]:
+    """The acts that would change something, the mildest first."""
+    if not standing.is_ours:
+        return
+    blocked, paused = standing.count(Episode.Status.BLOCKED), standing.count(Episode.Status.PAUSED)
+    if blocked:
+        yield RETRY
+    if blocked and standing.kind == "episode":
+        yield SKIP
+    if paused or Episode.Wish.PAUSE in standing.wishes:
+        yield RESUME
+    if standing.open:
+        yield PAUSE
+    if standing.has_budget and standing.kind == "run" and standing.open + blocked + paused:
+        yield BUDGET
+    if standing.has_scored and standing.kind == "episode":
+        yield FORK
+    if standing.open:
+        yield CANCEL_LATER
+    if standing.open + blocked + paused:
+        yield CANCEL
+
+
+def episodes_of(target: Target) -> list[Episode]:
+    """Every episode of it, in the order of the plan."""
+    own = Episode.objects.select_related("run__experiment")
+    if isinstance(target, Experiment):
+        return list(own.filter(run__experiment=target).order_by("run_id", "ordinal", "id"))
+    if isinstance(target, Run):
+        return list(own.filter(run=target).order_by("ordinal", "id"))
+    return list(own.filter(pk=target.pk))
+
+
+def standing_of(kind: str, target: Target, episodes: list[Episode]) -> Standing:
+    run = target if isinstance(target, Run) else None
+    experiment = experiment_of(target)
+    return Standing(
+        kind,
+        tuple(episode.status for episode in episodes),
+        tuple(episode.wish for episode in episodes if episode.wish),
+        has_budget=run is not None and (run.budget_usd is not None or run.budget_tokens is not None),
+        is_ours=experiment.origin == Experiment.Origin.RUN,
+        has_scored=isinstance(target, Episode) and target.trials.scored().exists(),
+    )
+
+
+def experiment_of(target: Target) -> Experiment:
+    if isinstance(target, Experiment):
+        return target
+    return target.experiment if isinstance(target, Run) else target.run.experiment

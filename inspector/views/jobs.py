@@ -1,0 +1,53 @@
+"""`/jobs/`: what runs now, what waits, and what needs somebody, which stands first."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from benchapp.models import Attempt, Experiment, User
+from benchapp.progress import at_work, workforce
+from inspector.live_step import without_closed
+from inspector.pages import absolute, render_page, wants_fragment
+from inspector.work import alike, at_work_as_json, open_experiments, troubled
+
+MAX_AT_WORK = 60  # attempts shown; a larger team has more pages to look at
+
+
+@require_safe
+def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    working = without_closed(cast(User, request.user), at_work(_own_attempts(), MAX_AT_WORK))
+    crew = workforce()
+    needing, needing_total = troubled(each for each in working if each.is_stuck)
+    waiting = open_experiments()
+    data: dict[str, Any] = {
+        "needing": [
+            {**each.as_json(), "url": absolute(request, "operate-json", "episode", each.episode.public_id)}
+            for each in needing
+        ],
+        "needing_total": needing_total,
+        "at_work": [
+            {
+                **at_work_as_json(each),
+                "url": absolute(request, "operate-json", "episode", each.attempt.trial.episode.public_id),
+            }
+            for each in working
+        ],
+        "open": [
+            {**each.as_json(), "url": absolute(request, "operate-json", "experiment", each.experiment.public_id)}
+            for each in waiting
+        ],
+        "workers": None if crew.workers is None else [worker.name for worker in crew.workers],
+        "queued": crew.queued,
+        "next": None,
+    }
+    context = {"troubles": alike(needing), "shown": len(needing), "working": working, "opened": waiting, "crew": crew}
+    template = "inspector/_jobs_live.html" if wants_fragment(request) else "inspector/jobs.html"
+    return render_page(request, template, data=data, context=context, as_json=as_json)
+
+
+def _own_attempts() -> QuerySet[Attempt]:
+    return Attempt.objects.under_way().filter(trial__episode__run__experiment__origin=Experiment.Origin.RUN)

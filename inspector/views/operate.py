@@ -1,0 +1,176 @@
+"""`/jobs/<kind>/<id>/`: how an experiment, a run or an episode stands, and what an operator can do with it."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+from uuid import UUID
+
+from django.contrib import messages
+from django.db.models import Q
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_POST, require_safe
+
+from benchapp import log_tail
+from benchapp.metrics.tally import Tally, tally_by
+from benchapp.models import Activity, Attempt, Entry, Episode, Experiment, Run, Trial, User
+from benchapp.progress import at_work, progress_of
+from inspector.access import needs
+from inspector.acting import carry_out
+from inspector.acts import ACTS, Target, episodes_of, possible, standing_of
+from inspector.budget import budget_of
+from inspector.live_step import without_closed
+from inspector.pages import absolute, next_url, paginate, render_page, wants_fragment
+from inspector.work import at_work_as_json
+from runner.errors import RunnerError
+
+EPISODES_PER_PAGE = 50
+MAX_ACTIVITY = 20
+MAX_ATTEMPTS = 30
+MAX_REASON = 1000
+
+
+@require_safe
+def operate(request: HttpRequest, kind: str, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+    target = _target(kind, public_id)
+    episodes = episodes_of(target)
+    standing = standing_of(kind, target, episodes)
+    page = paginate(request, episodes, per_page=EPISODES_PER_PAGE)
+    working = without_closed(cast(User, request.user), at_work(_attempts(target), MAX_ATTEMPTS))
+    acts = list(possible(standing))
+    progress = None if isinstance(target, Episode) else progress_of([target])[target.pk]  # type: ignore[list-item]
+    budget = budget_of(target, progress) if isinstance(target, Run) and progress else []
+    data = {
+        "kind": kind,
+        "id": target.public_id,
+        "status": target.status,
+        "acts": [act.key for act in acts],
+        "at_work": [at_work_as_json(row) for row in working],
+        "progress": progress.as_json() if progress else None,
+        "budget": [part.as_json() for part in budget],
+        "episodes": [_episode_as_json(request, episode) for episode in page],
+        "next": next_url(request, page),
+        **(_episode_facts(target) if isinstance(target, Episode) else {}),
+    }
+    if as_json:
+        return render_page(request, "inspector/operate.html", data=data, as_json=True)
+    context = {
+        "target": target,
+        "title": target.title if isinstance(target, Episode) else str(target),
+        "run": target if isinstance(target, Run) else target.run if isinstance(target, Episode) else None,
+        "experiment": target if isinstance(target, Experiment) else None,
+        "working": working,
+        "page": page,
+        "tallies": _tallies(list(page)),
+        "possible": acts,
+        "activity": _activity(target),
+        "progress": progress,
+        "budget": budget,
+        "single": isinstance(target, Episode),
+        "places": _places(target) if isinstance(target, Episode) else [],
+    }
+    template = "inspector/_operate_live.html" if wants_fragment(request) else "inspector/operate.html"
+    return render_page(request, template, data=data, context=context, as_json=False)
+
+
+@require_POST
+@needs(User.Level.OPERATOR)
+def operate_act(request: HttpRequest, kind: str, public_id: UUID, act: str) -> HttpResponse:
+    """Carries it out and keeps who did it and why; a refusal is said on the page."""
+    if act not in ACTS:
+        raise Http404(f"there is no act {act}")
+    target = _target(kind, public_id)
+    reason = request.POST.get("reason", "").strip()[:MAX_REASON]
+    if ACTS[act].needs_reason and not reason:
+        messages.error(request, f"{ACTS[act].title}: nothing was done. Say why: it is kept with the act.")
+        return redirect("operate", kind, public_id)
+    try:
+        said, following = carry_out(act, target, request.POST, reason=reason, by=cast(User, request.user))
+    except RunnerError as error:
+        messages.error(request, f"{ACTS[act].title}: nothing was done. {error}")
+        return redirect("operate", kind, public_id)
+    messages.success(request, said)
+    return (
+        redirect("operate", following[0], following[1].public_id) if following else redirect("operate", kind, public_id)
+    )
+
+
+def _target(kind: str, public_id: UUID) -> Target:
+    if kind == "experiment":
+        return get_object_or_404(Experiment.objects.standing(), public_id=public_id)
+    if kind == "run":
+        return get_object_or_404(Run.objects.for_detail().select_related("forked_from"), public_id=public_id)
+    if kind == "episode":
+        own = Episode.objects.filter(run__experiment__deleted_at=None).select_related("run__experiment")
+        return get_object_or_404(own, public_id=public_id)
+    raise Http404(f"there is nothing to operate called {kind}")
+
+
+def _attempts(target: Target) -> Any:
+    where = {Experiment: "trial__episode__run__experiment", Run: "trial__episode__run", Episode: "trial__episode"}
+    return Attempt.objects.under_way().filter(**{where[type(target)]: target})
+
+
+def _tallies(episodes: list[Episode]) -> list[tuple[Episode, Tally]]:
+    found = tally_by(Trial.objects.filter(episode__in=episodes), "episode")
+    return [(episode, found.get(episode.pk, Tally())) for episode in episodes]
+
+
+def _activity(target: Target) -> list[Activity]:
+    """What people did with it, newest first."""
+    of_itself = Q(target_kind=type(target).__name__.lower(), target_id=target.public_id)
+    if isinstance(target, Episode):  # a skip is kept at its trial
+        of_itself |= Q(target_kind="trial", target_id__in=target.trials.values("public_id"))
+    about = Activity.objects.filter(of_itself)
+    return list(about.select_related("actor").order_by("-at", "-id")[:MAX_ACTIVITY])
+
+
+def _places(episode: Episode) -> list[tuple[int, str]]:
+    """Where a fork can begin: (sequence, the trial recorded there)."""
+    trials = episode.entries.filter(kind=Entry.Kind.TRIAL).select_related("attempt__trial__task").order_by("sequence")
+    return [
+        (entry.sequence, f"{entry.attempt.trial.phase} · {entry.attempt.trial.task.title}")
+        for entry in trials
+        if entry.attempt
+    ]
+
+
+def _episode_facts(episode: Episode) -> dict[str, Any]:
+    attempts = Attempt.objects.filter(trial__episode=episode).select_related("trial__task")
+    return {
+        "blocked_reason": episode.blocked_reason or None,
+        "last_failure": episode.last_failure or None,
+        "failures": episode.failures,
+        "wish": episode.wish or None,
+        "lease": {"owner": episode.lease_owner, "until": episode.lease_until} if episode.lease_owner else None,
+        "next_try": episode.lease_until if not episode.lease_owner else None,
+        "log": log_tail.read(str(episode.public_id)),
+        "attempts": [
+            {
+                "id": attempt.public_id,
+                "trial": attempt.trial.public_id,
+                "task": attempt.trial.task.key,
+                "title": attempt.trial.task.title,
+                "phase": attempt.trial.phase,
+                "number": attempt.number,
+                "status": attempt.status,
+                "counts": attempt.counts,
+                "exception_type": attempt.exception_type or None,
+                "started_at": attempt.started_at,
+                "url": attempt.trial.get_absolute_url(),
+            }
+            for attempt in attempts.order_by("-pk")[:MAX_ATTEMPTS]
+        ],
+    }
+
+
+def _episode_as_json(request: HttpRequest, episode: Episode) -> dict[str, Any]:
+    return {
+        "id": episode.public_id,
+        "run": episode.run.public_id,
+        "title": episode.title,
+        "status": episode.status,
+        "failures": episode.failures,
+        "blocked_reason": episode.blocked_reason or None,
+        "url": absolute(request, "operate-json", "episode", episode.public_id),
+    }

@@ -1,0 +1,175 @@
+"""What `/jobs/` shows: who works on what, what waits, and what needs somebody. A few queries whatever there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from django.db.models import Count, Max, Q
+
+from benchapp.models import Attempt, Episode, Experiment
+from benchapp.progress import AtWork
+from inspector.live_step import in_a_line
+
+MAX_TROUBLED = 40
+
+
+class Trouble(StrEnum):
+    """Why an episode needs somebody, the worst first. The order is that of the page."""
+
+    BLOCKED = "blocked"  # nothing goes on until an operator acts
+    CRASHING = "crash-looping"  # the machine failed and it is tried again, with growing pauses
+    STUCK = "stuck"  # an attempt is held, and for long no step came
+
+
+def at_work_as_json(row: AtWork) -> dict[str, Any]:
+    trial = row.attempt.trial
+    episode = trial.episode
+    return {
+        "attempt": row.attempt.public_id,
+        "number": row.attempt.number,
+        "experiment": episode.run.experiment.public_id,
+        "run": episode.run.public_id,
+        "label": episode.run.label,
+        "episode": episode.public_id,
+        "trial": trial.public_id,
+        "task": trial.task.key,
+        "phase": trial.phase,
+        "step": in_a_line(row.step) or None,
+        "started_at": row.attempt.started_at,
+        "worker": row.attempt.worker or None,
+        "lease_until": episode.lease_until,
+        "silent_seconds": row.silent_seconds,
+        "stuck": row.is_stuck,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Troubled:
+    """An episode that needs somebody: why, since what, and the latest attempt where there is one."""
+
+    episode: Episode
+    trouble: Trouble
+    latest: Attempt | None
+
+    @property
+    def reason(self) -> str:
+        """Whole text, a traceback as a rule. Its first line says what happened."""
+        return self.episode.blocked_reason or self.episode.last_failure
+
+    @property
+    def headline(self) -> str:
+        return next((line for line in self.reason.splitlines() if line.strip()), "")[:300]
+
+    @property
+    def next_try(self) -> datetime | None:
+        """When it is taken again by itself."""
+        waits = self.trouble is Trouble.CRASHING and not self.episode.lease_owner
+        return self.episode.lease_until if waits else None
+
+    def as_json(self) -> dict[str, Any]:
+        run = self.episode.run
+        return {
+            "episode": self.episode.public_id,
+            "title": self.episode.title,
+            "experiment": run.experiment.public_id,
+            "run": run.public_id,
+            "label": run.label,
+            "trouble": self.trouble.value,
+            "failures": self.episode.failures,
+            "reason": self.reason,
+            "next_try": self.next_try,
+            "trial": self.latest.trial.public_id if self.latest else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SameTrouble:
+    """Episodes of one experiment that stopped for the same reason: told once, with the first one's traceback."""
+
+    rows: tuple[Troubled, ...]
+
+    @property
+    def first(self) -> Troubled:
+        return self.rows[0]
+
+    @property
+    def experiment(self) -> Experiment:
+        return self.first.episode.run.experiment
+
+
+def alike(rows: Iterable[Troubled]) -> list[SameTrouble]:
+    """In the order of the first of each."""
+    groups: dict[tuple[int, Trouble, str], list[Troubled]] = {}
+    for row in rows:
+        groups.setdefault((row.episode.run.experiment_id, row.trouble, row.headline), []).append(row)
+    return [SameTrouble(tuple(group)) for group in groups.values()]
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """An experiment with work left, and how its episodes stand."""
+
+    experiment: Experiment
+    counts: dict[str, int]
+
+    @property
+    def to_do(self) -> int:
+        """Episodes that go on by themselves, whether or not somebody is at them this moment."""
+        return sum(self.counts.get(status, 0) for status in _OPEN)
+
+    def as_json(self) -> dict[str, Any]:
+        return {"id": self.experiment.public_id, "name": self.experiment.name, "episodes": self.counts}
+
+
+def troubled(stuck: Iterable[AtWork] = (), limit: int = MAX_TROUBLED) -> tuple[list[Troubled], int]:
+    """The worst first, and how many there are in all."""
+    wanted = Q(status=Episode.Status.BLOCKED) | Q(failures__gt=0, status__in=_OPEN)
+    found = Episode.objects.own().filter(wanted).select_related("run__experiment")
+    episodes = list(found.order_by("status", "-failures", "id")[: limit + 1])
+    total = len(episodes) if len(episodes) <= limit else found.count()
+    latest = _latest_attempts(episodes[:limit])
+    rows = [_troubled(episode, latest.get(episode.pk)) for episode in episodes[:limit]]
+    known = {row.episode.pk for row in rows}
+    silent = [
+        Troubled(row.attempt.trial.episode, Trouble.STUCK, row.attempt)
+        for row in stuck
+        if row.attempt.trial.episode_id not in known
+    ]
+    order = list(Trouble)
+    return sorted([*rows, *silent], key=lambda row: order.index(row.trouble)), total + len(silent)
+
+
+def _troubled(episode: Episode, latest: Attempt | None) -> Troubled:
+    blocked = episode.status == Episode.Status.BLOCKED
+    return Troubled(episode, Trouble.BLOCKED if blocked else Trouble.CRASHING, latest)
+
+
+_OPEN = (Episode.Status.WAITING, Episode.Status.RUNNING)
+_UNDECIDED = (*_OPEN, Episode.Status.BLOCKED, Episode.Status.PAUSED)
+
+
+def _latest_attempts(episodes: list[Episode]) -> dict[int, Attempt]:
+    newest = Attempt.objects.filter(trial__episode__in=episodes).order_by().values("trial__episode")
+    keys = newest.annotate(last=Max("pk")).values_list("last", flat=True)
+    attempts = Attempt.objects.filter(pk__in=list(keys)).select_related("trial__task")
+    return {attempt.trial.episode_id: attempt for attempt in attempts}
+
+
+def open_experiments() -> list[Open]:
+    """Experiments of ours that are not at their end, newest first, in two queries."""
+    rows = (
+        Episode.objects.own()
+        .filter(status__in=_UNDECIDED)
+        .order_by()
+        .values_list("run__experiment", "status")
+        .annotate(count=Count("pk"))
+    )
+    counts: dict[int, dict[str, int]] = {}
+    for experiment, status, count in rows:
+        counts.setdefault(experiment, {})[status] = count
+    experiments = Experiment.objects.filter(pk__in=counts).select_related("suite").order_by("-created_at", "-id")
+    return [Open(experiment, counts[experiment.pk]) for experiment in experiments]

@@ -1,0 +1,70 @@
+"""Claude Code, without a person: `claude -p`, its events as JSON lines. Anthropic's Messages format.
+
+Seen with 2.1.330: skills are read from ~/.claude/skills; as root it bypasses permissions only where IS_SANDBOX says so;
+two of its own skills stay listed with bundled skills off and are switched off by name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from runner.agents.program import DUMMY_KEY, HOME, ProgramAgent, Start
+from runner.agents.program_log import Log
+from runner.types import Failure
+
+_SETTINGS = {
+    "enabledPlugins": {"cc-plugin-plugin-authoring@builtin": False},
+    "skillOverrides": {"doctor": "off"},
+}
+
+
+class ClaudeCode(ProgramAgent):
+    """Failures of its own: TurnLimit, and ProgramFailed with what its last event says."""
+
+    name = "claude-code"
+    provider_address = "https://api.anthropic.com"
+    skill_folders = (f"{HOME}/.claude/skills",)
+    known_options = frozenset({"reasoning_effort"})
+    limits_turns = True
+
+    def command(self, start: Start) -> Sequence[str]:
+        effort = start.option("reasoning_effort")
+        return [
+            start.program,
+            "--print",
+            "--verbose",
+            *("--output-format", "stream-json"),
+            *("--permission-mode", "bypassPermissions"),
+            *("--max-turns", str(start.job.limits.max_turns)),
+            *("--model", start.preset.agent_model),
+            *("--settings", json.dumps(_SETTINGS)),
+            *(("--effort", effort) if effort else ()),
+            *(("--disallowedTools", "WebSearch,WebFetch") if start.offline else ()),
+        ]
+
+    def environment(self, start: Start) -> Mapping[str, str]:
+        """Both model variables: the program's small helper calls go to the model under test, and to no other."""
+        return {
+            "ANTHROPIC_BASE_URL": start.url,
+            "ANTHROPIC_API_KEY": DUMMY_KEY,
+            "ANTHROPIC_DEFAULT_HAIKU_MODEL": start.preset.agent_model,
+            "CLAUDE_CODE_SUBAGENT_MODEL": start.preset.agent_model,
+            "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(start.job.limits.max_output_tokens),
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",  # updates, telemetry, error reports, surveys
+            "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS": "1",  # what is listed is the library, not the vendor's
+            "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",  # a second memory beside the one under test
+            "DISABLE_AUTOUPDATER": "1",
+            "IS_SANDBOX": "1",
+        }
+
+    def failure(self, log: Log) -> Failure | None:
+        results = log.facts.get("results") or []
+        last: Mapping[str, Any] = results[-1] if results else {}
+        if last.get("subtype") == "error_max_turns":
+            return Failure("TurnLimit", f"Not done after {last.get('num_turns', 'the allowed')} turns.")
+        if last.get("is_error") is True or last.get("subtype") not in (None, "success"):
+            said = log.trajectories[0].steps[-1].message or log.errors
+            return Failure("ProgramFailed", said[:2_000])
+        return None

@@ -1,0 +1,78 @@
+"""Gemini CLI, without a person: it reads the instruction from standard input. Google's generateContent format.
+
+Seen with 0.61.0: skills are read from ~/.gemini/skills and ~/.agents/skills (the latter wins); its session log below
+~/.gemini/tmp has the thinking and its tokens, the results as the model saw them and the sub-agents, its events on
+standard output have none of these. It lists two skills of its own beside the library unless they are switched off.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from runner.agents.program import DUMMY_KEY, HOME, ProgramAgent, Start
+
+_PROVIDER_TOOLS = ["google_web_search", "web_fetch"]  # carried out by the provider, so a closed network stops neither
+_OWN_SKILLS = ["skill-creator", "antigravity-support"]
+
+# The session log lies in the program's folder for temporary files, which is put where what it leaves is kept. Settings
+# are those of the user: of the others it reads only files in folders that nobody else may write to.
+_PREPARE = """\
+set -e
+mkdir -p "$1/sessions" "$HOME/.gemini"
+ln -sfn "$1/sessions" "$HOME/.gemini/tmp"
+cp "$1/settings.json" "$HOME/.gemini/settings.json"
+shift
+exec "$@"
+"""
+
+
+class GeminiCli(ProgramAgent):
+    name = "gemini-cli"
+    provider_address = "https://generativelanguage.googleapis.com"
+    skill_folders = (f"{HOME}/.gemini/skills",)
+
+    def command(self, start: Start) -> Sequence[str]:
+        return [
+            *("sh", "-c", _PREPARE, "sh", start.folder),
+            start.program,
+            *("--model", start.preset.agent_model),
+            *("--approval-mode", "yolo"),
+            *("--output-format", "stream-json"),
+        ]
+
+    def environment(self, start: Start) -> Mapping[str, str]:
+        return {
+            "GEMINI_API_KEY": DUMMY_KEY,
+            "GOOGLE_GEMINI_BASE_URL": start.url,
+            "GEMINI_CLI_TRUST_WORKSPACE": "true",
+            "GEMINI_CLI_NO_RELAUNCH": "true",  # else it starts itself again, only to have more memory
+            "NO_COLOR": "1",
+        }
+
+    def files(self, start: Start) -> Mapping[str, str]:
+        settings: dict[str, Any] = {
+            "general": {
+                "enableAutoUpdate": False,
+                "enableAutoUpdateNotification": False,
+                "sessionRetention": {"enabled": False},
+            },
+            "privacy": {"usageStatisticsEnabled": False},
+            "telemetry": {"enabled": False},
+            "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
+            "skills": {"enabled": True, "disabled": _OWN_SKILLS},
+            "tools": {"exclude": _PROVIDER_TOOLS if start.offline else []},
+        }
+        return {"settings.json": json.dumps(settings, indent=1)}
+
+    def logs(self, names: Sequence[str]) -> Sequence[str]:
+        return [name for name in _sessions(names) if name.rpartition("/")[0].endswith("/chats")]
+
+    def subagent_logs(self, names: Sequence[str]) -> Sequence[str]:
+        """One folder below, which is named after the session that asked for them."""
+        return [name for name in _sessions(names) if not name.rpartition("/")[0].endswith("/chats")]
+
+
+def _sessions(names: Sequence[str]) -> list[str]:
+    return [name for name in names if name.startswith("sessions/") and "/chats/" in name and name.endswith(".jsonl")]

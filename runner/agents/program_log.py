@@ -1,0 +1,69 @@
+"""A program's own log, read and kept."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from runner.trajectories.reading import read_trajectory
+from runner.types import Source, Step, Trajectory, TrajectoryHead, TrajectoryKind, Usage
+
+MAX_SOURCE_CHARS = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    trajectories: tuple[Trajectory, ...]  # the main one first
+    facts: Mapping[str, Any]  # what the reader found beside the steps
+    usage: Usage  # of the whole file, sub-agents included
+    errors: str = ""  # the end of what the program wrote to its standard error
+
+
+def read_log(content: bytes, instruction: str, head: TrajectoryHead, errors: str = "") -> Log:
+    """The trajectories of a log of any known format. What the log does not say of itself is taken from `head`.
+
+    A log that does not begin with what the agent was asked gets the instruction as its first step.
+    """
+    found = read_trajectory(lambda: io.BytesIO(content))
+    steps = tuple(found.steps)
+    source = content.decode(errors="replace")[:MAX_SOURCE_CHARS]
+    main = Trajectory(_completed(found.head, head), _asked(steps, instruction), found.usage, source)
+    others = []
+    for subagent in found.subagents:
+        its_steps = tuple(subagent.steps)
+        others.append(Trajectory(_completed(subagent.head, head), its_steps, subagent.usage))
+    facts = {**found.facts, "problems": [f"{problem.place}: {problem.message}" for problem in found.problems]}
+    return Log((main, *others), facts, found.usage, errors)
+
+
+def with_subagents(log: Log, contents: Sequence[bytes], head: TrajectoryHead) -> Log:
+    """The same, with sub-agents whose log is a file of its own, in the order given."""
+    others: list[Trajectory] = []
+    usage = log.usage
+    for content in contents:
+        name = f"subagent-{len(log.trajectories) + len(others)}"
+        found = read_trajectory(lambda content=content: io.BytesIO(content), name=name)  # type: ignore[misc]
+        steps = tuple(found.steps)
+        if steps:
+            its_head = replace(_completed(found.head, head), kind=TrajectoryKind.SUBAGENT, parent="main")
+            source = content.decode(errors="replace")[:MAX_SOURCE_CHARS]
+            others.append(Trajectory(its_head, steps, found.usage, source))
+            usage += found.usage
+    return replace(log, trajectories=(*log.trajectories, *others), usage=usage)
+
+
+def _completed(found: TrajectoryHead, known: TrajectoryHead) -> TrajectoryHead:
+    return replace(
+        found,
+        agent_name=known.agent_name,
+        agent_version=found.agent_version or known.agent_version,
+        model=found.model or known.model,
+    )
+
+
+def _asked(steps: tuple[Step, ...], instruction: str) -> tuple[Step, ...]:
+    if any(step.source is Source.USER and step.message.strip() == instruction.strip() for step in steps):
+        return steps
+    return tuple(replace(step, number=at) for at, step in enumerate((Step(1, Source.USER, instruction), *steps), 1))

@@ -1,0 +1,59 @@
+"""Qwen Code, without a person: it reads the instruction from standard input. OpenAI's chat format.
+
+Seen with 0.24.4: skills are read from ~/.qwen/skills; its session log has the results as the model saw them, its events
+on standard output have what a screen would show. Of the skills it brings along most cannot be switched off.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from runner.agents.program import DUMMY_KEY, HOME, OUTPUT, ProgramAgent, Start
+
+
+class QwenCode(ProgramAgent):
+    name = "qwen-code"
+    provider_address = "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"
+    skill_folders = (f"{HOME}/.qwen/skills",)
+    known_options = frozenset({"temperature", "top_p"})
+
+    def command(self, start: Start) -> Sequence[str]:
+        return [
+            start.program,
+            *("--auth-type", "openai"),
+            *("--model", start.preset.agent_model),
+            *("--approval-mode", "yolo"),
+            *("--output-format", "stream-json"),
+        ]
+
+    def environment(self, start: Start) -> Mapping[str, str]:
+        return {
+            "OPENAI_API_KEY": DUMMY_KEY,
+            "OPENAI_BASE_URL": start.url,
+            "QWEN_CODE_SYSTEM_SETTINGS_PATH": f"{start.folder}/settings.json",
+            "QWEN_RUNTIME_DIR": f"{start.folder}/qwen",
+            "QWEN_CODE_SUPPRESS_YOLO_WARNING": "1",
+            "NO_COLOR": "1",
+        }
+
+    def files(self, start: Start) -> Mapping[str, str]:
+        sampling: dict[str, Any] = {
+            name: start.preset.options[name] for name in sorted(self.known_options & start.preset.options.keys())
+        }
+        sampling["max_tokens"] = start.job.limits.max_output_tokens
+        settings = {
+            "general": {"enableAutoUpdate": False},
+            "privacy": {"usageStatisticsEnabled": False},
+            "telemetry": {"enabled": False},
+            "security": {"folderTrust": {"enabled": False}},
+            "model": {"generationConfig": {"samplingParams": sampling}},
+        }
+        return {"settings.json": json.dumps(settings, indent=1)}
+
+    def logs(self, names: Sequence[str]) -> Sequence[str]:
+        return [*(name for name in names if "/chats/" in name and name.endswith(".jsonl")), OUTPUT]
+
+    def subagent_logs(self, names: Sequence[str]) -> Sequence[str]:
+        return [name for name in names if "/subagents/" in name and name.endswith(".jsonl")]

@@ -1,0 +1,210 @@
+"""The tools of our own agent: what a model is offered, and what each one does in the sandbox.
+
+Every tool works by a command that the sandbox runs, so no path reaches further than the shell's own commands do. What
+a tool was not able to do is said to the model, which goes on; what the sandbox itself cannot do is raised.
+"""
+
+from __future__ import annotations
+
+import base64
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from runner.sandboxes import SKILLS, Completed, Sandbox
+from runner.types import Observation, ToolCall
+
+MAX_OBSERVATION_CHARS = 10_000
+MAX_READ_CHARS = 20_000
+MAX_SKILL_CHARS = 40_000
+MAX_LISTED_FILES = 100
+MAX_PATH_CHARS = 1_000
+MAX_WRITE_BYTES = 256 * 1024
+WRITE_CHUNK_BYTES = 48 * 1024  # as base64 in one command, below what any sandbox allows a command
+DEFAULT_LINES = 400
+MAX_LINES = 10_000
+COMMAND_SECONDS = 60.0
+
+
+def _tool(
+    name: str, says: str, required: Mapping[str, str], optional: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """A tool in the OpenAI chat format. A description that begins with "Integer:" makes the argument one."""
+
+    def schema(text: str) -> dict[str, str]:
+        return {"type": "integer" if text.startswith("Integer:") else "string", "description": text}
+
+    properties = {key: schema(text) for key, text in {**required, **(optional or {})}.items()}
+    parameters = {"type": "object", "properties": properties, "required": list(required)}
+    return {"type": "function", "function": {"name": name, "description": says, "parameters": parameters}}
+
+
+_SHELL = _tool(
+    "shell",
+    "Runs a command in the working directory and returns its output.",
+    {"command": "The command, for sh."},
+)
+_READ = _tool(
+    "read",
+    "Returns lines of a text file.",
+    {"path": "The file, absolute or relative to the working directory."},
+    {
+        "offset": "Integer: the first line wanted, from 1.",
+        "limit": f"Integer: how many lines at most; {DEFAULT_LINES} without it.",
+    },
+)
+_WRITE = _tool(
+    "write",
+    "Writes a text file as a whole, with the folders it needs. What the file held before is lost.",
+    {"path": "The file, absolute or relative to the working directory.", "content": "The whole text."},
+)
+_SKILL = _tool(
+    "skill",
+    "Opens a skill of the library: returns its SKILL.md and the list of its files.",
+    {"name": "The name of the skill's folder."},
+)
+_SUBMIT = _tool("submit", "Ends the work: the files are as they should be.", {})
+
+
+def tools_offered(library: bool) -> tuple[Mapping[str, Any], ...]:
+    """In the OpenAI chat format. A model that was told of no library is offered no tool for one."""
+    return (_SHELL, _READ, _WRITE, *((_SKILL,) if library else ()), _SUBMIT)
+
+
+class Mistake(ValueError):
+    """A call that cannot be carried out as it stands; the text tells the model why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Toolset:
+    """`skills` are the slugs in the library, None where there is none. `remaining` gives the seconds left."""
+
+    sandbox: Sandbox
+    skills: tuple[str, ...] | None
+    remaining: Callable[[], float]
+
+    def observe(self, call: ToolCall) -> Observation:
+        """What came of the call. Failures of the model's own are observations marked as errors."""
+        tools = {"shell": self._shell, "read": self._read, "write": self._write}
+        if self.skills is not None:
+            tools["skill"] = self._skill
+        try:
+            if call.name not in tools:
+                raise Mistake(f"unknown tool {call.name[:80]!r}; known: {', '.join((*tools, 'submit'))}")
+            text, failed = tools[call.name](call.arguments)
+        except Mistake as mistake:
+            return Observation(f"[{mistake}]", call.id, is_error=True)
+        return Observation(text, call.id, is_error=failed)
+
+    def _run(self, command: str) -> Completed:
+        remaining = self.remaining()
+        if remaining <= 0:
+            raise Mistake("not run: out of time")
+        return self.sandbox.execute(command, timeout_seconds=min(COMMAND_SECONDS, remaining))
+
+    def _shell(self, arguments: Mapping[str, Any]) -> tuple[str, bool]:
+        command = arguments.get("command")
+        if not isinstance(command, str):
+            raise Mistake("shell takes one argument, the text `command`")
+        done = self._run(command)
+        return observation_text(done), done.exit_code != 0
+
+    def _read(self, arguments: Mapping[str, Any]) -> tuple[str, bool]:
+        path = _path(arguments, "read")
+        first = _number(arguments, "offset", 1)
+        wanted = min(_number(arguments, "limit", DEFAULT_LINES), MAX_LINES)
+        past = first + wanted  # one line more than wanted tells whether there are more
+        done = self._run(f"{_require_file(path)} && LC_ALL=C sed -n '{first},{past}p;{past}q' {path}")
+        if done.exit_code != 0:
+            return observation_text(done), True
+        return _page(done.output.split("\n"), first, wanted), False
+
+    def _write(self, arguments: Mapping[str, Any]) -> tuple[str, bool]:
+        path, content = _path(arguments, "write"), arguments.get("content")
+        if not isinstance(content, str):
+            raise Mistake("write takes two arguments, the texts `path` and `content`")
+        data = content.encode("utf-8", "replace")
+        if len(data) > MAX_WRITE_BYTES:
+            raise Mistake(
+                f"{len(data):,} bytes, expected at most {MAX_WRITE_BYTES:,}; write it in parts with the shell"
+            )
+        chunks = [data[at : at + WRITE_CHUNK_BYTES] for at in range(0, len(data), WRITE_CHUNK_BYTES)] or [b""]
+        for place, chunk in enumerate(chunks):
+            before = f'mkdir -p -- "$(dirname -- {path})" && ' if place == 0 else ""
+            encoded = base64.b64encode(chunk).decode()
+            done = self._run(f"{before}printf %s '{encoded}' | base64 -d {'>' if place == 0 else '>>'} {path}")
+            if done.exit_code != 0:
+                return observation_text(done), True
+        return f"Wrote {len(data):,} bytes.", False
+
+    def _skill(self, arguments: Mapping[str, Any]) -> tuple[str, bool]:
+        name, known = arguments.get("name"), self.skills or ()
+        if not isinstance(name, str):
+            raise Mistake("skill takes one argument, the text `name`")
+        if name not in known:
+            there = f"there are: {', '.join(known)}" if known else "the library is empty"
+            raise Mistake(f"no skill {name[:80]!r}; {there}")
+        shown = f"{self.sandbox.path(SKILLS)}/{name}"
+        folder = shlex.quote(shown)
+        text = self._run(f"cat -- {folder}/SKILL.md")
+        if text.exit_code != 0:
+            return observation_text(text), True
+        listed = self._run(f"cd -- {folder} && find . -type f ! -name SKILL.md | sort | head -n {MAX_LISTED_FILES}")
+        files = [line.removeprefix("./") for line in listed.output.splitlines()] if listed.exit_code == 0 else []
+        heading = [f"Skill {name}, in {shown}", *(f"- {file}" for file in files)]
+        return f"{chr(10).join(heading)}\n\n{_beginning(text.output, MAX_SKILL_CHARS)}", False
+
+
+def observation_text(done: Completed) -> str:
+    """A command's output as the model sees it: the middle cut out when it is long, an exit code other than 0 named."""
+    text = done.output
+    if len(text) > MAX_OBSERVATION_CHARS:
+        half = MAX_OBSERVATION_CHARS // 2
+        left_out = len(text) - 2 * half
+        text = f"{text[:half]}\n[... {left_out:,} characters left out ...]\n{text[-half:]}"
+    if done.exit_code not in (0, None):
+        text = f"{text.rstrip()}\n[exit code {done.exit_code}]".lstrip()
+    return text or "[no output]"
+
+
+def _path(arguments: Mapping[str, Any], tool: str) -> str:
+    """The argument `path`, quoted for sh."""
+    path = arguments.get("path")
+    if not isinstance(path, str) or not path.strip():
+        raise Mistake(f"{tool} needs the text `path`")
+    if len(path) > MAX_PATH_CHARS or "\0" in path:
+        raise Mistake(f"`path` has {len(path):,} characters or a NUL, expected at most {MAX_PATH_CHARS:,} and none")
+    return shlex.quote(f"./{path}" if path.startswith("-") else path)
+
+
+def _number(arguments: Mapping[str, Any], key: str, default: int) -> int:
+    found = arguments.get(key, default)
+    if found is None:
+        return default
+    if isinstance(found, bool) or not isinstance(found, int) or not 1 <= found <= 10**9:
+        raise Mistake(f"`{key}` is {found!r:.40}, expected a whole number from 1")
+    return found
+
+
+def _require_file(path: str) -> str:
+    """Fails with words for what is no plain file: a folder, a pipe that would never end."""
+    return f"{{ [ -f {path} ] || {{ printf 'no such file: %s\\n' {path}; exit 1; }}; }}"
+
+
+def _page(lines: list[str], first: int, wanted: int) -> str:
+    """Whole lines up to the limits, and a last line that says where to go on. `lines` ends as a split text does."""
+    if lines and lines[-1] == "":
+        lines = lines[:-1]
+    kept, size = 0, 0
+    while kept < min(len(lines), wanted) and (kept == 0 or size + len(lines[kept]) < MAX_READ_CHARS):
+        size += len(lines[kept]) + 1
+        kept += 1
+    if not kept:
+        return f"[no line {first:,}]" if first > 1 else "[the file is empty]"
+    text = "\n".join(_beginning(line, MAX_READ_CHARS) for line in lines[:kept])
+    return text if kept == len(lines) else f"{text}\n[more follows: offset {first + kept}]"
+
+
+def _beginning(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}\n[... {len(text) - limit:,} characters left out ...]"

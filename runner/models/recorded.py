@@ -1,0 +1,58 @@
+"""A model that answers from a recording: "recorded/<file name without .jsonl>". No network, no key, no cost today.
+
+The same request is always given the same reply, so that an attempt that a failure of the machine made anew goes as it
+went. A request that the recording does not hold is refused, with what differs from the one most like it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from runner.errors import ModelRefused, SetupError
+from runner.models.continuing import request_digest
+from runner.models.recording import difference, read_recording
+from runner.types import ModelReply, ModelRequest
+
+PROVIDER, SUFFIX = "recorded", ".jsonl"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
+MAX_PRICE_TABLE = 64  # characters; more than one list may have been used
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def recordings_folder() -> Path:
+    """$SKILLGLASS_RECORDINGS, or the folder `recordings` of the installation's data."""
+    own = os.environ.get("SKILLGLASS_RECORDINGS", "").strip()
+    return Path(own) if own else Path(os.environ.get("SKILLGLASS_VAR", "").strip() or ROOT / "var") / "recordings"
+
+
+class Recorded:
+    """`version` is the recording's digest: a changed file is another model. Usage and cost are those of the recording."""
+
+    scripted = True
+    preset = None
+    priced = False  # what it tells was paid when it was recorded
+
+    def __init__(self, name: str) -> None:
+        provider, _, file = name.partition("/")
+        if provider != PROVIDER or not NAME.fullmatch(file):
+            raise SetupError(f"model {name!r}: expected recorded/<file name without {SUFFIX}>")
+        self.name = name
+        self.recording = read_recording(recordings_folder() / f"{file}{SUFFIX}")
+        self.version = self.recording.digest[:16]
+        self.price_table = str(self.recording.head.get("price_table") or "")[:MAX_PRICE_TABLE]
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        """ModelRefused for whatever was not recorded, also for a turn beyond the last."""
+        call = self.recording.calls.get(request_digest(request))
+        if call is not None:
+            return call.reply
+        file, total = self.recording.path.name, len(self.recording.calls)
+        closest = self.recording.closest(request)
+        if closest is None:
+            raise ModelRefused(f"{self.name}: {file} holds no call")
+        raise ModelRefused(
+            f"{self.name}: none of the {total:,} calls in {file} asks this. The closest is line {closest.line}"
+            f" ({closest.place}):\n{difference(closest.request, request)}"
+        )

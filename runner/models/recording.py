@@ -1,0 +1,118 @@
+"""The file that a run's model calls are kept in: JSON lines, the first a head, then one line per answered call.
+
+Head: {"format", "run", "setup_digest", "models": [...], "price_table", "calls", "left_out"}. A call: {"purpose", "place",
+"model", "digest", "request", "reply"}. "digest" is that of the whole request; "request" is a continuation
+(`runner.models.continuing`) of the one whose digest it names, where a conversation goes on.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from runner.digests import digest_bytes
+from runner.encoding import Undecodable, decode, encode
+from runner.errors import SetupError
+from runner.models.continuing import CONTINUES, is_continuation, lengthened, request_digest, shared_messages
+from runner.types import ModelReply, ModelRequest
+
+FORMAT = "skillglass-recording/1"
+MAX_DIFF_LINES, MAX_DIFF_CHARS, MAX_LINE_CHARS = 120, 8_000, 400
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    line: int
+    place: str  # "agent acquisition/E1-LS1-T1/0/1/3": purpose, slot, attempt, turn
+    request: ModelRequest
+    reply: ModelReply
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    path: Path
+    digest: str  # of the file
+    head: dict[str, Any]
+    calls: dict[str, RecordedCall]  # by the request's digest
+
+    def closest(self, request: ModelRequest) -> RecordedCall | None:
+        """The recorded request most like this one: of the same kind, sharing the longest beginning."""
+
+        def likeness(call: RecordedCall) -> tuple[bool, int, bool, int, int]:
+            other = call.request
+            kind = (bool(other.tools), other.json_object) == (bool(request.tools), request.json_object)
+            distance = abs(len(other.messages) - len(request.messages))
+            return (kind, shared_messages(request, other), other.seed == request.seed, -distance, -call.line)
+
+        return max(self.calls.values(), key=likeness, default=None)
+
+
+def read_recording(path: Path) -> Recording:
+    """SetupError, with file and line, where it is no recording. Read once per process until the file changes."""
+    try:
+        state = path.stat()
+    except OSError as error:
+        raise SetupError(f"{path}: {error.strerror}; expected a recording written by export_recording") from error
+    return _read(path, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=4)
+def _read(path: Path, *_state: int) -> Recording:
+    content = path.read_bytes()
+    lines = content.splitlines()
+    head = _line(path, 1, lines[0] if lines else b"")
+    if head.get("format") != FORMAT:
+        raise SetupError(f"{path}: line 1: format {head.get('format')!r} (expected {FORMAT!r})")
+    calls: dict[str, RecordedCall] = {}
+    for number, line in enumerate(lines[1:], start=2):
+        digest, call = _call(path, number, _line(path, number, line), calls)
+        if (before := calls.get(digest)) is not None and before.reply != call.reply:
+            raise SetupError(f"{path}: line {number}: asks what line {before.line} asks and is answered otherwise")
+        calls.setdefault(digest, call)
+    return Recording(path, digest_bytes(content), head, calls)
+
+
+def _line(path: Path, number: int, line: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise SetupError(f"{path}: line {number}: expected a JSON object")
+    return value
+
+
+def _call(path: Path, number: int, value: dict[str, Any], calls: dict[str, RecordedCall]) -> tuple[str, RecordedCall]:
+    try:
+        kept = value["request"]
+        earlier = calls[kept[CONTINUES]].request if is_continuation(kept) else None
+        request = lengthened(kept, earlier)
+        place = f"{value['purpose']} {value['place']}"
+        call = RecordedCall(number, place, request, decode(ModelReply, value["reply"]))
+    except (KeyError, TypeError, AttributeError, Undecodable) as error:
+        raise SetupError(f"{path}: line {number}: not a recorded call ({type(error).__name__}: {error})") from error
+    if (digest := request_digest(request)) != value.get("digest"):
+        raise SetupError(f"{path}: line {number}: the request has another digest than the one written beside it")
+    return digest, call
+
+
+def difference(recorded: ModelRequest, asked: ModelRequest) -> str:
+    """A unified diff of the two requests' JSON, texts on lines of their own; capped, and says so."""
+    lines = list(difflib.unified_diff(_rendered(recorded), _rendered(asked), "recorded", "asked", lineterm="", n=2))
+    shown = "\n".join(line[:MAX_LINE_CHARS] for line in lines[:MAX_DIFF_LINES])[:MAX_DIFF_CHARS]
+    more = len(lines) - shown.count("\n") - 1
+    return f"{shown}\n[... {more:,} more lines ...]" if more > 0 else shown
+
+
+def _rendered(request: ModelRequest) -> list[str]:
+    return list(_lines(json.dumps(encode(request), ensure_ascii=False, indent=1, sort_keys=True)))
+
+
+def _lines(text: str) -> Iterator[str]:
+    for line in text.split("\n"):
+        yield from line.replace("\\n", "\\n\n").split("\n")

@@ -1,0 +1,99 @@
+"""The agent programs we run: which, in which version, and where they lie once they are installed.
+
+A program is one folder below `pins/`: `program.toml` (package, runtime, the file that is started), `package.json` and
+`package-lock.json`, npm's own files, whose integrity hashes fix every byte. `installing.install` makes a folder of it
+that holds all it needs to run in any Linux image with glibc; `installed` finds that folder again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.errors import NotOnThisMachine, SetupError
+from runner.sandboxes import Program
+
+PINS = Path(__file__).parent / "pins"
+TARGET = "/opt/skillglass"  # in the sandbox
+RUNTIMES = ("native", "node")
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """One program in one version. `start` is relative to its folder: the binary, or the script that node runs."""
+
+    name: str
+    package: str
+    version: str
+    runtime: str  # "native" or "node"
+    start: str
+    folder: Path  # with package.json and package-lock.json
+    digest: str  # over the files of the pin: another lock is another installation
+
+    @property
+    def installation(self) -> str:
+        return f"{self.name}-{self.version}-{self.digest[:12]}"
+
+
+def names() -> list[str]:
+    """Every program that has a pin."""
+    return sorted(path.parent.name for path in PINS.glob("*/program.toml"))
+
+
+def pin_of(name: str) -> Pin:
+    """SetupError for an unknown name, for files that are no pin, and for a kind of machine the program is not made for."""
+    folder = PINS / name
+    if not (folder / "program.toml").is_file():
+        raise SetupError(f"unknown program {name!r}; known: {', '.join(names())}")
+    try:
+        told = tomllib.loads((folder / "program.toml").read_text())
+        lock = json.loads((folder / "package-lock.json").read_text())
+        package, runtime, starts = told["package"], told["runtime"], told["start"]
+        version = lock["packages"][f"node_modules/{package}"]["version"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SetupError(f"{folder}: no pin of a program: {type(error).__name__}: {error}") from error
+    if runtime not in RUNTIMES:
+        raise SetupError(f"{folder / 'program.toml'}: runtime: expected {' or '.join(RUNTIMES)}, found {runtime!r}")
+    start = starts.get(machine()) or starts.get("any")
+    if start is None:
+        raise SetupError(f"{name} is made for {', '.join(starts)}, not for this machine ({machine()})")
+    return Pin(name, package, version, runtime, start, folder, _digest(folder, runtime))
+
+
+def machine() -> str:
+    """ "x86_64" or "aarch64", whatever this system calls it."""
+    return {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
+
+
+def programs_folder() -> Path:
+    """SKILLGLASS_PROGRAMS, else `programs` in the folder SKILLGLASS_VAR, which is `var` beside manage.py."""
+    told = os.environ.get("SKILLGLASS_PROGRAMS")
+    if told:
+        return Path(told).resolve()
+    var = os.environ.get("SKILLGLASS_VAR") or Path(__file__).resolve().parents[2] / "var"
+    return Path(var).resolve() / "programs"
+
+
+def installed(name: str, folder: Path | None = None) -> Program:
+    """The program, ready for a sandbox. NotOnThisMachine, with the command that installs it, when it is not there.
+
+    Nothing is installed on the way: an attempt neither waits for a registry nor depends on one.
+    """
+    pin = pin_of(name)
+    home = (folder or programs_folder()) / pin.installation
+    if not (home / "bin" / name).is_file():
+        raise NotOnThisMachine(f"{name} {pin.version} is not installed; run: manage.py install_program {name}")
+    return Program(name, pin.version, home, f"{TARGET}/{name}")
+
+
+def _digest(folder: Path, runtime: str) -> str:
+    digest = hashlib.sha256()
+    files = sorted(folder.iterdir()) + (sorted((PINS / "node").iterdir()) if runtime == "node" else [])
+    for path in files:
+        digest.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()

@@ -1,0 +1,107 @@
+"""SkillFlow: what comes next in one family, given what happened.
+
+Source: SkillFlow section 2.4 (the sequential process, equations 3 and 4), appendix C.2 (the control that shows histories).
+One family is one episode: its tasks in order of difficulty, the first without skills, the author working after every one
+of them, also after failed ones and after the last, and the library carried on. The next family is another episode, so it
+starts with nothing by construction. `docs/protocols.md` names every choice the paper leaves open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from runner.authoring.evolution_prompts import EVOLUTION_PROMPT_VERSION
+from runner.digests import EMPTY_LIBRARY
+from runner.errors import SetupError
+from runner.history import State, fold
+from runner.protocols.conditions import EVERY_TRIAL, Condition, Replay, Start, Trigger
+from runner.protocols.occasions import asks
+from runner.protocols.plan import EpisodePlan
+from runner.protocols.steps import Ask, NextStep, RunTrial
+from runner.recorder import History
+from runner.types import AuthorMode, CompactionKind, Environment, Family, Phase, Slot, Suite, Task
+
+PROMPT_VERSION = EVOLUTION_PROMPT_VERSION
+
+_ALL = (
+    # The paper's "vanilla": the word for it is that of the other protocols and of the published numbers.
+    Condition("no-skill", Start.NO_LIBRARY, replay=Replay.NEVER),
+    Condition("skill-evolution", Start.EMPTY, Trigger.EVERY, Trigger.EVERY, replay=Replay.NEVER),
+    # The agent is shown what the author of skill-evolution would be: the same compactions, with as much of the verdict.
+    Condition(
+        "history-context",
+        Start.NO_LIBRARY,
+        replay=Replay.NEVER,
+        retrieval_k=EVERY_TRIAL,
+        retrieved_as=CompactionKind.RICH,
+    ),
+)
+CONDITIONS: dict[str, Condition] = {condition.name: condition for condition in _ALL}
+
+
+def units(suite: Suite) -> tuple[Environment, ...]:
+    """An episode is a family: each one by itself, under its own key and name."""
+    return tuple(
+        replace(environment, key=family.key, name=family.name, families=(family,))
+        for environment in suite.environments
+        for family in environment.families
+    )
+
+
+def check(plan: EpisodePlan) -> None:
+    """One family, one trial per task, no replay."""
+    families = plan.environment.families
+    if len(families) != 1:
+        raise SetupError(f"skillflow runs one family at a time, not {len(families)} ({plan.environment.key})")
+    if plan.samples != 1:
+        raise SetupError(
+            f"skillflow runs every task once, not {plan.samples} times: a second sample would meet another library. "
+            "Ask for replicates instead"
+        )
+    if plan.placebo_replay:
+        raise SetupError("skillflow has no replay")
+
+
+def next_step(plan: EpisodePlan, history: History) -> NextStep | None:
+    """The one step to take now, or None when the family is through. Pure."""
+    return next(_open_steps(plan, fold(history)), None)
+
+
+def slots(plan: EpisodePlan) -> tuple[Slot, ...]:
+    """Every trial of the plan, in order. What the author does never changes which trials there are."""
+    return tuple(step.slot for step in _open_steps(plan, State()) if isinstance(step, RunTrial))
+
+
+def _open_steps(plan: EpisodePlan, state: State) -> Iterator[NextStep]:
+    """The steps still open, in order. Only the first is certain: later ones depend on how it ends."""
+    (family,) = plan.environment.families
+    tasks = sorted(family.tasks, key=lambda task: task.ordinal)
+    for place, task in enumerate(tasks):
+        slot = slot_of(task)
+        if not state.closed(slot):
+            yield _trial(plan, state, family, tasks[: place + 1])
+        yield from _authoring(plan, state, family, slot)
+
+
+def slot_of(task: Task) -> Slot:
+    """Its success is a result of the benchmark, so its phase is evaluation, also where the author learns from it."""
+    return Slot(Phase.EVALUATION, task.key)
+
+
+def _trial(plan: EpisodePlan, state: State, family: Family, upto: list[Task]) -> RunTrial:
+    """The last of these tasks. Nobody tells the first one of a library: it is worked on as under no-skill."""
+    *earlier, task = upto
+    library = plan.condition.has_library and bool(earlier)
+    snapshot = state.snapshot if plan.condition.has_library else EMPTY_LIBRARY
+    past = [slot for slot in map(slot_of, earlier) if slot in state.trials]
+    shown = tuple(past[-plan.condition.retrieval_k :]) if plan.condition.retrieval_k else ()
+    return RunTrial(slot_of(task), family.key, task.role, snapshot, shown, library)
+
+
+def _authoring(plan: EpisodePlan, state: State, family: Family, slot: Slot) -> Iterator[Ask]:
+    """Equations 3 and 4: the library, the trial just ended, its verdict. A trial without a verdict teaches nothing."""
+    done = state.trials.get(slot)
+    if done is None or done.success is None or not plan.condition.later.fires(done.success):
+        return
+    yield from asks(plan, state, Ask(AuthorMode.EVOLVE, family.key, slot, 1, evidence=(slot,)))

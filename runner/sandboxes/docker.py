@@ -1,0 +1,397 @@
+"""A container of its own for every attempt, for suites that are not trusted.
+
+What confines it and what does not: docs/sandboxes.md. The container starts with the first command, so files can be put
+in before. `end_processes` kills it whole: the kernel ends everything in it at once, whatever it forked or caught; the
+next command starts it again on the same files with nothing else running. So a container that the agent brought down is
+no failure of the machine, and one that cannot be started again because of what the agent did to it is `SandboxRuined`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import socket
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from docker.errors import APIError, NotFound
+
+from runner.errors import SandboxError, SandboxRuined, SetupError
+from runner.sandboxes import LOGS, NOTHING, SKILLS, TESTS, WORKSPACE, Completed, Needs
+from runner.sandboxes import docker_engine as engine
+from runner.sandboxes.docker_archive import packed, unpacked
+from runner.sandboxes.docker_disk import DiskWatch, asked, measured, readable
+from runner.sandboxes.docker_engine import PREFIX, engine_errors, told
+from runner.sandboxes.docker_exec import Executed, Execution
+from runner.sandboxes.docker_images import Image, image_for
+from runner.sandboxes.docker_limits import LIMITS, ContainerLimits, host_config, init_command
+from runner.sandboxes.docker_networks import Network, leave, network_for, open_gateway
+from runner.sandboxes.docker_programs import mount, program_volume
+from runner.sandboxes.gateway import Gateway
+from runner.sandboxes.trees import Tree
+from runner.suites.host_variables import resolved
+from runner.types import Files, Task
+
+SKILLS_PATH = "/skills"
+FOLDERS = {SKILLS: SKILLS_PATH, TESTS: "/tests", LOGS: "/logs"}
+_MADE_AT_START = (SKILLS_PATH, "/tests", "/logs/verifier", "/logs/agent")
+_NOT_RUNNING = 409
+AT_TIME_LIMIT = "ended at the time limit"
+WENT_DOWN = "the container went down; everything that ran in it is gone"
+
+
+def open_sandbox(task: Task, *, name: str, needs: Needs = NOTHING) -> DockerSandbox:
+    """A container made for this attempt and not started yet. SandboxError and SetupError say what is missing."""
+    client = engine.connect()
+    mark = secrets.token_hex(16)
+    try:
+        image = image_for(client, task)
+        sandbox = DockerSandbox(client, task, image, mark, name=name, needs=needs)
+        sandbox.make()
+    except BaseException:
+        with contextlib.suppress(SandboxError):
+            engine.remove_marked(client, mark)
+        client.close()
+        raise
+    return sandbox
+
+
+def end_processes(handle: dict[str, object]) -> None:
+    """Removes everything an interrupted attempt left on its engine. Where that engine is not ours, nothing happens."""
+    mark = str(handle.get("mark", ""))
+    if handle.get("kind") != "docker":
+        return
+    if len(mark) != 32:
+        raise SandboxError(f"{mark!r} is not the mark of a sandbox in a container")
+    try:
+        client = engine.connect()
+    except SandboxError:
+        if handle.get("host") != socket.gethostname():
+            return
+        raise
+    try:
+        if engine.engine_id(client.base_url) == handle.get("engine"):
+            leave(client, PREFIX + mark)
+            engine.remove_marked(client, mark)
+    finally:
+        client.close()
+
+
+class DockerSandbox:
+    """See `runner.sandboxes.Sandbox`. Commands run as the image's own user; once `end_processes` was called, as root."""
+
+    def __init__(
+        self,
+        client: Any,
+        task: Task,
+        image: Image,
+        mark: str,
+        *,
+        name: str,
+        needs: Needs,
+        limits: ContainerLimits | None = None,
+    ) -> None:
+        self.client, self.task, self.image, self.needs, self.limits = client, task, image, needs, limits or LIMITS
+        self.mark = mark
+        self.container = ""
+        self.network: Network | None = None
+        self.gateway: Gateway | None = None
+        self.provider_url: str | None = None
+        self.environment = resolved(task.machine.environment, task.machine.host_variables)
+        self.labels = engine.labels(mark, task=task.key, attempt=name)
+        self.ruined: str | None = None
+        self.handle: dict[str, object] = {
+            "kind": "docker",
+            "host": socket.gethostname(),
+            "engine": engine.engine_id(client.base_url),
+            "mark": mark,
+            "name": name,
+            "task": task.key,
+            "image": image.id,
+            "image_name": image.name,
+        }
+        self._watch: DiskWatch | None = None
+        self._breach: str | None = None
+        self._runs = False  # as far as we know
+        self._has_run = False
+        self._sealed = False
+        self._owner: int | None = None if image.user else 0
+
+    def make(self) -> None:
+        """The network, the volumes, the container, the way to the provider."""
+        self.network = network_for(
+            self.client,
+            way_out=self.task.machine.network,
+            provider=self.needs.provider is not None,
+            mark=self.mark,
+            labels=self.labels,
+        )
+        self.container = self._create(self._mounts(), self.labels)
+        if self.needs.provider is not None:
+            self.gateway, self.provider_url = open_gateway(self.client, self.network, self.needs)
+
+    def _mounts(self) -> list[Any]:
+        mounts = []
+        if self.needs.program is not None:
+            volume = program_volume(self.client, self.needs.program, self.image.id)
+            mounts.append(mount(volume, self.needs.program.target, read_only=True))
+        if self.needs.skill_folders:
+            with engine_errors("making a volume for the library"):
+                self.client.create_volume(PREFIX + self.mark, labels=self.labels)
+            places = dict.fromkeys((FOLDERS[SKILLS], *self.needs.skill_folders))
+            mounts += [mount(PREFIX + self.mark, place, read_only=False) for place in places]
+        return mounts
+
+    def _create(self, mounts: list[Any], labels: Mapping[str, str]) -> str:
+        processors = engine.processors(self.client.base_url)
+        network = self.network.settings if self.network else {"network_mode": "none"}
+        with engine_errors(f"making a container of {self.image.name}"):
+            try:
+                made = self.client.create_container(
+                    self.image.id,
+                    entrypoint=init_command((*_MADE_AT_START, self.image.folder)),
+                    command=[],
+                    user="0",
+                    working_dir="/",
+                    name=labels and PREFIX + secrets.token_hex(8),
+                    hostname="sandbox",
+                    labels=dict(labels),
+                    environment=self.environment,
+                    healthcheck={"test": ["NONE"]},
+                    host_config=host_config(
+                        self.client, self.task.machine, self.limits, processors=processors, mounts=mounts, **network
+                    ),
+                )
+            except NotFound as error:
+                raise SandboxError(f"image {self.image.name} is gone from the engine: {error.explanation}") from error
+        return str(made["Id"])
+
+    # --- files ---------------------------------------------------------------------------------------------------
+
+    def path(self, folder: str) -> str:
+        return self.image.folder if folder == WORKSPACE else FOLDERS[folder]
+
+    def put(self, folder: str, files: Files) -> None:
+        """Nothing happens for no files. What stands in the way of a path is replaced."""
+        if not files:
+            return
+        self._refuse_ruined()
+        place = self.path(folder)
+        parent, _, top = place.rpartition("/")
+        try:
+            content = packed(files, top=top, owner=self._user_number())
+        except ValueError as error:
+            raise SandboxError(f"{folder}: files cannot be put in: {error}") from error
+        with engine_errors(f"putting files into {place}"):
+            try:
+                self.client.put_archive(self.container, parent or "/", content)
+            except NotFound:  # a folder on the way is made when the container starts
+                self._start()
+                self.client.put_archive(self.container, parent or "/", content)
+
+    def files(self, folder: str) -> Files:
+        return self.tree(folder).files
+
+    def tree(self, folder: str) -> Tree:
+        """Like `files`, with what was left out and why."""
+        with engine_errors(f"reading {self.path(folder)}"):
+            try:
+                chunks, status = self.client.get_archive(self.container, self.path(folder))
+            except NotFound:
+                return Tree()
+            with contextlib.closing(chunks):
+                tree = unpacked(chunks)
+        if status.get("linkTarget"):
+            tree.left_out.append(f".: a link to {str(status['linkTarget'])[:200]!r}")
+        return tree
+
+    def _user_number(self) -> int:
+        """Of the user that commands run as, asked once of the container itself where the image names one."""
+        if self._owner is None:
+            number = self.image.user.partition(":")[0]
+            if not number.isdigit():
+                number = self._executed("id -u", seconds=60, environment={}).text.strip()
+            self._owner = int(number) if number.isdigit() else 0
+        return self._owner
+
+    # --- commands ------------------------------------------------------------------------------------------------
+
+    def execute(
+        self, command: str, *, timeout_seconds: float, environment: Mapping[str, str] | None = None
+    ) -> Completed:
+        """See `Sandbox.execute`. A background process may outlive its command; `end_processes` ends it."""
+        complaint = self._complaint(command)
+        if complaint:
+            return Completed(exit_code=126, output=complaint)
+        began = time.monotonic()
+        try:
+            done = self._executed(command, seconds=timeout_seconds, environment=environment or {})
+        except SandboxRuined as error:
+            if self._sealed:
+                raise
+            return Completed(126, f"{error}\n", duration_seconds=time.monotonic() - began)
+        text, exit_code = done.text, done.exit_code
+        if reason := self._why_ended(done):
+            text, exit_code = f"{text}\n[{reason}]\n", None
+        return Completed(exit_code, text, done.timed_out, done.truncated, time.monotonic() - began)
+
+    def _complaint(self, command: str) -> str | None:
+        """Why a command is not even tried: the caller's own doing, so an answer and no exception."""
+        if "\0" in command or len(command.encode("utf-8", "surrogateescape")) > self.limits.command_bytes:
+            return f"the command holds NUL or has more than {self.limits.command_bytes:,} bytes\n"
+        if self._breach and not self._sealed:
+            return f"[{self._breach}]\n"
+        return None
+
+    def _executed(self, command: str, *, seconds: float, environment: Mapping[str, str]) -> Executed:
+        deadline = time.monotonic() + seconds
+        done = self._started(command, environment).follow(self.limits.output_characters, deadline)
+        if not done.started and self._sealed and not self._runs_a_shell(self.container):
+            raise self._blame(done.text)
+        return done
+
+    def _started(self, command: str, environment: Mapping[str, str]) -> Execution:
+        """The command, running. A container that is down is started once; one that goes down again is nobody's."""
+        user = "0" if self._sealed or not self.image.user else self.image.user
+        for _ in range(2):
+            self._start()
+            with engine_errors("running a command"):
+                try:
+                    return Execution(
+                        self.client,
+                        self.container,
+                        command,
+                        folder=self.image.folder,
+                        user=user,
+                        environment=environment,
+                    )
+                except APIError as error:
+                    if error.status_code != _NOT_RUNNING:
+                        raise
+                    self._runs = False
+        raise self._blame("it goes down as soon as it is started")
+
+    def _why_ended(self, done: Executed) -> str | None:
+        if self._watch is not None and self._watch.breach:
+            self._runs, self._breach = False, self._watch.breach
+            return self._breach
+        if done.timed_out:
+            return AT_TIME_LIMIT
+        return None if done.exit_code is not None else WENT_DOWN
+
+    # --- starting and ending -------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        self._refuse_ruined()
+        if self._runs:
+            return
+        try:
+            with engine_errors(f"starting a container of {self.image.name}"):
+                self.client.start(self.container)
+        except SandboxError as error:
+            if self._has_run:
+                raise self._blame(str(error)) from error
+            if "executable file not found" in str(error) or "no such file" in str(error):
+                raise SetupError(f"image {self.image.name} cannot run /bin/sh: {error}") from error
+            raise
+        self._runs = self._has_run = True
+        self._watch_disk()
+
+    def _blame(self, said: str) -> SandboxError:
+        """Whose fault is it that nothing can run? A fresh container of the same image tells: SandboxRuined when that
+        one works, SandboxError when it does not. A container that is not there any more was removed from outside."""
+        if engine.is_gone(self.client, self.container):
+            return SandboxError(told("the container was removed by somebody else", said))
+        fresh = self._create([], self.labels)
+        try:
+            with engine_errors("starting a fresh container for comparison"):
+                self.client.start(fresh)
+            works = self._runs_a_shell(fresh)
+        finally:
+            engine.remove(self.client, "container", fresh)
+        if not works:
+            return SandboxError(told("nothing can be run in the container, nor in a fresh one", said))
+        self.ruined = f"nothing can run in the sandbox any more: {said.strip()[:500]}"
+        return SandboxRuined(self.ruined)
+
+    def _runs_a_shell(self, container: str) -> bool:
+        try:
+            made = Execution(self.client, container, ":", folder="/", user="0", environment={})
+            return made.follow(1_000, time.monotonic() + 30).exit_code == 0
+        except APIError:
+            return False
+
+    def _refuse_ruined(self) -> None:
+        if self.ruined:
+            raise SandboxRuined(self.ruined)
+
+    def _watch_disk(self) -> None:
+        """Anew with each start; after the agent the verifier gets as much again, on top of what is there."""
+        if self._watch is not None:
+            self._watch.stop()
+        with engine_errors("asking where the container keeps its files"):
+            found = self.client.inspect_container(self.container)
+        places = [str((found["GraphDriver"]["Data"] or {}).get("UpperDir", ""))]
+        places += [row["Source"] for row in found["Mounts"] if row.get("Name") == PREFIX + self.mark][:1]
+        folders, limit, files = readable(places), self.task.machine.storage_mb * 2**20, self.limits.files
+        deep = False
+        if self._sealed:
+            used = measured(folders) if folders else asked(self.client, self.container)
+            limit, files, deep = limit + used.bytes, files + used.count, used.too_deep
+        self._watch = DiskWatch(
+            self.container,
+            folders,
+            limit=limit,
+            files=files,
+            free=self.limits.free_bytes,
+            end=self._kill_quietly,
+            deep=deep,
+        )
+        self._watch.start()
+
+    def _kill_quietly(self) -> None:
+        with contextlib.suppress(SandboxError):
+            self._kill()
+
+    def _kill(self) -> None:
+        with engine_errors("ending the container's processes"):
+            try:
+                self.client.kill(self.container)
+            except APIError as error:
+                if error.status_code != _NOT_RUNNING:
+                    raise
+
+    def end_processes(self) -> None:
+        """Kills the container; what follows starts it again, on the same files. The way to the provider is closed."""
+        self._close_gateway()
+        self._sealed = True
+        self._owner = 0
+        if self._watch is not None:
+            self._watch.stop()
+            self._breach = self._breach or self._watch.breach
+            self._watch = None
+        if self._runs:
+            self._kill()
+            self._runs = False
+
+    def _close_gateway(self) -> None:
+        self.provider_url = None
+        if self.gateway is not None:
+            self.gateway.close()
+
+    def close(self) -> None:
+        """Removes container, network and volumes. Closing twice is harmless."""
+        if self._watch is not None:
+            self._watch.stop()
+        self._close_gateway()
+        try:
+            if self.container:
+                engine.remove(self.client, "container", self.container)
+            if self.needs.skill_folders:
+                engine.remove(self.client, "volume", PREFIX + self.mark)
+            if self.network is not None and self.network.name == PREFIX + self.mark:
+                leave(self.client, self.network.name)
+                engine.remove(self.client, "network", self.network.name)
+        finally:
+            self.client.close()

@@ -1,0 +1,127 @@
+"""A Dockerfile's build context: which files it has, its digest, and its stream to the engine."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from docker.utils.build import exclude_paths
+
+from runner.errors import SuiteError
+from runner.sandboxes.docker_archive import END_OF_ARCHIVE, padded
+
+DOCKERFILE = "Dockerfile"
+MAX_CONTEXT_BYTES = 8 * 1024**3
+_PIECE = 1 << 20
+# Task folders of one suite copy a folder of skills that the released tasks do not have.
+_COPIES_SKILLS = re.compile(r"^\s*(?:COPY|ADD)\s+(?:--\S+\s+)*(?:\./)?skills/?\s", re.IGNORECASE | re.MULTILINE)
+_FROM = re.compile(r"^\s*FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?", re.IGNORECASE | re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """`paths` are relative to `folder`, sorted; `extra_folders` are empty folders sent along though they do not exist."""
+
+    folder: Path
+    dockerfile: str
+    paths: tuple[str, ...]
+    extra_folders: tuple[str, ...]
+
+    @property
+    def bases(self) -> tuple[str, ...]:
+        """The images it builds on, as written, without stages of its own."""
+        stages: set[str] = set()
+        found = []
+        for image, stage in _FROM.findall(self.dockerfile):
+            if image.lower() not in stages and image != "scratch":
+                found.append(image)
+            stages.add(stage.lower())
+        return tuple(dict.fromkeys(found))
+
+    def digest(self, bases: tuple[str, ...] = ()) -> str:
+        """SHA-256 over every path, mode, link target and content, and over the ids of the images below it."""
+        total = hashlib.sha256(f"context-1\0{'|'.join(bases)}\0{'|'.join(self.extra_folders)}\0".encode())
+        for entry, path in self._entries():
+            total.update(
+                f"{entry.name}\0{entry.type!r}\0{entry.mode:o}\0{entry.linkname}\0".encode("utf-8", "surrogateescape")
+            )
+            if entry.isreg():
+                with path.open("rb") as stream:
+                    total.update(hashlib.file_digest(stream, "sha256").digest())
+        return total.hexdigest()
+
+    def stream(self) -> Iterator[bytes]:
+        """The context as tar. Links go as links: the engine resolves them inside the context only."""
+        for entry, path in self._entries():
+            yield from padded(entry, _pieces(path) if entry.isreg() else iter(()))
+        yield END_OF_ARCHIVE
+
+    def _entries(self) -> Iterator[tuple[tarfile.TarInfo, Path]]:
+        for name in (*self.extra_folders, *self.paths):
+            path = self.folder / name
+            if name in self.extra_folders:
+                entry = tarfile.TarInfo(name)
+                entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+            else:
+                entry = _entry(path, name)
+            yield entry, path
+
+
+def read_context(folder: Path, blank: tuple[str, ...] = ()) -> Context:
+    """The context in `folder` without what .dockerignore names; folders in `blank` are sent empty, whatever is in them.
+
+    SuiteError when there is no Dockerfile.
+    """
+    dockerfile = folder / DOCKERFILE
+    if dockerfile.is_symlink() or not dockerfile.is_file():
+        raise SuiteError(str(dockerfile), "file", "a Dockerfile", "there is none")
+    text = dockerfile.read_text("utf-8", "replace")
+    ignore = folder / ".dockerignore"
+    patterns = ignore.read_text("utf-8", "replace").splitlines() if ignore.is_file() and not ignore.is_symlink() else []
+    wanted = [line.strip() for line in patterns if line.strip() and not line.startswith("#")]
+    paths = tuple(
+        sorted(
+            path
+            for path in exclude_paths(str(folder), wanted, DOCKERFILE)
+            if path.split("/", 1)[0] not in blank and _can_be_sent(folder / path)
+        )
+    )
+    _check_size(folder, paths)
+    needs_skills = _COPIES_SKILLS.search(text) and not os.path.lexists(folder / "skills")
+    return Context(folder, text, paths, tuple(sorted({*blank, *(("skills",) if needs_skills else ())})))
+
+
+def _can_be_sent(path: Path) -> bool:
+    mode = path.lstat().st_mode
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
+
+
+def _check_size(folder: Path, paths: tuple[str, ...]) -> None:
+    size = sum((folder / path).lstat().st_size for path in paths)
+    if size > MAX_CONTEXT_BYTES:
+        raise SuiteError(str(folder), "size", f"at most {MAX_CONTEXT_BYTES:,} bytes", f"{size:,} bytes")
+
+
+def _entry(path: Path, name: str) -> tarfile.TarInfo:
+    """Without owner and time, which say where a suite was unpacked and not what it is."""
+    status = path.lstat()
+    entry = tarfile.TarInfo(name)
+    if stat.S_ISLNK(status.st_mode):
+        entry.type, entry.linkname, entry.mode = tarfile.SYMTYPE, str(path.readlink()), 0o777
+    elif stat.S_ISDIR(status.st_mode):
+        entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+    else:
+        entry.size, entry.mode = status.st_size, 0o755 if status.st_mode & stat.S_IXUSR else 0o644
+    return entry
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as stream:
+        while piece := stream.read(_PIECE):
+            yield piece

@@ -1,0 +1,159 @@
+"""The small texts of a suite (TOML, YAML, JSON, Markdown), read with a cap, and fields taken from them by type."""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from runner.errors import SuiteError
+from runner.suites.findings import Findings, shown
+
+MAX_BYTES = 1024 * 1024
+# The C loader where PyYAML has it: the same result, several times faster.
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def read_text(source: Path) -> str:
+    """The text of a plain file in UTF-8, a byte order mark taken off. NUL is refused: no database or prompt holds it."""
+    try:
+        if source.is_symlink() or not source.is_file():
+            raise SuiteError(str(source), "file", "a plain file", "it is a link" if source.is_symlink() else "none")
+        with source.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        text = content.decode("utf-8-sig")
+    except OSError as error:
+        raise SuiteError(str(source), "file", "a readable file", str(error.strerror)) from error
+    except UnicodeDecodeError as error:
+        raise SuiteError(str(source), f"byte {error.start}", "UTF-8", error.reason) from error
+    if len(content) > MAX_BYTES:
+        raise SuiteError(str(source), "size", f"at most {MAX_BYTES:,} bytes", "it has more")
+    if "\0" in text:
+        raise SuiteError(str(source), f"line {text[: text.index(chr(0))].count(chr(10)) + 1}", "text", "found a NUL")
+    return text
+
+
+def read_toml(source: Path) -> dict[str, Any]:
+    text = read_text(source)
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise SuiteError(str(source), "file", "readable TOML", _reason(error)) from error
+    except ValueError as error:  # an integer of more digits than Python reads
+        raise SuiteError(str(source), "file", "readable TOML", str(error)[:200]) from error
+
+
+def read_yaml(source: Path) -> dict[str, Any]:
+    text = read_text(source)
+    try:
+        value = yaml.load(text, Loader=LOADER)  # a safe loader
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise SuiteError(str(source), "file", "readable YAML", _reason(error)) from error
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        raise SuiteError(str(source), "file", "a mapping of names", f"found {shown(value)}")
+    return value
+
+
+def read_json(source: Path) -> Any:
+    text = read_text(source)
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SuiteError(str(source), "file", "readable JSON", _reason(error)) from error
+
+
+def _reason(error: Exception) -> str:
+    return "nested too deeply" if isinstance(error, RecursionError) else str(error).replace("\n", " ")[:300]
+
+
+def _is_text(value: str) -> bool:
+    """Escapes can spell what no database holds and no page should show."""
+    return all(letter.isprintable() or letter in "\t\r\n" for letter in value)
+
+
+class Table:
+    """A mapping whose fields are taken by type. What is not as expected becomes a problem, and the default is given."""
+
+    def __init__(self, values: Mapping[str, Any], source: Path, findings: Findings, place: str = "") -> None:
+        self.values, self.source, self.findings, self.place = values, source, findings, place
+        self._asked: set[str] = set()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.values
+
+    def raw(self, name: str) -> Any:
+        self._asked.add(name)
+        return self.values.get(name)
+
+    def problem(self, name: str, expected: str, message: str = "") -> None:
+        found = message or (f"found {shown(self.values[name])}" if name in self.values else "there is none")
+        self.findings.problem(self.source, self.at(name), expected, found)
+
+    def at(self, name: str) -> str:
+        return f"{self.place}.{name}" if self.place else name
+
+    def text(self, name: str, default: str | None = None, longest: int = 200) -> str:
+        """A text that is not blank, without control characters but tab and line ends. With a default it may be left out."""
+        value = self.raw(name)
+        if value is None and default is not None:
+            return default
+        if isinstance(value, str) and value.strip() and len(value) <= longest and _is_text(value):
+            return value.strip()
+        self.problem(name, f"a printable text of at most {longest:,} characters")
+        return default or ""
+
+    def number(self, name: str, default: float, least: float, most: float) -> float:
+        value = self.raw(name)
+        if value is None:
+            return default
+        # Compared before it is converted: an integer may be too large for a float.
+        if isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most:
+            return float(value)
+        shown_most = f"{most:,.0f}" if math.isfinite(most) else "any"
+        self.problem(name, f"a number from {least:g} to {shown_most}")
+        return default
+
+    def flag(self, name: str) -> bool | None:
+        value = self.raw(name)
+        if value is None or isinstance(value, bool):
+            return value
+        self.problem(name, "true or false")
+        return None
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        value = self.raw(name)
+        if value is None:
+            return ()
+        if isinstance(value, list) and all(isinstance(each, str) for each in value):
+            return tuple(value)
+        self.problem(name, "a list of texts")
+        return ()
+
+    def variables(self, name: str) -> dict[str, str]:
+        """Name -> value of environment variables; numbers are taken as they are written."""
+        found: dict[str, str] = {}
+        for key, value in self.table(name).values.items():
+            if not key or "=" in key or "\0" in key or not isinstance(value, str | int | float):
+                self.findings.problem(
+                    self.source, f"{self.at(name)}.{key[:100]}", "a variable", f"found {shown(value)}"
+                )
+            else:
+                found[key] = str(value).lower() if isinstance(value, bool) else str(value)
+        return found
+
+    def table(self, name: str) -> Table:
+        """The table of that name; empty where there is none."""
+        value = self.raw(name)
+        if value is not None and not (isinstance(value, dict) and all(isinstance(key, str) for key in value)):
+            self.problem(name, "a table")
+            value = None
+        return Table(value or {}, self.source, self.findings, self.at(name))
+
+    def unasked(self) -> list[str]:
+        """Fields nobody asked for, with their place."""
+        return [self.at(name) for name in self.values if name not in self._asked]

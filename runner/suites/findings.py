@@ -1,0 +1,71 @@
+"""What a reader of a suite found: problems, which make it unusable, and notes, which people should know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from runner.errors import SuiteError, SuiteProblems
+
+MAX_SHOWN = 120
+NAMED = 3  # tasks named in one note
+
+
+@dataclass(slots=True)
+class Findings:
+    """Collected while reading, so that one look tells everything."""
+
+    problems: list[SuiteError] = field(default_factory=list)
+    _notes: dict[str, list[str]] = field(default_factory=dict)  # text -> where
+
+    def problem(self, source: Path, place: str, expected: str, message: str) -> None:
+        self.problems.append(SuiteError(str(source), place, expected, message))
+
+    def note(self, text: str, where: str) -> None:
+        self._notes.setdefault(text, []).append(where)
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """A SuiteError raised inside is kept as a problem, and reading goes on after the block."""
+        try:
+            yield
+        except SuiteProblems as error:
+            self.problems.extend(error.problems)
+        except SuiteError as error:
+            self.problems.append(error)
+
+    def settle(self) -> None:
+        """SuiteProblems where there is any problem."""
+        if self.problems:
+            raise SuiteProblems(self.problems)
+
+    def notes(self) -> tuple[str, ...]:
+        """One sentence a finding, with the first places it was met at."""
+        return tuple(plain(f"{text}: {_named(where)}") for text, where in self._notes.items())
+
+
+def _named(places: list[str]) -> str:
+    more = len(places) - NAMED
+    return ", ".join(places[:NAMED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def shown(value: object) -> str:
+    """A value from a suite for a message: never long, and never the inside of something nested."""
+    if isinstance(value, str | int | float | bool | None):
+        text = (
+            repr(value[: MAX_SHOWN + 1] if isinstance(value, str) else value) if not _huge(value) else "a huge number"
+        )
+        return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
+    return {"dict": "a mapping", "list": "a list"}.get(type(value).__name__, type(value).__name__)
+
+
+def plain(text: str) -> str:
+    """For a terminal or a page: names of files and fields may hold anything, control sequences and broken bytes too."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
+
+
+def _huge(value: object) -> bool:
+    # Python refuses to print an integer of more than some thousand digits.
+    return isinstance(value, int) and value.bit_length() > 1_000

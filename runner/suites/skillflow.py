@@ -1,0 +1,118 @@
+"""SkillFlow's families: an environment each, its tasks from easy to hard.
+
+<family>/ALL_TASK_DIFFICULTY_RANKING.json    names of task folders, easiest first
+<family>/<task>/                             a Harbor task
+
+Downloads nest the families in test_tasks/ once or twice. Source: the rules of SkillFlow's released runners for the
+ranking (names stripped, blanks and repeats dropped, tasks it leaves out appended by name); what they print as a warning
+is a note here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from runner.errors import SuiteError
+from runner.suites.documents import read_json
+from runner.suites.findings import shown
+from runner.suites.harbor import is_task
+from runner.suites.task_folder import NAME, Shelf, TaskFolder, folders_in
+from runner.types import Environment, Family
+
+RANKING = "ALL_TASK_DIFFICULTY_RANKING.json"
+NESTED = "test_tasks"
+BLANK = ("skills",)  # what a task ships there is no part of the protocol, whose libraries are the agent's own
+
+
+def looks_like(path: Path) -> bool:
+    return any((family / RANKING).exists() for family in _families(path))
+
+
+def roots(path: Path) -> tuple[Path, ...]:
+    return tuple(_families(path)) or (path,)
+
+
+def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
+    families = _families(path)
+    if not families:
+        shelf.findings.problem(path, "folder", f"folders of tasks with a {RANKING}", "there is none")
+    read_ones = [(each, _ordered(each, shelf)) for each in families if _named(each, shelf)]
+    names = Counter(folder.path.name for _, folders in read_ones for folder in folders)
+    return tuple(_environment(each, folders, names, shelf) for each, folders in read_ones if folders)
+
+
+def _families(path: Path) -> list[Path]:
+    """The path itself where it is a family; else the first of the known nestings that holds any."""
+    if _is_family(path):
+        return [path]
+    for base in (path, path / NESTED, path / NESTED / NESTED):
+        found = [each for each in folders_in(base) if _is_family(each)] if base.is_dir() else []
+        if found:
+            return found
+    return []
+
+
+def _is_family(path: Path) -> bool:
+    return (path / RANKING).exists() or any(map(is_task, folders_in(path)))
+
+
+def _named(family: Path, shelf: Shelf) -> bool:
+    if NAME.fullmatch(family.name) and not family.is_symlink():
+        return True
+    found = "it is a link" if family.is_symlink() else f"found {shown(family.name)}"
+    shelf.findings.problem(family, "folder", "a folder named with letters, digits, '.', '_' and '-'", found)
+    return False
+
+
+def _ordered(family: Path, shelf: Shelf) -> list[TaskFolder]:
+    """The family's tasks, easiest first."""
+    places = {each.name: each for each in folders_in(family) if is_task(each)}
+    for each in folders_in(family):
+        if each.name not in places:
+            shelf.findings.note("is no task and was left out", f"{family.name}/{each.name}")
+    ranked: list[str] = []
+    with shelf.findings.kept():
+        ranked = _ranking(family, shelf)
+    for name in ranked:
+        if name not in places:
+            shelf.findings.note(f"{RANKING} names a task that is not there", f"{family.name}/{name[:100]}")
+    known = [name for name in ranked if name in places]
+    unranked = sorted(places.keys() - set(known))
+    if known and unranked:
+        for name in unranked:
+            shelf.findings.note(f"{RANKING} leaves it out, so it comes last", f"{family.name}/{name}")
+    if not places:
+        shelf.findings.problem(family, "folder", "at least one task", "there is none")
+    folders = [shelf.read(places[name], BLANK) for name in (*known, *unranked)]
+    return [folder for folder in folders if folder is not None]
+
+
+def _ranking(family: Path, shelf: Shelf) -> list[str]:
+    """Names in order; none where there is no ranking."""
+    source = family / RANKING
+    value = read_json(source) if source.exists() or source.is_symlink() else []
+    if not isinstance(value, list):
+        raise SuiteError(str(source), "file", "a list of task names", f"found {shown(value)}")
+    for place, name in enumerate(value):
+        if not isinstance(name, str):
+            raise SuiteError(str(source), f"[{place}]", "a task's name", f"found {shown(name)}")
+    names = [name.strip() for name in value if name.strip()]
+    if not names:
+        shelf.findings.note(f"has no {RANKING}, so its tasks come in order of their names", family.name)
+    if len(set(names)) < len(names):
+        shelf.findings.note(f"{RANKING} names a task more than once; the first place counts", family.name)
+    return list(dict.fromkeys(names))
+
+
+def _environment(family: Path, folders: list[TaskFolder], names: Counter[str], shelf: Shelf) -> Environment:
+    key = family.name
+    tasks = []
+    for ordinal, folder in enumerate(folders, start=1):
+        name = folder.path.name
+        if names[name] > 1:
+            shelf.findings.note("is a task's name in several families, so the family stands before it", f"{key}/{name}")
+            name = f"{key}.{name}"
+        tasks.append(folder.task(environment=key, family=key, ordinal=ordinal, key=name))
+    title = key.replace("-", " ").replace("_", " ")
+    return Environment(key, title, (Family(key, key.lower(), title, title, key, tuple(tasks)),))

@@ -1,0 +1,194 @@
+"""One task folder as Harbor lays it out, which the benchmarks of this field share: read, checked and digested.
+
+instruction.md, task.toml, environment/ (Dockerfile and what it copies), tests/test.sh, solution/solve.sh
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from runner.digests import digest_json
+from runner.errors import SuiteError
+from runner.suites.documents import read_text
+from runner.suites.file_digests import FileDigests, is_plain, look_at, walk
+from runner.suites.findings import Findings, shown
+from runner.suites.task_files import MAX_FILE_BYTES, read_tree
+from runner.suites.task_toml import TaskToml, read_task_toml
+from runner.types import Machine, Role, Task
+
+FORMAT = "task-folder/1"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+COMPOSE = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
+PREBUILT = "harbor-prebuilt:"  # tags that SkillFlow's own script writes into task.toml; they exist on its machine only
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFolder:
+    path: Path
+    toml: TaskToml
+    instruction: str
+    machine: Machine
+    digest: str  # over every file
+
+    def task(
+        self,
+        *,
+        environment: str,
+        family: str,
+        ordinal: int,
+        key: str = "",
+        title: str = "",
+        role: Role | None = None,
+        requires: tuple[str, ...] = (),
+    ) -> Task:
+        """The task at its place in the suite. Its key is the folder's name where the format has no other."""
+        return Task(
+            key=key or self.path.name,
+            title=title or key or self.path.name,
+            environment=environment,
+            family=family,
+            role=role,
+            ordinal=ordinal,
+            instruction=self.instruction,
+            digest=self.digest,
+            folder=self.path,
+            agent_timeout_seconds=self.toml.agent_timeout_seconds,
+            verifier_timeout_seconds=self.toml.verifier_timeout_seconds,
+            requires=requires,
+            machine=self.machine,
+            verifier_environment=self.toml.verifier_environment,
+            solution_environment=self.toml.solution_environment,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """What reading a suite needs at every turn: where findings go and what is known of its files."""
+
+    findings: Findings
+    digests: FileDigests
+
+    def read(self, path: Path, blank_folders: tuple[str, ...] = ()) -> TaskFolder | None:
+        """The task in the folder; None when a problem of it was found. blank_folders as in Machine."""
+        before = len(self.findings.problems)
+        with self.findings.kept():
+            return self._read(path, blank_folders) if self._named(path) else None
+        assert len(self.findings.problems) > before
+        return None
+
+    def _named(self, path: Path) -> bool:
+        """A task's name goes into addresses, prompts and names of containers."""
+        if NAME.fullmatch(path.name) and not path.is_symlink():
+            return True
+        message = "it is a link" if path.is_symlink() else f"found {shown(path.name)}"
+        self.findings.problem(path, "folder", "a folder named with letters, digits, '.', '_' and '-'", message)
+        return False
+
+    def _read(self, path: Path, blank_folders: tuple[str, ...]) -> TaskFolder | None:
+        before = len(self.findings.problems)
+        files = self._files(path)
+        self._expect(path, files)
+        toml, instruction = None, ""
+        if "task.toml" in files:
+            with self.findings.kept():
+                toml = read_task_toml(path / "task.toml", path.name, self.findings)
+        if "instruction.md" in files:
+            with self.findings.kept():
+                instruction = _instruction(path / "instruction.md")
+        with self.findings.kept():
+            _script(path / "tests" / "test.sh") if "tests/test.sh" in files else None
+        if toml is None or len(self.findings.problems) > before:
+            return None
+        machine = self._machine(path, toml, files, blank_folders)
+        return TaskFolder(path, toml, instruction, machine, digest_json([FORMAT, files]))
+
+    def _files(self, path: Path) -> dict[str, list[object]]:
+        """path -> [digest, executable], of a link [None, where it points]."""
+        found: dict[str, list[object]] = {}
+        for name, status, entry in walk(path):
+            if entry.is_symlink():
+                found[name] = [None, self._link(path, name)]
+            elif not is_plain(status):
+                self.findings.problem(path / name, "file", "a plain file", "it is a special file")
+            elif name.startswith(("tests/", "solution/")) and status.st_size > MAX_FILE_BYTES:
+                size = f"{status.st_size:,} bytes"
+                self.findings.problem(path / name, "size", f"at most {MAX_FILE_BYTES:,} bytes", size)
+            else:
+                with self.findings.kept():
+                    found[name] = [self.digests.digest(entry.path, look_at(status)), bool(status.st_mode & 0o100)]
+        return found
+
+    def _link(self, path: Path, name: str) -> str:
+        """Where a link points. Only those of a build context are taken, and only when they stay inside of it."""
+        target = os.readlink(path / name)  # noqa: PTH115 - the text as it is
+        inside = os.path.normpath(str(PurePosixPath(name).parent / target))
+        if not name.startswith("environment/"):
+            self.findings.problem(path / name, "file", "a plain file", "it is a link")
+        elif os.path.isabs(target) or not f"{inside}/".startswith("environment/"):  # noqa: PTH117
+            self.findings.problem(path / name, "link", "a target inside environment/", f"it points to {shown(target)}")
+        return target
+
+    def _expect(self, path: Path, files: Collection[str]) -> None:
+        for needed in ("instruction.md", "task.toml", "tests/test.sh"):
+            if needed not in files:
+                self.findings.problem(path, needed, "the file", "there is none")
+        for name in COMPOSE:
+            if f"environment/{name}" in files:
+                message = "it asks for several containers, which is not supported"
+                self.findings.problem(path / "environment" / name, "file", "a Dockerfile alone", message)
+        if "trajectory.json" in files:
+            message = "it asks for an agent that goes on from earlier work, which is not supported"
+            self.findings.problem(path / "trajectory.json", "file", "none", message)
+        if "solution/solve.sh" not in files:
+            self.findings.note("has no solution/solve.sh, so the oracle cannot run it", path.name)
+
+    def _machine(self, path: Path, toml: TaskToml, files: Collection[str], blank_folders: tuple[str, ...]) -> Machine:
+        context = path / "environment" if "environment/Dockerfile" in files else None
+        image = toml.image
+        if image is not None and context is not None and image.startswith(PREBUILT):
+            self.findings.note("is built from its Dockerfile, not taken from a tag made on another machine", path.name)
+            image = None
+        if image is None and context is None:
+            self.findings.note("brings neither Dockerfile nor docker_image; it gets the sandbox's own image", path.name)
+            with self.findings.kept():
+                read_tree(path / "environment")
+        return Machine(
+            context=context,
+            image=image,
+            cpus=toml.cpus,
+            memory_mb=toml.memory_mb,
+            storage_mb=toml.storage_mb,
+            network=toml.network,
+            build_timeout_seconds=toml.build_timeout_seconds,
+            environment=toml.environment,
+            host_variables=toml.host_variables,
+            blank_folders=blank_folders,
+        )
+
+
+def _instruction(source: Path) -> str:
+    text = read_text(source)
+    if not text.strip():
+        raise SuiteError(str(source), "file", "an instruction", "it is empty")
+    return text
+
+
+def _script(source: Path) -> None:
+    """A first line that ends in a carriage return names an interpreter that does not exist."""
+    with source.open("rb") as file:
+        first = file.readline(1_000)
+    if first.startswith(b"#!") and first.endswith(b"\r\n"):
+        raise SuiteError(str(source), "line 1", "line ends of Unix", "it ends with a carriage return")
+
+
+def folders_in(path: Path) -> list[Path]:
+    """The folders right below `path`, hidden ones left out, in order of names."""
+    try:
+        found = [each for each in path.iterdir() if not each.name.startswith((".", "_")) and each.is_dir()]
+    except OSError as error:
+        raise SuiteError(str(path), "folder", "a readable folder", str(error.strerror)) from error
+    return sorted(found, key=lambda each: each.name)

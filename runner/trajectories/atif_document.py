@@ -1,0 +1,47 @@
+"""A whole attempt as one ATIF document (Harbor's trajectory.json, ATIF-v1.8): the main trajectory, sub-agents inside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from runner.trajectories.atif import ATIF_VERSION, step_to_json
+from runner.types import Trajectory, Usage
+
+
+def atif_document(trajectories: Sequence[Trajectory], usage: Usage | None = None) -> dict[str, Any]:
+    """A valid ATIF document of the first trajectory, with the others embedded as its sub-agents.
+
+    usage: of the whole attempt, where it is known better than the trajectories tell. ValueError for an attempt without
+    a step: ATIF has none.
+    """
+    if not trajectories or not trajectories[0].steps:
+        raise ValueError("a trajectory of at least one step is wanted")
+    main, *others = trajectories
+    document = _document(main, usage or main.usage)
+    inside = [{"trajectory_id": other.head.name, **_document(other, other.usage)} for other in others if other.steps]
+    return {**document, "subagent_trajectories": inside} if inside else document
+
+
+def _document(trajectory: Trajectory, usage: Usage) -> dict[str, Any]:
+    head = trajectory.head
+    agent = {"name": head.agent_name or "unknown", "version": head.agent_version or "unknown"}
+    extra = {**(head.extra or {}), "source_format": head.source_format, "skills_listed": list(head.skills_listed)}
+    return {
+        "schema_version": ATIF_VERSION,
+        **({"session_id": head.session_id} if head.session_id else {}),
+        "agent": {**agent, **({"model_name": head.model} if head.model else {})},
+        "steps": [step_to_json(step) for step in trajectory.steps],
+        "final_metrics": {**_totals(usage), "total_steps": len(trajectory.steps)},
+        "extra": extra,
+    }
+
+
+def _totals(usage: Usage) -> dict[str, Any]:
+    found = {
+        "total_prompt_tokens": usage.input_tokens,
+        "total_cached_tokens": usage.cached_tokens,
+        "total_completion_tokens": usage.output_tokens,
+        "total_cost_usd": usage.cost_usd,
+    }
+    return {name: value for name, value in found.items() if value is not None}

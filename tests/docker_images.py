@@ -1,0 +1,61 @@
+"""The image that tests in containers stand on, made from Debian's packages: no registry of images is asked.
+
+    python tests/docker_images.py     makes it, where it is not there yet
+
+Needs debootstrap and root (once; the image is kept under its tag). It holds bash, Python, git and certificates.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+BASE_IMAGE = "skillglass-test-base:1"
+SUITE = "bookworm"
+PACKAGES = ("bash", "ca-certificates", "git", "python3", "procps")
+NOT_NEEDED = ("usr/share/doc", "usr/share/man", "usr/share/locale", "var/cache/apt", "var/lib/apt/lists")
+
+
+@cache
+def base_image() -> str:
+    """The tag of the base image, which is made first where it is missing. Safe to call in several processes at once."""
+    with Path(tempfile.gettempdir(), f"skillglass-test-image-{os.getuid()}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if subprocess.run(["docker", "image", "inspect", BASE_IMAGE], capture_output=True).returncode != 0:
+            _make()
+    return BASE_IMAGE
+
+
+def can_be_made() -> bool:
+    """Is the image there, or what it takes to make it?"""
+    inspected = subprocess.run(["docker", "image", "inspect", BASE_IMAGE], capture_output=True)
+    return inspected.returncode == 0 or (shutil.which("debootstrap") is not None and os.getuid() == 0)
+
+
+def _make() -> None:
+    with tempfile.TemporaryDirectory(prefix="skillglass-base-") as folder:
+        root = Path(folder, "root")
+        _run("debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", SUITE, str(root))
+        for place in NOT_NEEDED:
+            shutil.rmtree(root / place, ignore_errors=True)
+            (root / place).mkdir(parents=True)
+        archive = Path(folder, "root.tar")
+        _run("tar", "--numeric-owner", "-C", str(root), "-cf", str(archive), ".")
+        settings = ("ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 'CMD ["bash"]')
+        changes = [part for setting in settings for part in ("--change", setting)]
+        _run("docker", "import", *changes, str(archive), BASE_IMAGE)
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{command[0]} ended with {done.returncode}: {(done.stdout + done.stderr)[-2000:]}")
+
+
+if __name__ == "__main__":
+    print(base_image())

@@ -1,0 +1,137 @@
+"""Whole trials in containers, with an agent that does nothing but run one script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import docker
+
+from runner.agents import AgentJob, AgentRun
+from runner.agents.trajectory import Notebook
+from runner.attempts import run_trial
+from runner.errors import InfrastructureError
+from runner.list_recorder import ListRecorder
+from runner.models import Model
+from runner.protocols.conditions import condition_named
+from runner.protocols.plan import EpisodePlan
+from runner.protocols.steps import RunTrial
+from runner.sandboxes import NOTHING, Needs, Sandbox, sandbox_kind
+from runner.toolbox import Toolbox
+from runner.types import (
+    AttemptResult,
+    Environment,
+    Failure,
+    Family,
+    File,
+    Files,
+    Machine,
+    Observation,
+    Phase,
+    Role,
+    Slot,
+    Source,
+    Step,
+    Task,
+    ToolCall,
+)
+from tests.docker_images import BASE_IMAGE
+
+ANSWER = "echo 42 > answer.txt"  # what the task wants
+TEST = """mkdir -p /logs/verifier
+reward=0
+[ "$(cat answer.txt 2>/dev/null)" = 42 ] && reward=1
+echo $reward > /logs/verifier/reward.txt
+"""
+MACHINE = Machine(image=BASE_IMAGE, memory_mb=256, storage_mb=300)
+
+
+@dataclass
+class ScriptAgent:
+    """Runs its script as one command and keeps what it said."""
+
+    script: str
+    seconds: float = 20.0
+    skill_folders: tuple[str, ...] = ()
+    name: str = "script"
+    version: str = "1"
+
+    def needs(self, model: Model | None) -> Needs:
+        return Needs(skill_folders=self.skill_folders) if self.skill_folders else NOTHING
+
+    def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
+        notebook = Notebook(on_step)
+        notebook.add(Source.USER, job.instruction)
+        done = sandbox.execute(self.script, timeout_seconds=self.seconds)
+        call = ToolCall("1", "shell", {"command": self.script})
+        notebook.add(Source.AGENT, "", tool_calls=(call,), observations=(Observation(done.output, "1"),))
+        trajectory = notebook.trajectory(self.name, self.version)
+        failure = Failure("AgentTimeout", "ended at the time limit") if done.timed_out else None
+        return AgentRun((trajectory,), trajectory.usage, 1, failure)
+
+
+@dataclass
+class Outcome:
+    """What one attempt left: its result, or the failure of the machine that it was abandoned for."""
+
+    result: AttemptResult | None
+    error: InfrastructureError | None
+    mark: str
+    said: str = field(default="")
+
+    @property
+    def success(self) -> bool | None:
+        return self.result.verdict.success if self.result and self.result.verdict else None
+
+
+def container_task(folder: Path, machine: Machine = MACHINE) -> Task:
+    for name, content in {"tests/test.sh": TEST, "solution/solve.sh": ANSWER + "\n"}.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return Task(
+        "E1-F-T1",
+        "t",
+        "E1",
+        "E1-F",
+        Role.CANONICAL,
+        1,
+        "Say 42.\n",
+        "0" * 64,
+        folder,
+        machine=machine,
+        verifier_timeout_seconds=10.0,
+    )
+
+
+def attempt(agent: ScriptAgent, task: Task, library: Mapping[str, str] | None = None) -> Outcome:
+    """One attempt at the task through the runner's own code, in the sandbox that is registered as "docker"."""
+    family = Family(task.family, "f", "f", "f", "E1", (task,))
+    environment = Environment("E1", "E1", (family,))
+    plan = EpisodePlan("ep", environment, condition_named("no-skill"), 7, "0" * 64, agent.name, sandbox="docker")
+    recorder = ListRecorder(plan)
+    slot = Slot(Phase.ACQUISITION, task.key)
+    step = RunTrial(slot, task.family, Role.CANONICAL, "0" * 64)
+    files: Files = {path: File(text.encode()) for path, text in (library or {}).items()}
+    error = None
+    try:
+        run_trial(step, files, plan, recorder, Toolbox(agent, sandbox_kind("docker")))
+    except InfrastructureError as raised:
+        error = raised
+    result = recorder.results.get(slot)
+    said = result.trajectories[0].steps[-1].observations[0].content if result else ""
+    marks = [str(handle["mark"]) for handle in recorder.handles.values()]
+    return Outcome(result, error, marks[0] if marks else "", said)
+
+
+def left_behind(mark: str) -> list[str]:
+    """Everything on the engine that carries the mark of a sandbox."""
+    client = docker.from_env()
+    try:
+        wanted = {"label": f"skillglass.mark={mark}"}
+        found = [container.name for container in client.containers.list(all=True, filters=wanted)]
+        found += [volume.name for volume in client.volumes.list(filters=wanted)]
+        return found + [network.name for network in client.networks.list(filters=wanted)]
+    finally:
+        client.close()

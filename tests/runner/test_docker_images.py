@@ -1,0 +1,146 @@
+"""Images of tasks: built once per content, kept apart, and failing with what the engine said."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import docker
+import pytest
+
+from runner.errors import SandboxError, SetupError, SuiteError
+from runner.sandboxes.docker_images import CONTEXT_LABEL, Image, image_for
+from runner.types import Machine, Task
+from tests.docker_images import base_image
+from tests.runner.container_trials import container_task
+
+pytestmark = [pytest.mark.docker, pytest.mark.slow]
+
+
+@pytest.fixture
+def client() -> Iterator[docker.APIClient]:
+    opened = docker.APIClient(version="auto", timeout=60)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def task(tmp_path: Path, client: docker.APIClient) -> Iterator[Task]:
+    """A task with a build context; every image made of contexts in this folder is removed afterwards."""
+    context = tmp_path / "environment"
+    context.mkdir()
+    before = {row["Id"] for row in client.images(filters={"label": CONTEXT_LABEL})}
+    yield replace(container_task(tmp_path), machine=Machine(context=context, build_timeout_seconds=120))
+    for row in client.images(filters={"label": CONTEXT_LABEL}):
+        labels = client.inspect_image(row["Id"])["Config"]["Labels"]
+        if row["Id"] not in before and labels.get("skillglass.test") == "1":
+            client.remove_image(row["Id"], force=True)
+
+
+def dockerfile(task: Task, *lines: str) -> None:
+    assert task.machine.context is not None
+    text = "\n".join([f"FROM {base_image()}", "LABEL skillglass.test=1", *lines]) + "\n"
+    (task.machine.context / "Dockerfile").write_text(text)
+
+
+def listing(client: docker.APIClient, image: Image) -> str:
+    made = client.create_container(image.id, ["find", image.folder, "-mindepth", "1"])
+    try:
+        client.start(made["Id"])
+        client.wait(made["Id"])
+        return "\n".join(sorted(client.logs(made["Id"]).decode().split()))
+    finally:
+        client.remove_container(made["Id"], force=True)
+
+
+def test_it_builds_once_per_content(task: Task, client: docker.APIClient) -> None:
+    dockerfile(task, "WORKDIR /root/task", "COPY . .")
+    (task.folder / "environment" / "input.txt").write_text("one")
+    first = image_for(client, task)
+    assert (first.folder, first.user) == ("/root/task", "")
+    assert image_for(client, task) == first
+    (task.folder / "environment" / "input.txt").write_text("two")
+    assert image_for(client, task).id != first.id
+
+
+def test_two_that_build_at_once_get_the_same_image(task: Task) -> None:
+    dockerfile(task, "RUN sleep 1")
+    found: list[str] = []
+
+    def build() -> None:
+        own = docker.APIClient(version="auto", timeout=60)
+        found.append(image_for(own, task).id)
+        own.close()
+
+    threads = [threading.Thread(target=build) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 3
+    assert len(set(found)) == 1
+
+
+def test_it_leaves_out_what_is_ignored_and_follows_no_link_out(
+    task: Task, client: docker.APIClient, tmp_path: Path
+) -> None:
+    dockerfile(task, "WORKDIR /t", "COPY . .")
+    context = task.folder / "environment"
+    (tmp_path / "secret").write_text("outside")
+    (context / "link").symlink_to(tmp_path / "secret")
+    (context / ".dockerignore").write_text("# nothing big\n*.log\n!keep.log\ncache/\n")
+    for name in ("a.log", "keep.log", "cache/x", "b/c.txt"):
+        (context / name).parent.mkdir(exist_ok=True)
+        (context / name).write_text(name)
+    found = listing(client, image_for(client, task)).splitlines()
+    assert found == sorted(f"/t/{name}" for name in (".dockerignore", "Dockerfile", "b", "b/c.txt", "keep.log", "link"))
+
+
+def test_it_gives_a_missing_skills_folder_to_a_dockerfile_that_copies_it(task: Task, client: docker.APIClient) -> None:
+    dockerfile(task, "WORKDIR /t", "COPY skills /root/.claude/skills", "COPY --chown=0:0 ./skills/ /t/other")
+    assert listing(client, image_for(client, task)) == "/t/other"
+
+
+def test_a_failing_build_keeps_its_log(task: Task, client: docker.APIClient) -> None:
+    dockerfile(task, "RUN echo about to fail; exit 3")
+    with pytest.raises(SandboxError, match="cannot be built.*returned a non-zero code: 3") as caught:
+        image_for(client, task)
+    assert "about to fail" in caught.value.log
+
+
+@pytest.mark.parametrize("command", ["sleep 1077", "while :; do echo still at it; sleep 0.2; done; echo 1077"])
+def test_a_build_ends_at_its_time_limit(task: Task, client: docker.APIClient, command: str) -> None:
+    dockerfile(task, f"RUN {command}")
+    slow = replace(task, machine=replace(task.machine, build_timeout_seconds=4))
+    with pytest.raises(SandboxError, match="was not built within 4 s"):
+        image_for(client, slow)
+    time.sleep(1)
+    assert [row["Command"] for row in client.containers() if "1077" in row["Command"]] == []
+
+
+def test_a_missing_base_is_named(task: Task, client: docker.APIClient) -> None:
+    (task.folder / "environment" / "Dockerfile").write_text("FROM localhost:1/skillglass-none:1\n")
+    with pytest.raises(SandboxError, match="builds on \\(localhost:1/skillglass-none:1\\) is not on the engine"):
+        image_for(client, task)
+
+
+def test_a_missing_image_is_named(task: Task, client: docker.APIClient) -> None:
+    wanted = replace(task, machine=Machine(image="localhost:1/skillglass-none:1"))
+    with pytest.raises((SandboxError, SetupError), match="localhost:1/skillglass-none:1 is not on the engine"):
+        image_for(client, wanted)
+
+
+def test_a_context_without_a_dockerfile_is_refused(task: Task, client: docker.APIClient) -> None:
+    with pytest.raises(SuiteError, match="expected a Dockerfile"):
+        image_for(client, task)
+
+
+def test_a_suite_without_images_gets_the_base_image(
+    task: Task, client: docker.APIClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SKILLGLASS_BASE_IMAGE", base_image())
+    found = image_for(client, replace(task, machine=Machine()))
+    assert (found.name, found.folder) == (base_image(), "/workspace")

@@ -1,0 +1,294 @@
+"""The readers of released formats: what they make of a folder, what they tell, what they refuse."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from runner.errors import SetupError, SuiteProblems
+from runner.protocols import slots
+from runner.protocols.conditions import condition_named
+from runner.protocols.plan import EpisodePlan
+from runner.suites import FORMATS, format_of, key_of, read_suite_folder
+from runner.suites.starter_suite import STARTER
+from runner.types import Suite, Task
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "suites"
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SKILLGLASS_CACHE", str(tmp_path / "cache"))
+
+
+def write_task(folder: Path, toml: str = "", **files: str) -> Path:
+    """A small Harbor task; keyword names spell paths with __ for /."""
+    contents = {
+        "task.toml": toml,
+        "instruction.md": "Do it.\n",
+        "environment/Dockerfile": "FROM scratch\n",
+        "tests/test.sh": "#!/bin/sh\n",
+        "solution/solve.sh": "#!/bin/sh\n",
+    }
+    for name, content in (contents | {key.replace("__", "/"): value for key, value in files.items()}).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+    return folder
+
+
+def tasks_of(suite: Suite) -> list[Task]:
+    families = [family for environment in suite.environments for family in environment.families]
+    return [task for family in families for task in family.tasks]
+
+
+def problems(path: Path, format: str | None = None) -> list[tuple[str, str, str]]:
+    """(path below the suite, place, message) of everything that is wrong."""
+    with pytest.raises(SuiteProblems) as caught:
+        read_suite_folder(path, format)
+    return [(str(Path(each.path).relative_to(path)), each.place, each.message) for each in caught.value.problems]
+
+
+# --- shapes -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("folder", "format"),
+    [
+        ("skillevolbench", "skillevolbench"),
+        ("skillevolbench/benchmark", "skillevolbench"),
+        ("skilllearnbench", "skilllearnbench"),
+        ("skilllearnbench/tasks", "skilllearnbench"),
+        ("skillflow", "skillflow"),
+        ("skillflow/Ledger-Reconciliation", "skillflow"),
+        ("harbor/first-steps", "harbor"),
+        ("harbor/first-steps/hello-file", "harbor"),
+    ],
+)
+def test_it_knows_a_format_by_its_shape(folder: str, format: str) -> None:
+    assert format_of(EXAMPLES / folder) == format
+    assert read_suite_folder(EXAMPLES / folder).digest == read_suite_folder(EXAMPLES / folder, format).digest
+
+
+def test_it_reads_the_projects_own_format_and_trusts_nothing_it_says_of_itself() -> None:
+    suite = read_suite_folder(STARTER)
+    assert (format_of(STARTER), suite.key, len(tasks_of(suite))) == ("skillglass", "starter", 24)
+    assert not suite.trusted
+
+
+def test_a_folder_without_a_suite_names_the_formats(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=re.escape(", ".join(FORMATS))):
+        read_suite_folder(tmp_path)
+    with pytest.raises(SetupError, match="there is none"):
+        read_suite_folder(tmp_path / "nowhere")
+    with pytest.raises(SetupError, match="unknown suite format 'zip'"):
+        read_suite_folder(tmp_path, "zip")
+
+
+@pytest.mark.parametrize(
+    ("path", "key"),
+    [
+        ("SkillFlow Tasks/test_tasks", "SkillFlow-Tasks"),
+        ("SkillEvolBench/benchmark", "SkillEvolBench"),
+        ("a/b.c", "b.c"),
+    ],
+)
+def test_a_suite_is_named_after_the_folder_that_says_something(path: str, key: str) -> None:
+    assert key_of(Path("/data") / path) == key
+
+
+# --- SkillLearnBench --------------------------------------------------------------------------------------------
+
+
+def test_skilllearnbench_makes_a_family_of_each_task_and_tasks_of_its_instances() -> None:
+    suite = read_suite_folder(EXAMPLES / "skilllearnbench")
+    assert [(each.key, [family.key for family in each.families]) for each in suite.environments] == [
+        ("log-level-counts", ["log-level-counts"]),
+        ("overlapping-meetings", ["overlapping-meetings"]),
+    ]
+    family = suite.environments[0].families[0]
+    assert [(task.key, task.ordinal, task.role) for task in family.tasks] == [
+        ("log-level-counts-1", 1, None),
+        ("log-level-counts-2", 2, None),
+    ]
+    assert family.tasks[0].digest != family.tasks[1].digest
+    assert list(family.curated) == ["log-levels/SKILL.md"]
+    assert family.description == "log level counts (operations, logs, counting)"
+    assert family.tasks[0].machine.blank_folders == ("skills",)
+
+
+def test_instances_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    for number in (10, 2, 1):
+        write_task(tmp_path / "s/tasks/sums" / f"sums-{number}")
+    (tmp_path / "s/tasks/sums/localtest").mkdir()
+    (tmp_path / "s/tasks/notes").mkdir()
+    suite = read_suite_folder(tmp_path / "s")
+    assert [task.key for task in tasks_of(suite)] == ["sums-1", "sums-2", "sums-10"]
+    assert "is no instance and was left out: sums/localtest" in suite.notes
+    assert "has no instance and was left out: notes" in suite.notes
+
+
+@pytest.mark.parametrize("linked", ["skills", "skills/human_authored", "skills/human_authored/{task}"])
+def test_a_curated_library_that_lies_elsewhere_on_this_machine_is_refused(linked: str, tmp_path: Path) -> None:
+    release = tmp_path / "release"
+    shutil.copytree(EXAMPLES / "skilllearnbench", release)
+    task = next((release / "tasks").iterdir()).name
+    private = tmp_path / "private" / "human_authored" / task
+    private.mkdir(parents=True)
+    (private / "s").mkdir()
+    (private / "s" / "SKILL.md").write_text("secret")
+    place = release / linked.format(task=task)
+    if place.exists():
+        shutil.rmtree(place)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to({"skills": private.parents[1], "human_authored": private.parent}.get(place.name, private))
+    with pytest.raises(SuiteProblems, match="a link"):
+        read_suite_folder(release)
+
+
+def test_an_instance_by_another_name_is_named_and_a_missing_seed_told(tmp_path: Path) -> None:
+    write_task(tmp_path / "s/tasks/sums/sums-2")
+    assert (
+        "has no instance 1, so the one with the lowest number is its seed: sums"
+        in read_suite_folder(tmp_path / "s").notes
+    )
+    write_task(tmp_path / "s/tasks/sums/totals-3")
+    write_task(tmp_path / "s/tasks/sums/sums-02")
+    assert [(each[0], each[2]) for each in problems(tmp_path / "s")] == [
+        ("tasks/sums/totals-3", "found 'totals-3'"),
+        ("tasks/sums", "two instances have the same"),
+    ]
+
+
+def test_the_toml_of_the_tasks_without_a_verifier_table_is_taken(tmp_path: Path) -> None:
+    toml = '[task]\nid = "posters"\nname = "Posters"\ncategory = "c"\ndifficulty = "easy"\n[evaluation]\nrequired_files = ["a"]\n'
+    write_task(tmp_path / "s/tasks/poster/poster-1", toml)
+    suite = read_suite_folder(tmp_path / "s")
+    assert suite.notes == ()
+    assert tasks_of(suite)[0].verifier_timeout_seconds == 600.0
+
+
+# --- SkillFlow --------------------------------------------------------------------------------------------------
+
+
+def test_skillflow_makes_an_environment_of_each_family_in_the_order_of_its_ranking() -> None:
+    suite = read_suite_folder(EXAMPLES / "skillflow")
+    (environment,) = suite.environments
+    assert [task.key for task in environment.families[0].tasks] == [
+        "ledger_cash_box",
+        "ledger_bank_fees",
+        "ledger_two_currencies",
+        "ledger_reversals",
+    ]
+    assert [task.ordinal for task in tasks_of(suite)] == [1, 2, 3, 4]
+    assert (tasks_of(suite)[0].machine.memory_mb, tasks_of(suite)[0].machine.storage_mb) == (512, 1024)
+
+
+def test_a_tag_made_on_another_machine_is_not_asked_for() -> None:
+    suite = read_suite_folder(EXAMPLES / "skillflow")
+    assert [task.machine.image for task in tasks_of(suite)] == [None] * 4
+    assert suite.notes == (
+        "is built from its Dockerfile, not taken from a tag made on another machine: ledger_bank_fees",
+    )
+
+
+@pytest.mark.parametrize("nesting", ["", "test_tasks", "test_tasks/test_tasks"])
+def test_both_nestings_of_a_download_are_read(tmp_path: Path, nesting: str) -> None:
+    shutil.copytree(EXAMPLES / "skillflow", tmp_path / "flow" / nesting)
+    suite = read_suite_folder(tmp_path / "flow")
+    assert (suite.key, len(tasks_of(suite))) == ("flow", 4)
+    assert suite.digest == read_suite_folder(EXAMPLES / "skillflow").digest
+
+
+def ranked(tmp_path: Path, ranking: object) -> Path:
+    family = tmp_path / "s" / "Family-A"
+    for name in ("t1", "t2", "t3"):
+        write_task(family / name)
+    (family / "ALL_TASK_DIFFICULTY_RANKING.json").write_text(json.dumps(ranking))
+    return tmp_path / "s"
+
+
+@pytest.mark.parametrize(
+    ("ranking", "order", "note"),
+    [
+        ([" t3 ", "", "t1", "t3"], ["t3", "t1", "t2"], "names a task more than once"),
+        (["t2"], ["t2", "t1", "t3"], "leaves it out, so it comes last: Family-A/t1, Family-A/t3"),
+        (["t3", "gone", "t2", "t1"], ["t3", "t2", "t1"], "names a task that is not there: Family-A/gone"),
+        (["../../etc/passwd", "t1", "t2", "t3"], ["t1", "t2", "t3"], "names a task that is not there"),
+        ([], ["t1", "t2", "t3"], "in order of their names: Family-A"),
+    ],
+)
+def test_a_ranking_is_read_by_the_rules_of_the_release(
+    tmp_path: Path, ranking: list[str], order: list[str], note: str
+) -> None:
+    suite = read_suite_folder(ranked(tmp_path, ranking))
+    assert [task.key for task in tasks_of(suite)] == order
+    assert any(note in each for each in suite.notes)
+
+
+@pytest.mark.parametrize(("ranking", "place"), [({"t1": 1}, "file"), (["t1", 2], "[1]"), ("t1", "file")])
+def test_a_ranking_of_another_kind_is_named(tmp_path: Path, ranking: object, place: str) -> None:
+    assert [each[:2] for each in problems(ranked(tmp_path, ranking))] == [
+        ("Family-A/ALL_TASK_DIFFICULTY_RANKING.json", place)
+    ]
+
+
+def test_another_order_is_another_suite(tmp_path: Path) -> None:
+    first = read_suite_folder(ranked(tmp_path, ["t1", "t2", "t3"]))
+    second = read_suite_folder(ranked(tmp_path, ["t2", "t1", "t3"]))
+    assert first.digest != second.digest
+    assert {task.digest for task in tasks_of(first)} == {task.digest for task in tasks_of(second)}
+
+
+def test_a_name_that_several_families_use_is_told_apart(tmp_path: Path) -> None:
+    for family in ("A", "B"):
+        write_task(tmp_path / "s" / family / "t1")
+        (tmp_path / "s" / family / "ALL_TASK_DIFFICULTY_RANKING.json").write_text('["t1"]')
+    assert [task.key for task in tasks_of(read_suite_folder(tmp_path / "s"))] == ["A.t1", "B.t1"]
+
+
+def test_a_protocol_that_goes_by_roles_refuses_tasks_without_them() -> None:
+    """It would plan no trial at all, and an experiment of nothing would look finished."""
+    (environment,) = read_suite_folder(EXAMPLES / "skillflow").environments
+    arguments = {"condition": condition_named("no-skill"), "run_seed": 1, "setup_digest": "0" * 64, "agent": "nop"}
+    with pytest.raises(SetupError, match="goes by roles.*ledger_cash_box"):
+        EpisodePlan(episode="e", environment=environment, **arguments)
+    assert len(slots(EpisodePlan(episode="e", environment=environment, protocol="skillflow", **arguments))) == 4
+
+
+# --- Harbor -----------------------------------------------------------------------------------------------------
+
+
+def test_harbor_makes_one_environment_whose_tasks_share_a_family_unless_they_name_others(tmp_path: Path) -> None:
+    write_task(tmp_path / "mine/a", '[task]\nname = "org/a"\n')
+    write_task(tmp_path / "mine/b", '[metadata]\nfamily = "joins"\n')
+    write_task(tmp_path / "mine/c")
+    (tmp_path / "mine/assets").mkdir()
+    suite = read_suite_folder(tmp_path / "mine")
+    (environment,) = suite.environments
+    assert environment.key == "mine"
+    assert [(family.key, [(task.key, task.title) for task in family.tasks]) for family in environment.families] == [
+        ("joins", [("b", "b")]),
+        ("mine", [("a", "org/a"), ("c", "c")]),
+    ]
+    assert suite.notes == ("is no task and was left out: assets",)
+
+
+def test_a_task_that_lacks_a_file_is_named(tmp_path: Path) -> None:
+    for missing in ("instruction.md", "tests/test.sh", "task.toml"):
+        folder = write_task(tmp_path / "s" / missing.replace("/", "-"))
+        (folder / missing).unlink()
+    assert problems(tmp_path / "s") == [
+        ("instruction.md", "instruction.md", "there is none"),
+        ("task.toml", "task.toml", "there is none"),
+        ("tests-test.sh", "tests/test.sh", "there is none"),
+    ]
+
+
+def test_a_task_without_a_solution_is_taken_and_told(tmp_path: Path) -> None:
+    folder = write_task(tmp_path / "s/a")
+    shutil.rmtree(folder / "solution")
+    assert read_suite_folder(tmp_path / "s").notes == ("has no solution/solve.sh, so the oracle cannot run it: a",)
