@@ -85,27 +85,6 @@ def run(monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Cal
     return go
 
 
-def test_tokens_cost_and_turns_equal_the_providers_own_count(run: Callable[..., Run], provider: ModelProvider) -> None:
-    done = run()
-    assert done.status == "done"
-    account = provider.account
-    attempts, calls = Attempt.objects.all(), ModelCall.objects.filter(purpose="author")
-    assert attempts.aggregate(all=Sum("turns"))["all"] == account.agent_calls
-    assert calls.count() == account.calls - account.agent_calls > 0
-    for field, counted in (
-        ("input_tokens", account.used.input_tokens),
-        ("cached_tokens", account.used.cached_tokens),
-        ("output_tokens", account.used.output_tokens),
-    ):
-        assert sum(rows.aggregate(all=Sum(field))["all"] for rows in (attempts, calls)) == counted
-    cost = sum(rows.aggregate(all=Sum("cost_usd"))["all"] for rows in (attempts, calls))
-    assert cost == pytest.approx(PRICES.cost(account.used))
-    assert set(attempts.values_list("price_table", flat=True)) == {"preset house"}
-    assert set(calls.values_list("price_table", flat=True)) == {"preset house"}
-    assert {request["top_p"] for request in account.requests} == {0.9}
-    assert attempts.filter(trial__success=True).exists()
-
-
 def test_a_rate_limit_is_waited_out_and_costs_nothing(
     run: Callable[..., Run], provider: ModelProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,10 +242,11 @@ def one_attempt() -> bool:
     return Attempt.objects.filter(status="finished").exists()
 
 
-def test_a_recording_replays_identically_with_the_provider_off(
-    run: Callable[..., Run], provider: ModelProvider, tmp_path: Path
+def test_a_whole_run_costs_what_the_provider_counted_and_its_recording_replays_with_the_provider_off(
+    run: Callable[..., Run], provider: ModelProvider
 ) -> None:
     first = run(record=True)
+    equals_the_account(first, provider)
     assert spent(first).tokens == provider.account.tokens()  # calls that are kept are billed once
     calls = ModelCall.objects.filter(episode__run=first).order_by("id")
     sent = [request["messages"] for request in provider.account.requests]
@@ -279,6 +259,28 @@ def test_a_recording_replays_identically_with_the_provider_off(
     before, after = essence(first), essence(again)
     assert {line[0] for line in before} == {"trial", "decision", "library", "entry", "call"}
     assert before == after
+
+
+def equals_the_account(run: Run, provider: ModelProvider) -> None:
+    """Tokens, cost and turns, of the agent and of the author."""
+    assert run.status == "done"
+    account = provider.account
+    attempts = Attempt.objects.filter(trial__episode__run=run)
+    calls = ModelCall.objects.filter(episode__run=run, purpose="author")
+    assert attempts.aggregate(all=Sum("turns"))["all"] == account.agent_calls
+    assert calls.count() == account.calls - account.agent_calls > 0
+    for field, counted in (
+        ("input_tokens", account.used.input_tokens),
+        ("cached_tokens", account.used.cached_tokens),
+        ("output_tokens", account.used.output_tokens),
+    ):
+        assert sum(rows.aggregate(all=Sum(field))["all"] for rows in (attempts, calls)) == counted
+    cost = sum(rows.aggregate(all=Sum("cost_usd"))["all"] for rows in (attempts, calls))
+    assert cost == pytest.approx(PRICES.cost(account.used))
+    assert set(attempts.values_list("price_table", flat=True)) == {"preset house"}
+    assert set(calls.values_list("price_table", flat=True)) == {"preset house"}
+    assert {request["top_p"] for request in account.requests} == {0.9}
+    assert attempts.filter(trial__success=True).exists()
 
 
 def test_a_request_that_differs_fails_loudly_with_the_difference(

@@ -1,4 +1,4 @@
-"""Eight processes take items of one queue at once, with connections and transactions of their own."""
+"""Four processes take items of one queue at once, with connections and transactions of their own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ SCRIPT = Path(__file__).resolve().parents[3] / "benchmarks" / "claims.py"
 def race(*options: str) -> subprocess.CompletedProcess[str]:
     outside = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "SKILLGLASS_VAR")}
     return subprocess.run(
-        [sys.executable, str(SCRIPT), "--items", "60", *options], env=outside, capture_output=True, text=True
+        [sys.executable, str(SCRIPT), "--items", "60", "--processes", "4", *options],
+        env=outside,
+        capture_output=True,
+        text=True,
     )
 
 
