@@ -15,7 +15,7 @@ def test_it_lists_what_cannot_be_drawn_after_what_can(live_server: object, page:
     make_world()
     page.set_viewport_size({"width": 1440, "height": 20_000})  # everything is near, so everything is drawn
     page.goto(f"{live_server.url}/compare/")  # type: ignore[attr-defined]
-    expect(page.locator("figure.chart:not([data-drawn])")).to_have_count(0, timeout=30_000)
+    expect(page.locator("figure.chart:not([data-drawn])")).to_have_count(0, timeout=120_000)
     said = page.locator(".gallery > :last-child.chart-nothing li")
     drawn = page.locator(".gallery > figure.chart[data-drawn]")
     assert drawn.count() > 0
