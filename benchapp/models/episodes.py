@@ -112,6 +112,10 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         """Neither done nor cancelled: open, blocked or paused."""
         return self.exclude(status__in=[Episode.Status.DONE, Episode.Status.CANCELLED])
 
+    def standing_still(self) -> EpisodeQuerySet:
+        """Blocked or paused: nothing goes on until an operator acts."""
+        return self.filter(status__in=[Episode.Status.BLOCKED, Episode.Status.PAUSED])
+
     def cancel(self) -> int:
         """Stops unfinished episodes for good. The new epoch fences off whoever is working on one."""
         return self.unfinished().update(

@@ -10,6 +10,8 @@ from uuid import UUID
 
 import numpy as np
 import yaml
+from django.db.models import Count
+from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
@@ -18,12 +20,13 @@ from benchapp.comparing.columns import outcomes_of, settled_after
 from benchapp.metrics.outcomes import Outcomes
 from benchapp.metrics.spending import Spending, agents_spending
 from benchapp.metrics.tally import Tally
-from benchapp.models import Experiment, Run
+from benchapp.models import Episode, Experiment, Run
 from inspector.charts.asking import sheet_of
 from inspector.pages import absolute, next_url, paginate, render_page
 from inspector.views.compare import compared, facts_as_json, groups_as_json
 
 PER_PAGE = 25  # runs
+MOST_REASONS, REASON_LENGTH = 3, 300  # a traceback may follow; its beginning tells what happened
 GROUPS_PER_PAGE = 15  # condition x models x harness
 
 
@@ -56,6 +59,10 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "runs": [_member_as_json(request, member) for member in members],
         "next": next_url(request, page),
     }
+    still = _standing_still(found)
+    data["standing_still"] = [
+        {"status": status, "reason": reason or None, "episodes": n} for status, reason, n in still
+    ]
     if as_json:
         data["groups"] = groups_as_json(sheet, list(groups))
         return render_page(request, "inspector/experiment.html", data=data, as_json=True)
@@ -67,8 +74,18 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "page_name": "groups",
         "members": members,
         "total": total,
+        "standing_still": still,
     }
     return render_page(request, "inspector/experiment.html", data=data, context=context, as_json=False)
+
+
+def _standing_still(found: Experiment) -> list[tuple[str, str, int]]:
+    """(status, how its reason begins, episodes) of what waits for an operator, the most frequent reason first."""
+    if found.origin != Experiment.Origin.RUN or found.status in (Experiment.Status.DONE, Experiment.Status.CANCELLED):
+        return []
+    still = Episode.objects.filter(run__experiment=found).standing_still()
+    told = still.order_by().annotate(why=Left("blocked_reason", REASON_LENGTH)).values_list("status", "why")
+    return list(told.annotate(n=Count("pk")).order_by("-n", "status", "why")[:MOST_REASONS])
 
 
 def _outcomes(runs: list[Run], as_of: datetime | None) -> Mapping[int, Outcomes]:

@@ -44,8 +44,8 @@ def _progress_facts(found: Run) -> dict[str, Any]:
     if found.experiment.origin != Experiment.Origin.RUN or found.status in (Run.Status.DONE, Run.Status.CANCELLED):
         return {}
     progress = progress_of([found])[found.pk]
-    standing_still = found.episodes.filter(status__in=[Episode.Status.BLOCKED, Episode.Status.PAUSED])
-    return {"progress": progress, "budget": budget_of(found, progress), "standing_still": list(standing_still)}
+    still = list(found.episodes.standing_still())
+    return {"progress": progress, "budget": budget_of(found, progress), "standing_still": still}
 
 
 def _progress_as_json(facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -166,3 +166,18 @@ def test_it_shows_the_file_it_was_launched_from_and_none_for_an_import(client: C
     assert "replicates: 3" in client.get(f"/experiments/{ours.public_id}.json").json()["file"]
     imported = make_experiment(spec=spec, origin="imported")
     assert client.get(f"/experiments/{imported.public_id}.json").json()["file"] is None
+
+
+def test_it_says_why_episodes_stand_still(client: Client) -> None:
+    run = make_learning_run(make_experiment(suite=make_suite(environments=3, families=1)))
+    for episode in run.episodes.all()[:2]:
+        episode.status, episode.blocked_reason = "blocked", "<b>KeyRefused</b>: no\n\nTraceback: x"
+        episode.save()
+    experiment = run.experiment
+    experiment.origin, experiment.status = "run", "blocked"
+    experiment.save()
+    text = page(client, run)
+    assert "2 episodes blocked</a>: &lt;b&gt;KeyRefused&lt;/b&gt;: no" in text
+    assert "Traceback" not in text
+    (told,) = twin(client, run)["standing_still"]
+    assert (told["status"], told["episodes"]) == ("blocked", 2)
