@@ -11,11 +11,12 @@ from pathlib import Path
 import docker
 import pytest
 
+from runner.agents.oracle import Oracle
 from runner.errors import SandboxError, SetupError, SuiteError
 from runner.sandboxes.docker_images import CONTEXT_LABEL, Image, image_for
 from runner.types import Machine, Task
 from tests.docker_images import base_image
-from tests.runner.container_trials import container_task
+from tests.runner.container_trials import TEST, ScriptAgent, attempt, container_task
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
@@ -131,6 +132,26 @@ def test_a_missing_image_is_named(task: Task, client: docker.APIClient) -> None:
     wanted = replace(task, machine=Machine(image="localhost:1/skillglass-none:1"))
     with pytest.raises((SandboxError, SetupError), match="localhost:1/skillglass-none:1 is not on the engine"):
         image_for(client, wanted)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("USER nobody",),  # and no WORKDIR: ours is made for that user
+        ("USER 1234:1234",),  # no account
+        ("RUN useradd -m worker && mkdir /work && chown worker /work", "WORKDIR /work", "USER worker"),
+    ],
+)
+def test_an_image_of_another_user_runs_the_agent_as_that_user_and_the_verifier_as_root(
+    task: Task, lines: tuple[str, ...]
+) -> None:
+    dockerfile(task, *lines)
+    as_expected = "[ $(id -u) = 0 ] && [ $(stat -c %u answer.txt) != 0 ] || echo 0 > /logs/verifier/reward.txt\n"
+    (task.folder / "tests" / "test.sh").write_text(TEST + as_expected)
+    (task.folder / "solution" / "answer").write_text("42\n")
+    (task.folder / "solution" / "solve.sh").write_text("cp /solution/answer answer.txt\n")
+    assert attempt(Oracle(), task).success
+    assert attempt(ScriptAgent("touch x /skills/x /logs/agent/x && echo all"), task).said == "all\n"
 
 
 def test_a_context_without_a_dockerfile_is_refused(task: Task, client: docker.APIClient) -> None:
