@@ -32,8 +32,9 @@ def client() -> Iterator[docker.APIClient]:
 
 
 @pytest.fixture
-def task(tmp_path: Path, client: docker.APIClient) -> Iterator[Task]:
+def task(tmp_path: Path, client: docker.APIClient, monkeypatch: pytest.MonkeyPatch) -> Iterator[Task]:
     """A task with a build context; every image made of contexts in this folder is removed afterwards."""
+    monkeypatch.setenv("SKILLGLASS_CACHE", str(tmp_path / "cache"))
     context = tmp_path / "environment"
     context.mkdir()
     before = {row["Id"] for row in client.images(filters={"label": CONTEXT_LABEL})}
