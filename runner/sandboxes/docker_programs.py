@@ -35,7 +35,7 @@ def program_volume(client: Any, program: Program, image: str) -> str:
     """The name of the volume that holds the program, loaded where it is not yet. `image` is any image of the engine."""
     if not program.folder.is_dir():
         raise SetupError(f"{program.folder}: {program.name} {program.version} is not installed there")
-    name = _name(program)
+    name = volume_name(program)
     key = (client.base_url, name)
     with engine_errors(f"loading {program.name} {program.version} into the engine"):
         if key not in _known or _known[key] != _made(client, name):
@@ -54,7 +54,8 @@ def _made(client: Any, volume: str) -> str:
         return ""
 
 
-def _name(program: Program) -> str:
+def volume_name(program: Program) -> str:
+    """Of the volume that holds just these files; it need not exist yet."""
     listing = hashlib.sha256()
     for entry, _ in _entries(program.folder):
         listing.update(
