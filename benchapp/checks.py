@@ -14,7 +14,8 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.migrations.executor import MigrationExecutor
 from django.db.utils import DatabaseError
 
-from benchapp import embedded, environ
+from benchapp import embedded, engine_checks, environ
+from runner import programs
 
 KEYS = {
     "OPENAI_API_KEY": "OpenAI",
@@ -46,8 +47,11 @@ class Finding:
 
 def findings() -> Iterator[Finding]:
     """Everything, the demo's needs first. Never raises for what is missing, never shows a secret's value."""
-    for look in (_python, _var, _disk, _database, _broker, _docker, _base_image, _browser):
+    for look in (_python, _var, _disk, _database, _broker, _docker, _storage, _limits, _base_image, _browser):
         yield look()
+    there = engine_checks.volumes()
+    for name in programs.names():
+        yield _program(name, there)
     for key, provider in KEYS.items():
         yield _key(key, provider)
 
@@ -119,6 +123,19 @@ def _docker_version() -> str:
         return f"engine {client.version()['Version']}"
     finally:
         client.close()
+
+
+def _storage() -> Finding:
+    return _attempt("Docker storage", engine_checks.storage, "nobody knows where images go and what room they have")
+
+
+def _limits() -> Finding:
+    return _attempt("Docker limits", engine_checks.limits, "tasks in containers run without these limits")
+
+
+def _program(name: str, there: set[str] | None) -> Finding:
+    cost = f"no trials with {name}; run: manage.py install_program {name}"
+    return _attempt(f"Program {name}", lambda: engine_checks.program(name, there), cost)
 
 
 def _base_image() -> Finding:

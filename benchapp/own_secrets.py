@@ -18,6 +18,7 @@ from django.conf import settings
 from benchapp.redaction import MIN_KNOWN_CHARS, SHORTEST
 from runner.errors import SetupError
 from runner.models.presets import named_variables
+from runner.suites.host_variables import given_variables
 
 ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "PASSWORD", "PASSWD", "_PAT")
 FILES = "_FILE"  # NAME_FILE points at a file that holds the value of NAME
@@ -28,6 +29,7 @@ def own_secrets() -> tuple[str, ...]:
     """Values to search for, the longest first."""
     found = {*environment_secrets(os.environ), settings.SECRET_KEY, *_passwords(settings.REDIS_URL)}
     found |= _preset_secrets(os.environ)
+    found |= {value.strip() for value in given_variables().values()}  # whatever their names: tasks are told them
     found |= {str(database.get("PASSWORD") or "") for database in settings.DATABASES.values()}
     return tuple(sorted(filter(_can_be_searched, found), key=lambda value: (-len(value), value)))
 

@@ -8,14 +8,10 @@ from runner.agents import AgentJob, AgentRun
 from runner.agents.trajectory import Notebook
 from runner.errors import SuiteError
 from runner.models import Model
-from runner.sandboxes import NOTHING, TESTS, Completed, Needs, Sandbox
+from runner.sandboxes import NOTHING, SOLUTION, Completed, Needs, Sandbox
 from runner.suites.host_variables import resolved
 from runner.suites.task_files import script_command, solution_files
 from runner.types import Failure, Observation, Source, Step, ToolCall
-
-# Beside the workspace, so that it stays as the agent's; the verifier clears this folder before its tests come in.
-_FOLDER = "solution"
-_HARBOR = "/solution"
 
 
 class Oracle:
@@ -32,12 +28,9 @@ class Oracle:
         files = solution_files(job.task)
         if "solve.sh" not in files:
             raise SuiteError(str(job.task.folder / "solution"), "folder", "solve.sh", "the oracle finds no solution")
-        sandbox.put(TESTS, {f"{_FOLDER}/{path}": file for path, file in files.items()})
+        sandbox.put(SOLUTION, files)  # beside the workspace, so that it stays as the agent's
         seconds = job.limits.timeout_seconds or job.task.agent_timeout_seconds
-        folder = f"{sandbox.path(TESTS)}/{_FOLDER}"
-        if folder.startswith("/"):  # a container: released solutions name themselves by Harbor's path
-            sandbox.execute(f"rm -rf {_HARBOR}; ln -s {folder} {_HARBOR}", timeout_seconds=60)
-        command = script_command(f"{folder}/solve.sh", files["solve.sh"])
+        command = script_command(f"{sandbox.path(SOLUTION)}/solve.sh", files["solve.sh"])
         environment = resolved(job.task.solution_environment, job.task.machine.host_variables)
         done = sandbox.execute(command, timeout_seconds=seconds, environment=environment)
         call = ToolCall("1", "shell", {"command": command})

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from runner.sandboxes.gateway import Gateway
 
 # Paths inside every sandbox. A local sandbox has them below a private folder, so commands reach them relative to
-# the working directory: "../skills", "../tests", "../logs".
-WORKSPACE, SKILLS, TESTS, LOGS = "workspace", "skills", "tests", "logs"
+# the working directory: "../skills", "../tests", "../logs". SOLUTION is there only once the oracle put files into it.
+WORKSPACE, SKILLS, TESTS, LOGS, SOLUTION = "workspace", "skills", "tests", "logs", "solution"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +65,14 @@ NOTHING = Needs()
 
 
 class Sandbox(Protocol):
-    """A private place with the four folders above. Raises SandboxError when the place itself fails."""
+    """A private place with the folders above. Raises SandboxError when the place itself fails."""
 
     handle: dict[str, object]  # JSON values; enough for `end_processes` of the same module to clean up after a crash
     provider_url: str | None  # address at which the program reaches its provider, until `end_processes`
     gateway: Gateway | None  # what stands at that address; it knows what was refused and what went wrong
 
     def path(self, folder: str) -> str:
-        """How a command names one of the four folders: "../tests" in a local sandbox, "/tests" in a container."""
+        """How a command names one of the folders: "../tests" in a local sandbox, "/tests" in a container."""
         ...
 
     def put(self, folder: str, files: Files) -> None: ...

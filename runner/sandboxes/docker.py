@@ -18,7 +18,7 @@ from typing import Any
 from docker.errors import APIError, NotFound
 
 from runner.errors import SandboxError, SandboxRuined, SetupError
-from runner.sandboxes import LOGS, NOTHING, SKILLS, TESTS, WORKSPACE, Completed, Needs
+from runner.sandboxes import LOGS, NOTHING, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed, Needs
 from runner.sandboxes import docker_engine as engine
 from runner.sandboxes.docker_archive import packed, unpacked
 from runner.sandboxes.docker_disk import DiskWatch, asked, measured, readable
@@ -34,8 +34,9 @@ from runner.suites.host_variables import resolved
 from runner.types import Files, Task
 
 SKILLS_PATH = "/skills"
-FOLDERS = {SKILLS: SKILLS_PATH, TESTS: "/tests", LOGS: "/logs"}
-_MADE_AT_START = (SKILLS_PATH, "/tests", "/logs/verifier", "/logs/agent")
+FOLDERS = {name: f"/{name}" for name in (SKILLS, TESTS, LOGS, SOLUTION)}  # as in Harbor: scripts name them
+_ROOTS = ("/tests", "/logs/verifier")  # made at the start where they are missing; and those of the image's user:
+_USERS = (SKILLS_PATH, "/logs/agent")
 _NOT_RUNNING = 409
 AT_TIME_LIMIT = "ended at the time limit"
 WENT_DOWN = "the container went down; everything that ran in it is gone"
@@ -150,7 +151,7 @@ class DockerSandbox:
             try:
                 made = self.client.create_container(
                     self.image.id,
-                    entrypoint=init_command((*_MADE_AT_START, self.image.folder)),
+                    entrypoint=init_command(_ROOTS, (*_USERS, self.image.folder), self.image.user),
                     command=[],
                     user="0",
                     working_dir="/",

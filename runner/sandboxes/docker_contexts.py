@@ -15,6 +15,7 @@ from docker.utils.build import exclude_paths
 
 from runner.errors import SuiteError
 from runner.sandboxes.docker_archive import END_OF_ARCHIVE, padded
+from runner.suites.file_digests import FileDigests, look_at, store_for
 
 DOCKERFILE = "Dockerfile"
 MAX_CONTEXT_BYTES = 8 * 1024**3
@@ -45,15 +46,21 @@ class Context:
         return tuple(dict.fromkeys(found))
 
     def digest(self, bases: tuple[str, ...] = ()) -> str:
-        """SHA-256 over every path, mode, link target and content, and over the ids of the images below it."""
+        """SHA-256 over every path, mode, link target and content, and over the ids of the images below it.
+
+        Contents of files that did not change are known from the last time, also by other processes: a worker's trials
+        are processes of their own (runner/suites/file_digests.py says how a change is seen).
+        """
+        known = FileDigests(store_for(self.folder.absolute()))
+        known.load()
         total = hashlib.sha256(f"context-1\0{'|'.join(bases)}\0{'|'.join(self.extra_folders)}\0".encode())
         for entry, path in self._entries():
             total.update(
                 f"{entry.name}\0{entry.type!r}\0{entry.mode:o}\0{entry.linkname}\0".encode("utf-8", "surrogateescape")
             )
             if entry.isreg():
-                with path.open("rb") as stream:
-                    total.update(hashlib.file_digest(stream, "sha256").digest())
+                total.update(bytes.fromhex(known.digest(str(path.absolute()), look_at(path.lstat()))))
+        known.save()
         return total.hexdigest()
 
     def stream(self) -> Iterator[bytes]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import re
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from typing import Any
 from docker.errors import APIError, ImageNotFound, NotFound
 
 from runner.errors import SandboxError, SetupError
+from runner.sandboxes.docker_builds import build
 from runner.sandboxes.docker_contexts import Context, read_context
 from runner.sandboxes.docker_engine import FAILURES, LABEL, engine_errors, first_line, told
 from runner.types import Machine, Task
@@ -25,8 +24,6 @@ DEFAULT_BASE = "python:3.12-slim"
 WORKSPACE_FOLDER = "/workspace"  # where the image names no working directory
 REPOSITORY = "skillglass-task"
 CONTEXT_LABEL = "skillglass.context"
-MAX_LOG_CHARS = 200_000
-_DOWNLOAD_SECONDS = 1_800.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +106,7 @@ def _built(client: Any, machine: Machine, folder: Path) -> Image:
         with _alone(name):
             found = _inspect(client, name)
             if found is None:
-                _build(client, context, name, digest, machine.build_timeout_seconds)
+                build(client, context, machine, name, {LABEL: "1", CONTEXT_LABEL: digest})
                 found = _inspect(client, name)
     if found is None:
         raise SandboxError(f"{folder}: the engine says it built {name}, and does not have it")
@@ -133,63 +130,3 @@ def _alone(name: str) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _build(client: Any, context: Context, name: str, digest: str, seconds: float) -> None:
-    log, label, deadline = _Log(), {LABEL: "1", CONTEXT_LABEL: digest}, time.monotonic() + seconds
-    try:
-        rows = client.build(
-            fileobj=context.stream(),
-            custom_context=True,
-            tag=name,
-            labels=label,
-            rm=True,
-            forcerm=True,
-            decode=True,
-            timeout=seconds,  # of silence
-        )
-        error = _follow(rows, log, deadline)
-    except TimeoutError:
-        late = True
-    except (*FAILURES, ValueError) as raised:
-        error = str(getattr(raised, "explanation", None) or first_line(raised))
-        late = "timed out" in str(raised).lower()
-    else:
-        late = False
-    if late:
-        raise SandboxError(f"{context.folder}: the image was not built within {seconds:g} s", log.text)
-    if error is not None:
-        raise SandboxError(_why(context, error), log.text)
-
-
-def _follow(rows: Any, log: _Log, deadline: float) -> str | None:
-    """The engine's messages to the end. What it says went wrong, or None. TimeoutError: leaving ends the build."""
-    for row in rows:
-        log.add(str(row.get("stream") or row.get("status") or row.get("error") or ""))
-        if "error" in row:
-            return str(row["error"])
-        if time.monotonic() > deadline:
-            raise TimeoutError
-    return None
-
-
-_NO_BASE = re.compile(
-    r"pull access denied|manifest .*(unknown|not found)|lookup .*no such host|dial tcp|i/o timeout", re.I
-)
-
-
-def _why(context: Context, error: str) -> str:
-    if _NO_BASE.search(error):
-        bases = ", ".join(context.bases)
-        return f"{context.folder}: an image that its Dockerfile builds on ({bases}) is not on the engine and cannot be fetched: {error}"
-    return told(f"{context.folder}: its image cannot be built", error)
-
-
-class _Log:
-    """The last MAX_LOG_CHARS characters of what a build said."""
-
-    def __init__(self) -> None:
-        self.text = ""
-
-    def add(self, piece: str) -> None:
-        self.text = (self.text + piece)[-MAX_LOG_CHARS:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +20,13 @@ CAPABILITIES = (
 )
 
 # The first process must not end and must bury the orphans that others leave. A signal from inside cannot kill it;
-# `kill -9 -1` takes its sleep, and the loop starts another. Folders are made each time it starts.
-_INIT = 'mkdir -p {folders}; trap "" HUP INT QUIT TERM; while :; do sleep 86400 & wait; done'
+# `kill -9 -1` takes its sleep, and the loop starts another. Folders are made each time it starts. Only what it made
+# itself is given to the user: what the image brings belongs to whom the image says.
+_INIT = (
+    "mkdir -p {roots}; for folder in {users}; do"
+    ' [ -e "$folder" ] || {{ mkdir -p "$folder" && chown {user} "$folder"; }}; done;'
+    ' trap "" HUP INT QUIT TERM; while :; do sleep 86400 & wait; done'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +41,12 @@ class ContainerLimits:
 LIMITS = ContainerLimits()
 
 
-def init_command(folders: tuple[str, ...]) -> list[str]:
-    quoted = " ".join("'" + folder.replace("'", "'\\''") + "'" for folder in folders)
-    return ["/bin/sh", "-c", _INIT.format(folders=quoted)]
+def init_command(roots: tuple[str, ...], users: tuple[str, ...], user: str) -> list[str]:
+    """The first process. `roots` and `users` are folders that it makes where they are missing, the latter for the
+    image's user (empty: root)."""
+    name = user.partition(":")[0] or "0"
+    told = {"roots": shlex.join(roots), "users": shlex.join(users), "user": shlex.quote(name)}
+    return ["/bin/sh", "-c", _INIT.format(**told)]
 
 
 def host_config(client: Any, machine: Machine, limits: ContainerLimits, *, processors: int, **more: Any) -> Any:

@@ -20,30 +20,42 @@ from docker.types import Mount
 from runner.errors import SetupError
 from runner.sandboxes import Program
 from runner.sandboxes.docker_archive import END_OF_ARCHIVE, padded
-from runner.sandboxes.docker_engine import CARRIER_LABEL, LABEL, OWNER_LABEL, PREFIX, engine_errors
+from runner.sandboxes.docker_engine import CARRIER_LABEL, LABEL, OWNER_LABEL, PREFIX, engine_errors, remove
 from runner.sandboxes.process_names import ProcessName, this_process
 
 PROGRAM_LABEL = "skillglass.program"
 _COMPLETE = ".skillglass-complete"  # the last thing loaded: what was interrupted lacks it
 _PIECE = 1 << 20
 _LONGEST_LOAD, _PAUSE = 900.0, 0.5  # seconds: to wait for whoever loads the same program, and between two looks
-_known: set[tuple[str, str]] = set()  # (engine address, volume) found complete by this process
+# (engine address, volume) -> when the volume was made that this process found complete
+_known: dict[tuple[str, str], str] = {}
 
 
 def program_volume(client: Any, program: Program, image: str) -> str:
     """The name of the volume that holds the program, loaded where it is not yet. `image` is any image of the engine."""
     if not program.folder.is_dir():
         raise SetupError(f"{program.folder}: {program.name} {program.version} is not installed there")
-    name = _name(program)
+    name = volume_name(program)
     key = (client.base_url, name)
-    if key not in _known:
-        with _lock(name), engine_errors(f"loading {program.name} {program.version} into the engine"):
-            _load(client, program, name, image)
-        _known.add(key)
+    with engine_errors(f"loading {program.name} {program.version} into the engine"):
+        if key not in _known or _known[key] != _made(client, name):
+            with _lock(name):
+                _load(client, program, name, image)
+                _known[key] = _made(client, name)
     return name
 
 
-def _name(program: Program) -> str:
+def _made(client: Any, volume: str) -> str:
+    """When. Empty where there is no such volume any more; another time where it was made anew, as the engine does,
+    empty, for a container that names one it does not have."""
+    try:
+        return str(client.inspect_volume(volume).get("CreatedAt") or "there")
+    except NotFound:
+        return ""
+
+
+def volume_name(program: Program) -> str:
+    """Of the volume that holds just these files; it need not exist yet."""
     listing = hashlib.sha256()
     for entry, _ in _entries(program.folder):
         listing.update(
@@ -106,7 +118,7 @@ def _remove_left(client: Any, container: str) -> None:
         found = client.inspect_container(container)
         process = ProcessName.parse((found["Config"]["Labels"] or {}).get(OWNER_LABEL, ""))
         if process is not None and process.is_gone:
-            client.remove_container(found["Id"], force=True)  # not by name, which may be another's by now
+            remove(client, "container", found["Id"])  # not by name, which may be another's by now
 
 
 def _is_complete(client: Any, carrier: str) -> bool:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO
 
 from runner.errors import SandboxError, SetupError
-from runner.sandboxes import LOGS, NOTHING, SKILLS, TESTS, WORKSPACE, Completed, Needs
+from runner.sandboxes import LOGS, NOTHING, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed, Needs
 from runner.sandboxes.gateway import Gateway
 from runner.sandboxes.processes import (
     MARK_VARIABLE,
@@ -38,7 +38,8 @@ from runner.sandboxes.trees import Tree, make_real_folder, measure, read_tree, r
 from runner.types import Files, Task
 
 SKILLS_PATH = f"../{SKILLS}"
-FOLDERS = (WORKSPACE, SKILLS, TESTS, LOGS)
+_MADE_AT_START = (WORKSPACE, SKILLS, TESTS, LOGS)
+FOLDERS = (*_MADE_AT_START, SOLUTION)
 SCRATCH = "tmp"
 PREFIX = "skillglass-"
 AT_TIME_LIMIT = "ended at the time limit"
@@ -122,7 +123,7 @@ class LocalSandbox:
     def make_folders(self) -> None:
         """The private folders as real ones, whatever a command put in their place."""
         make_real_folder(self.folder)
-        for name in (*FOLDERS, SCRATCH):
+        for name in (*_MADE_AT_START, SCRATCH):
             make_real_folder(self.folder / name)
 
     def put(self, folder: str, files: Files) -> None:

@@ -3,14 +3,13 @@
 suite.yaml                    key, name, version, trusted, shared_tests, environments in order
 skills/<slug>/meta.yaml       family: key, name, description, tasks in order
 skills/<slug>/SKILL.md ...    its curated skill; meta.yaml is not part of it
-tasks/<slug>/task.toml        time limits
+tasks/<slug>/task.toml        time limits and the machine, as in Harbor's
 tasks/<slug>/task-spec.yaml   id, family, role, what a composition draws on
 tasks/<slug>/{instruction.md, environment/, tests/, solution/}
 """
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +21,8 @@ from runner.digests import digest_json, manifest
 from runner.errors import SuiteError
 from runner.suites.findings import Findings, shown
 from runner.suites.task_files import read_tree
-from runner.suites.task_folder import NAME, Shelf
+from runner.suites.task_folder import NAME, Shelf, machine_of
+from runner.suites.task_toml import read_task_toml
 from runner.types import Environment, Family, File, Files, Role, Suite, Task
 
 FORMAT = "skillglass-suite/1"
@@ -135,7 +135,7 @@ def _family(path: Path, shared: Files, environment: str, slug: str, findings: Fi
     for ordinal, name in enumerate(names, 1):
         with findings.kept():
             place = path / "tasks" / _folder_name(str(name), source, f"tasks[{ordinal - 1}]")
-            tasks.append(_task(place, shared, environment, key, ordinal))
+            tasks.append(_task(place, shared, environment, key, ordinal, findings))
     name, description = _text(meta, "name", source), _text(meta, "description", source)
     return Family(key, slug, name, description, environment, tuple(tasks), curated)
 
@@ -147,9 +147,9 @@ def _folder_name(name: str, source: Path, place: str) -> str:
     return name
 
 
-def _task(folder: Path, shared: Files, environment: str, family: str, ordinal: int) -> Task:
+def _task(folder: Path, shared: Files, environment: str, family: str, ordinal: int, findings: Findings) -> Task:
     source = folder / "task-spec.yaml"
-    spec, limits = _read_yaml(source), _read_toml(folder / "task.toml")
+    spec, toml = _read_yaml(source), read_task_toml(folder / "task.toml", folder.name, findings)
     for place, expected in (("family_id", family), ("environment_id", environment), ("task_index", ordinal)):
         if spec.get(place) != expected:
             raise SuiteError(str(source), place, repr(expected), f"found {spec.get(place)!r}")
@@ -177,10 +177,13 @@ def _task(folder: Path, shared: Files, environment: str, family: str, ordinal: i
         instruction=_instruction(files["instruction.md"], folder),
         digest=digest_json([FORMAT, manifest(files), manifest(shared)]),
         folder=folder,
-        agent_timeout_seconds=_seconds(limits, "agent", folder / "task.toml"),
-        verifier_timeout_seconds=_seconds(limits, "verifier", folder / "task.toml"),
+        agent_timeout_seconds=toml.agent_timeout_seconds,
+        verifier_timeout_seconds=toml.verifier_timeout_seconds,
         requires=requires,
         shared_tests=tuple(folder.parent.parent / name for name in shared),
+        machine=machine_of(folder, toml, files, findings),
+        verifier_environment=toml.verifier_environment,
+        solution_environment=toml.solution_environment,
     )
 
 
@@ -216,13 +219,6 @@ def _read_yaml(source: Path) -> dict[str, Any]:
     return dict(_mapping(value, source, "file"))
 
 
-def _read_toml(source: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(source.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SuiteError(str(source), "file", "readable TOML", str(error)) from error
-
-
 def _mapping(value: object, source: Path, place: str) -> Mapping[str, Any]:
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise SuiteError(str(source), place, "a mapping", f"found {type(value).__name__}")
@@ -248,11 +244,3 @@ def _flag(value: Mapping[str, Any], name: str, source: Path) -> bool:
     if not isinstance(found, bool):
         raise SuiteError(str(source), name, "true or false", f"found {found!r}")
     return found
-
-
-def _seconds(value: Mapping[str, Any], table: str, source: Path) -> float:
-    found = value.get(table, {})
-    seconds = found.get("timeout_sec") if isinstance(found, dict) else None
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= 86_400:
-        raise SuiteError(str(source), f"{table}.timeout_sec", "seconds between 0 and 86400", f"found {seconds!r}")
-    return float(seconds)

@@ -27,7 +27,7 @@ def resolved(values: Mapping[str, str], required: Iterable[str] = ()) -> dict[st
 
     SetupError names a required variable that this host does not give.
     """
-    given = _given()
+    given = given_variables()
     missing = sorted(set(required) - given.keys())
     if missing:
         raise SetupError(
@@ -42,6 +42,7 @@ def resolved(values: Mapping[str, str], required: Iterable[str] = ()) -> dict[st
     return found
 
 
-def _given() -> dict[str, str]:
+def given_variables() -> dict[str, str]:
+    """What this process gives to tasks that ask: name -> value."""
     names = os.environ.get("SKILLGLASS_TASK_VARIABLES", "").split(",")
     return {name.strip(): os.environ[name.strip()] for name in names if name.strip() in os.environ}

@@ -103,7 +103,9 @@ class Shelf:
             _script(path / "tests" / "test.sh") if "tests/test.sh" in files else None
         if toml is None or len(self.findings.problems) > before:
             return None
-        machine = self._machine(path, toml, files, blank_folders)
+        machine = machine_of(path, toml, files, self.findings, blank_folders)
+        if not machine.brings_files:
+            self.findings.note("brings neither Dockerfile nor docker_image; it gets the sandbox's own image", path.name)
         return TaskFolder(path, toml, instruction, machine, digest_json([FORMAT, files]))
 
     def _files(self, path: Path) -> dict[str, list[object]]:
@@ -146,28 +148,31 @@ class Shelf:
         if "solution/solve.sh" not in files:
             self.findings.note("has no solution/solve.sh, so the oracle cannot run it", path.name)
 
-    def _machine(self, path: Path, toml: TaskToml, files: Collection[str], blank_folders: tuple[str, ...]) -> Machine:
-        context = path / "environment" if "environment/Dockerfile" in files else None
-        image = toml.image
-        if image is not None and context is not None and image.startswith(PREBUILT):
-            self.findings.note("is built from its Dockerfile, not taken from a tag made on another machine", path.name)
-            image = None
-        if image is None and context is None:
-            self.findings.note("brings neither Dockerfile nor docker_image; it gets the sandbox's own image", path.name)
-            with self.findings.kept():
-                read_tree(path / "environment")
-        return Machine(
-            context=context,
-            image=image,
-            cpus=toml.cpus,
-            memory_mb=toml.memory_mb,
-            storage_mb=toml.storage_mb,
-            network=toml.network,
-            build_timeout_seconds=toml.build_timeout_seconds,
-            environment=toml.environment,
-            host_variables=toml.host_variables,
-            blank_folders=blank_folders,
-        )
+
+def machine_of(
+    path: Path, toml: TaskToml, files: Collection[str], findings: Findings, blank_folders: tuple[str, ...] = ()
+) -> Machine:
+    """What the task in the folder `path` asks of the machine. `files` are the paths in it; blank_folders as in Machine."""
+    context = path / "environment" if "environment/Dockerfile" in files else None
+    image = toml.image
+    if image is not None and context is not None and image.startswith(PREBUILT):
+        findings.note("is built from its Dockerfile, not taken from a tag made on another machine", path.name)
+        image = None
+    if image is None and context is None:
+        with findings.kept():
+            read_tree(path / "environment")
+    return Machine(
+        context=context,
+        image=image,
+        cpus=toml.cpus,
+        memory_mb=toml.memory_mb,
+        storage_mb=toml.storage_mb,
+        network=toml.network,
+        build_timeout_seconds=toml.build_timeout_seconds,
+        environment=toml.environment,
+        host_variables=toml.host_variables,
+        blank_folders=blank_folders,
+    )
 
 
 def _instruction(source: Path) -> str:

@@ -6,11 +6,14 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import docker
 import pytest
 from django.core.management import call_command
 
 from benchapp import checks, embedded
 from benchapp.checks import KEYS, Finding, findings
+from runner.programs import installed, pin_of
+from runner.sandboxes.docker_programs import volume_name
 
 pytestmark = pytest.mark.django_db
 
@@ -37,6 +40,7 @@ def _no_docker(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(checks, "_docker_version", away)
     monkeypatch.setattr(checks, "_base_image_there", away)
+    monkeypatch.setattr(docker, "from_env", lambda **_: away())
 
 
 @pytest.fixture
@@ -83,6 +87,60 @@ def test_a_missing_base_image_says_what_it_costs() -> None:
     image = found("Base image")
     assert (image.is_there, image.is_fatal) == (False, False)
     assert "SKILLGLASS_BASE_IMAGE" in image.cost
+
+
+class Engine:
+    """Answers as an engine would whose kernel lacks the accounting of swap."""
+
+    told: dict[str, Any] = {
+        "Driver": "overlay2",
+        "DriverStatus": [["Backing Filesystem", "extfs"]],
+        "DockerRootDir": "/var/lib/docker",
+        "NCPU": 2,
+        "MemTotal": 8 * 1024**3,
+        "MemoryLimit": True,
+        "CpuCfsQuota": True,
+        "PidsLimit": True,
+    }
+
+    def __init__(self, volumes: list[str] | None = None) -> None:
+        self.api, self.names = self, volumes or []
+
+    def info(self) -> dict[str, Any]:
+        return self.told
+
+    def volumes(self) -> dict[str, Any]:
+        return {"Volumes": [{"Name": name} for name in self.names]}
+
+    def close(self) -> None: ...
+
+
+def test_it_tells_the_engines_storage_and_the_limits_it_does_not_enforce(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(docker, "from_env", lambda **_: Engine())
+    assert found("Docker storage").detail == "overlay2 on extfs, in /var/lib/docker; 2 processors, 8.0 GiB of memory"
+    limits = found("Docker limits")
+    assert (limits.is_there, limits.detail) == (False, "the engine does not enforce: swap")
+
+
+def test_without_an_engine_its_storage_and_limits_are_missing_too() -> None:
+    assert {found("Docker storage").detail, found("Docker limits").detail} == {"no engine at the socket"}
+
+
+def test_it_tells_which_programs_are_installed_and_loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SKILLGLASS_PROGRAMS", str(tmp_path))
+    pin = pin_of("codex")
+    told = f"{pin.version} ({pin.digest[:12]})"
+    missing = found("Program codex")
+    assert (missing.is_there, missing.detail) == (False, f"pinned {told}, not installed")
+    assert missing.cost.endswith("manage.py install_program codex")
+    start = tmp_path / pin.installation / "bin" / "codex"
+    start.parent.mkdir(parents=True)
+    start.write_text("#!/bin/sh\n")
+    assert found("Program codex").detail == f"{told}, installed; no engine to load it into"
+    monkeypatch.setattr(docker, "from_env", lambda **_: Engine())
+    assert found("Program codex").detail.endswith("no volume on the engine yet: the first trial loads it")
+    monkeypatch.setattr(docker, "from_env", lambda **_: Engine([volume_name(installed("codex"))]))
+    assert found("Program codex").detail == f"{told}, installed; its volume is on the engine"
 
 
 def test_an_old_python_is_fatal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,6 +154,13 @@ def test_it_finds_secrets_by_the_names_of_variables_in_files_and_in_urls(tmp_pat
     }  # fmt: skip
 
 
+def test_it_searches_for_what_tasks_are_given_whatever_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRADER_LOGIN", "marie-curie-1898")
+    assert "marie-curie-1898" not in own_secrets()
+    monkeypatch.setenv("SKILLGLASS_TASK_VARIABLES", "OTHER, GRADER_LOGIN")
+    assert "marie-curie-1898" in own_secrets()
+
+
 @pytest.mark.parametrize(
     ("value", "found"), [("hunter2", False), ("postgres", False), ("postgre5", True), ("correcthorsebattery", True)]
 )

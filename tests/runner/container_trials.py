@@ -8,7 +8,7 @@ from pathlib import Path
 
 import docker
 
-from runner.agents import AgentJob, AgentRun
+from runner.agents import Agent, AgentJob, AgentRun
 from runner.agents.trajectory import Notebook
 from runner.attempts import run_trial
 from runner.errors import InfrastructureError
@@ -105,7 +105,7 @@ def container_task(folder: Path, machine: Machine = MACHINE) -> Task:
     )
 
 
-def attempt(agent: ScriptAgent, task: Task, library: Mapping[str, str] | None = None) -> Outcome:
+def attempt(agent: Agent, task: Task, library: Mapping[str, str] | None = None) -> Outcome:
     """One attempt at the task through the runner's own code, in the sandbox that is registered as "docker"."""
     family = Family(task.family, "f", "f", "f", "E1", (task,))
     environment = Environment("E1", "E1", (family,))

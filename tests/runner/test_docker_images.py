@@ -11,11 +11,15 @@ from pathlib import Path
 import docker
 import pytest
 
+from runner.agents.oracle import Oracle
 from runner.errors import SandboxError, SetupError, SuiteError
+from runner.sandboxes import docker_builds
+from runner.sandboxes.docker_builds import BuildWatch
 from runner.sandboxes.docker_images import CONTEXT_LABEL, Image, image_for
+from runner.sandboxes.docker_limits import ContainerLimits
 from runner.types import Machine, Task
 from tests.docker_images import base_image
-from tests.runner.container_trials import container_task
+from tests.runner.container_trials import TEST, ScriptAgent, attempt, container_task
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
@@ -28,8 +32,9 @@ def client() -> Iterator[docker.APIClient]:
 
 
 @pytest.fixture
-def task(tmp_path: Path, client: docker.APIClient) -> Iterator[Task]:
+def task(tmp_path: Path, client: docker.APIClient, monkeypatch: pytest.MonkeyPatch) -> Iterator[Task]:
     """A task with a build context; every image made of contexts in this folder is removed afterwards."""
+    monkeypatch.setenv("SKILLGLASS_CACHE", str(tmp_path / "cache"))
     context = tmp_path / "environment"
     context.mkdir()
     before = {row["Id"] for row in client.images(filters={"label": CONTEXT_LABEL})}
@@ -121,6 +126,44 @@ def test_a_build_ends_at_its_time_limit(task: Task, client: docker.APIClient, co
     assert [row["Command"] for row in client.containers() if "1077" in row["Command"]] == []
 
 
+def test_a_build_that_falls_silent_late_ends_at_its_time_limit_too(task: Task, client: docker.APIClient) -> None:
+    dockerfile(task, "RUN sleep 3; echo nearly; sleep 1076")
+    began = time.monotonic()
+    with pytest.raises(SandboxError, match="was not built within 4 s") as caught:
+        image_for(client, replace(task, machine=replace(task.machine, build_timeout_seconds=4)))
+    assert time.monotonic() - began < 6
+    assert "nearly" in caught.value.log
+
+
+def test_a_build_has_bounded_memory(task: Task, client: docker.APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(docker_builds, "LEAST_MEMORY_MB", 64)
+    dockerfile(task, "RUN python3 -c 'print(len(bytearray(200 << 20)))'")
+    small = replace(task, machine=replace(task.machine, memory_mb=64))
+    with pytest.raises(SandboxError, match="137.*a build has 64 MiB of memory"):
+        image_for(client, small)
+    image_for(client, replace(task, machine=replace(task.machine, memory_mb=400)))
+
+
+def test_no_build_begins_on_a_full_disk(task: Task, client: docker.APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(docker_builds, "LIMITS", ContainerLimits(free_bytes=2**60))
+    dockerfile(task, "RUN echo begun")
+    with pytest.raises(SandboxError, match="not built: less than .* MiB are left on the engine's disk") as caught:
+        image_for(client, task)
+    assert caught.value.log == ""
+
+
+def test_a_build_that_fills_the_disk_is_ended(
+    task: Task, client: docker.APIClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter([None])  # room at first
+    monkeypatch.setattr(BuildWatch, "full", lambda self: next(answers, "none is left"))
+    dockerfile(task, "RUN sleep 1075")
+    with pytest.raises(SandboxError, match="the image was not built to its end: none is left"):
+        image_for(client, task)
+    time.sleep(1)
+    assert [row["Command"] for row in client.containers() if "1075" in row["Command"]] == []
+
+
 def test_a_missing_base_is_named(task: Task, client: docker.APIClient) -> None:
     (task.folder / "environment" / "Dockerfile").write_text("FROM localhost:1/skillglass-none:1\n")
     with pytest.raises(SandboxError, match="builds on \\(localhost:1/skillglass-none:1\\) is not on the engine"):
@@ -131,6 +174,26 @@ def test_a_missing_image_is_named(task: Task, client: docker.APIClient) -> None:
     wanted = replace(task, machine=Machine(image="localhost:1/skillglass-none:1"))
     with pytest.raises((SandboxError, SetupError), match="localhost:1/skillglass-none:1 is not on the engine"):
         image_for(client, wanted)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("USER nobody",),  # and no WORKDIR: ours is made for that user
+        ("USER 1234:1234",),  # no account
+        ("RUN useradd -m worker && mkdir /work && chown worker /work", "WORKDIR /work", "USER worker"),
+    ],
+)
+def test_an_image_of_another_user_runs_the_agent_as_that_user_and_the_verifier_as_root(
+    task: Task, lines: tuple[str, ...]
+) -> None:
+    dockerfile(task, *lines)
+    as_expected = "[ $(id -u) = 0 ] && [ $(stat -c %u answer.txt) != 0 ] || echo 0 > /logs/verifier/reward.txt\n"
+    (task.folder / "tests" / "test.sh").write_text(TEST + as_expected)
+    (task.folder / "solution" / "answer").write_text("42\n")
+    (task.folder / "solution" / "solve.sh").write_text("cp /solution/answer answer.txt\n")
+    assert attempt(Oracle(), task).success
+    assert attempt(ScriptAgent("touch x /skills/x /logs/agent/x && echo all"), task).said == "all\n"
 
 
 def test_a_context_without_a_dockerfile_is_refused(task: Task, client: docker.APIClient) -> None:

@@ -203,6 +203,24 @@ def test_it_mounts_a_program_read_only_from_a_volume_loaded_once(task: Task, tmp
     assert len(volumes) == 1
 
 
+def test_it_loads_a_program_again_whose_volume_somebody_removed(tmp_path: Path) -> None:
+    (tmp_path / "hello").write_text("hello")
+    program, engine = Program("skillglass-test", "3.0", tmp_path, "/opt/program"), docker.APIClient()
+    for before in ("nothing", "removed", "made anew"):
+        name = docker_programs.program_volume(engine, program, base_image())
+        settings = engine.create_host_config(mounts=[docker_programs.mount(name, "/p", read_only=True)])
+        held = engine.create_container(base_image(), ["true"], host_config=settings)["Id"]
+        try:
+            assert b"hello" in b"".join(engine.get_archive(held, "/p/hello")[0]), before
+        finally:
+            engine.remove_container(held)
+            engine.remove_volume(name)
+        if before == "removed":  # so the next one finds an empty volume of that name
+            time.sleep(1.1)  # the engine tells seconds
+            engine.create_volume(name)
+    engine.close()
+
+
 def test_workers_that_share_no_folder_load_a_program_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor does a loader that died keep them waiting."""
     (tmp_path / "hello").write_text("hello")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from runner.sandboxes.docker_contexts import read_context
 from runner.suites import file_digests, read_suite_folder
 from runner.suites.file_digests import FileDigests, hash_file, look_at, settled
 from runner.types import Suite
@@ -63,6 +64,19 @@ def test_a_file_that_just_changed_is_hashed_again(tmp_path: Path, hashed: list[s
     os.utime(data, ns=times)
     assert first_digest(read_suite_folder(path)) != before
     assert hashed.count("instruction.md") == 2
+
+
+@pytest.mark.usefixtures("old")
+def test_an_unchanged_build_context_is_not_read_again_and_a_changed_one_is(tmp_path: Path, hashed: list[str]) -> None:
+    folder = suite_of(tmp_path, files=2) / "task-000" / "environment"
+    first = read_context(folder).digest(("base",))
+    count = len(hashed)
+    assert read_context(folder).digest(("base",)) == first
+    assert len(hashed) == count == 3
+    assert read_context(folder).digest(("other",)) != first
+    (folder / "data-0.csv").write_text("0,1\n" * 50)  # of the same length
+    assert read_context(folder).digest(("base",)) != first
+    assert hashed[count:] == ["data-0.csv"]
 
 
 @pytest.mark.usefixtures("old")

@@ -12,7 +12,7 @@ from runner.errors import SuiteError
 from runner.suites.folder import read_suite
 from runner.suites.starter_suite import STARTER
 from runner.suites.task_files import test_files, workspace_files
-from runner.types import Suite
+from runner.types import Machine, Suite
 
 TASK = "tasks/rain-per-station"
 FAMILY = "skills/null-safe-aggregation"
@@ -81,6 +81,23 @@ def test_it_puts_shared_tests_beside_the_tasks_own(copy: Path) -> None:
     assert set(workspace_files(task)) == {"rain.csv"}
 
 
+def test_it_reads_what_a_task_asks_of_its_machine_as_harbors_reader_does(copy: Path) -> None:
+    task = read_suite(copy).environments[0].families[0].tasks[0]
+    assert task.machine == Machine(memory_mb=1024, storage_mb=512, network=False)
+    asked = 'cpus = 2\nmemory = "3G"\nstorage_mb = 700\ndocker_image = "made:1"\nenv = {A = "1"}\n'
+    (copy / TASK / "task.toml").write_text(f'[agent]\ntimeout_sec = 7\n[verifier.env]\nB = "2"\n[environment]\n{asked}')
+    task = read_suite(copy).environments[0].families[0].tasks[0]
+    assert task.machine == Machine(None, "made:1", 2.0, 3072, 700, True, environment={"A": "1"})
+    assert (task.agent_timeout_seconds, task.verifier_timeout_seconds) == (7, 600)
+    assert (task.verifier_environment, workspace_files(task)) == ({"B": "2"}, {})
+
+
+def test_it_refuses_what_a_task_asks_and_nobody_carries_out(copy: Path) -> None:
+    replace(copy / TASK / "task.toml", "cpus = 1", "gpus = 1")
+    with pytest.raises(SuiteError, match="environment.gpus.*1 GPUs, which is not supported"):
+        read_suite(copy)
+
+
 @pytest.mark.parametrize(
     ("breakage", "place", "expected"),
     [
@@ -114,8 +131,8 @@ def test_it_puts_shared_tests_beside_the_tasks_own(copy: Path) -> None:
         ),
         (
             lambda suite: replace(suite / TASK / "task.toml", "timeout_sec = 120.0", "timeout_sec = -1"),
-            "agent",
-            "seconds",
+            "agent.timeout_sec",
+            "a number from 1 to 86,400",
         ),
         (lambda suite: (suite / TASK / "task.toml").write_text("= 3"), "file", "readable TOML"),
         (lambda suite: (suite / TASK / "tests" / "test.sh").unlink(), "tests/test.sh", "the file"),

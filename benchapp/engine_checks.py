@@ -1,0 +1,72 @@
+"""What `manage.py doctor` tells of the Docker engine and of the agent programs in its volumes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from runner.errors import NotOnThisMachine
+from runner.programs import installed, pin_of
+from runner.sandboxes.docker_programs import volume_name
+
+# What the engine's kernel can hold a container to: its name in the engine's answer, and ours.
+LIMITS = {"MemoryLimit": "memory", "SwapLimit": "swap", "CpuCfsQuota": "processors", "PidsLimit": "processes"}
+
+
+class NoLimits(Exception):
+    """The engine leaves some limits of a task without effect."""
+
+
+@contextmanager
+def _engine() -> Iterator[Any]:
+    import docker
+
+    client = docker.from_env(timeout=5)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def storage() -> str:
+    """Where and how the engine keeps its images. Raises whatever the client raises when no engine answers."""
+    with _engine() as client:
+        info = client.info()
+    under = dict(info.get("DriverStatus") or ()).get("Backing Filesystem", "an unknown file system")
+    size = f"{info.get('NCPU')} processors, {info.get('MemTotal', 0) / 1024**3:.1f} GiB of memory"
+    return f"{info.get('Driver')} on {under}, in {info.get('DockerRootDir')}; {size}"
+
+
+def limits() -> str:
+    """The limits that the engine enforces. NoLimits names those it does not."""
+    with _engine() as client:
+        info = client.info()
+    if missing := [name for key, name in LIMITS.items() if not info.get(key)]:
+        raise NoLimits(f"the engine does not enforce: {', '.join(missing)}")
+    return f"{', '.join(LIMITS.values())} enforced by the engine; disk watched from outside"
+
+
+def volumes() -> set[str] | None:
+    """Names of the engine's volumes; None when no engine answers."""
+    try:
+        with _engine() as client:
+            return {row["Name"] for row in client.api.volumes()["Volumes"] or ()}
+    except Exception:  # whatever the client raises; the engine has a line of its own
+        return None
+
+
+def program(name: str, there: set[str] | None) -> str:
+    """Version and place of a pinned program. NotOnThisMachine when it is not installed."""
+    pin = pin_of(name)
+    try:
+        found = installed(name)
+    except NotOnThisMachine as error:
+        raise NotOnThisMachine(f"pinned {pin.version} ({pin.digest[:12]}), not installed") from error
+    if there is None:
+        loaded = "no engine to load it into"
+    elif volume_name(found) in there:
+        loaded = "its volume is on the engine"
+    else:
+        loaded = "no volume on the engine yet: the first trial loads it"
+    return f"{pin.version} ({pin.digest[:12]}), installed; {loaded}"
