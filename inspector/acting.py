@@ -67,6 +67,8 @@ def _fork(episode: Episode, given: Mapping[str, str], reason: str, by: User) -> 
 
 def _raise_budget(run: Run, given: Mapping[str, str], reason: str, by: User) -> str:
     usd, tokens = _number(given.get("usd", ""), "USD"), _number(given.get("tokens", ""), "tokens")
+    if tokens is not None and not tokens.is_integer():
+        raise SetupError(f"tokens: expected a whole number, found {given['tokens'][:60]!r}")
     whole = None if tokens is None else int(tokens)
     going_on = budgets.raise_budget(run, usd=usd, tokens=whole, reason=reason, by=by)
     for episode in going_on:

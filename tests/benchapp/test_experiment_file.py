@@ -80,6 +80,7 @@ def test_every_problem_is_told_at_once_with_its_field() -> None:
         ({"conditions": ["no-skill", "no-skill"]}, "conditions", "no-skill: named twice"),
         ({"agents": ["nop"], "agent": "nop"}, "the whole file", "agent and agents: expected one of the two"),
         ({"budget": {"usd": -1}}, "budget.usd", "greater than 0"),
+        ({"budget": {"tokens": 1000.9}}, "budget.tokens", "fractional part"),
         ({"budget": {"eur": 1}}, "budget.eur", "Extra inputs"),
         ({"name": ""}, "name", "at least 1 character"),
     ],

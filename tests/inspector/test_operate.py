@@ -88,6 +88,17 @@ def test_it_raises_a_budget_and_says_what_was_wrong_with_a_sum(client: Client) -
     assert (run.budget_usd, episode.status) == (2.5, "waiting")
 
 
+def test_a_part_of_a_token_is_no_budget(client: Client) -> None:
+    run = make_work().run
+    Run.objects.filter(pk=run.pk).update(budget_tokens=1_000)
+    assert (
+        "tokens: expected a whole number, found &#x27;1000.9&#x27;" in act(client, run, "budget", tokens="1000.9").text
+    )
+    assert "budget is raised" in act(client, run, "budget", tokens="2,000").text
+    run.refresh_from_db()
+    assert run.budget_tokens == 2_000
+
+
 def test_it_says_why_an_act_does_not_fit(client: Client) -> None:
     done = make_work(status="done")
     for name in ("retry", "pause", "resume", "cancel", "budget"):
