@@ -89,6 +89,21 @@ def test_what_cannot_run_names_its_field_and_what_was_expected(changes: Any, fie
     assert told in problems_of(**changes)[field]
 
 
+def test_an_experiment_of_too_many_trials_is_refused_with_their_number(settings: Any) -> None:
+    planned = {"agents": ["shell", "nop"], "replicates": 2}
+    settings.MAX_TRIALS = trials = sum(1 for _ in schedule(prepare({**SPEC, **planned})))
+    prepare({**SPEC, **planned})
+    settings.MAX_TRIALS = trials - 1
+    told = problems_of(**planned)["the whole file"]
+    assert f"{trials:,} trials (expected at most {trials - 1:,}, the setting MAX_TRIALS)" in told
+
+
+def test_no_experiment_is_planned_to_find_out_that_it_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparing, "cells_of", lambda spec: pytest.fail("cells were made"))
+    told = problems_of(environments=[], samples=100, replicates=100)["the whole file"]
+    assert told.startswith("362,400 trials (expected at most 200,000, the setting MAX_TRIALS)")
+
+
 def test_a_suite_that_is_not_trusted_asks_for_a_container(monkeypatch: pytest.MonkeyPatch) -> None:
     true = preparing.suite_named
     monkeypatch.setattr(preparing, "suite_named", lambda key: replace(true(key), trusted=False))
