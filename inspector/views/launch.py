@@ -83,7 +83,7 @@ def launch(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         if request.POST.get("checked") == draft.digest:
             try:
                 return _launch(request, draft)
-            except Unlaunchable as error:  # told by the rows: its key was launched, and deleted
+            except Unlaunchable as error:  # told by the rows: its key was launched, with another file or deleted since
                 draft, checked = replace(draft, problems=error.problems), None
         else:
             messages.warning(

@@ -326,3 +326,15 @@ def test_the_command_names_the_file_and_every_problem(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"(?s)wrong.yaml cannot be launched.*conditions: .*suite: "):
         call_command("run_experiment", str(path))
     assert not Run.objects.exists()
+
+
+def test_the_command_says_that_a_key_was_launched_with_another_file(tmp_path: Path) -> None:
+    path = tmp_path / "kept.yaml"
+    path.write_text(write_text(read_spec({**SPEC, "key": "kept"})))
+    call_command("run_experiment", str(path), stdout=StringIO())
+    path.write_text(write_text(read_spec({**SPEC, "key": "kept", "seed": 1})))
+    with pytest.raises(
+        CommandError, match=r"(?s)kept.yaml cannot be launched.*key: 'kept' was launched with another seed"
+    ):
+        call_command("run_experiment", str(path), stdout=StringIO())
+    assert Experiment.objects.count() == 1

@@ -117,9 +117,23 @@ def test_conditions_of_one_experiment_share_their_setup_and_seeds(queued: list[s
 
 
 def test_a_key_is_launched_once(queued: list[str]) -> None:
-    first, second = launch({**SPEC, "key": "demo"}), launch({**SPEC, "key": "demo", "seed": 99})
+    first, second = launch({**SPEC, "key": "demo"}), launch({**SPEC, "key": "demo", "seed": 0})  # as by default
     assert first == second
     assert Run.objects.count() == 1
+
+
+def test_a_key_that_was_launched_with_another_file_launches_nothing_and_names_what_differs(queued: list[str]) -> None:
+    launch({**SPEC, "key": "demo"})
+    with pytest.raises(Unlaunchable, match=r"key: 'demo' was launched with another limits\.max_turns, seed \(expected"):
+        launch({**SPEC, "key": "demo", "seed": 99, "limits": {"max_turns": 9}})
+    assert Run.objects.count() == 1
+
+
+def test_a_key_stands_when_the_file_has_learned_new_fields(queued: list[str]) -> None:
+    first = launch({**SPEC, "key": "demo"})
+    older = {name: value for name, value in first.spec.items() if name not in ("record", "limits")}
+    Experiment.objects.update(spec=older)
+    assert launch({**SPEC, "key": "demo"}) == first
 
 
 def test_a_key_that_is_launched_twice_at_the_same_moment_is_one_experiment(
