@@ -428,6 +428,19 @@ def test_hints_go_through_the_broker_and_are_seen_there(broker: str) -> None:
     assert jobs.reconcile() == 1
 
 
+@pytest.mark.parametrize("order", ["interleaved", "one-by-one"])
+def test_doubled_hints_end_with_the_next_trial(broker: str, order: str) -> None:
+    experiment = launch({**SPEC, "order": order, "replicates": 2})
+    first, second = (str(found.public_id) for found in Episode.objects.filter(run__experiment=experiment))
+    for episode in (first, second, first, first):
+        assert jobs.hint(episode)
+    jobs.advance(first)  # whichever of them a worker takes
+    queue = django_rq.get_queue()
+    waiting = [job.partition("_")[2].rpartition("_")[0] for job in queue.get_job_ids()]
+    assert waiting == ([second, first] if order == "interleaved" else [first, second])
+    assert len(queue.connection.keys("rq:job:*")) == 2, "a hint that is dropped leaves nothing behind"
+
+
 def test_live_steps_are_capped_and_shortened(broker: str) -> None:
     for number in range(1, 1_200):
         live.publish("a", Step(number, Source.AGENT, "x" * (10_000 if number == 1_199 else 1)))
