@@ -43,7 +43,7 @@ def _counted(episodes: int) -> str:
 
 def _retry(target: Target, reason: str, by: User) -> str:
     """Everything blocked in it. One that somebody else retried meanwhile is no reason to stop."""
-    blocked = [episode for episode in episodes_of(target) if episode.status == Episode.Status.BLOCKED]
+    blocked = list(episodes_of(target).filter(status=Episode.Status.BLOCKED).select_related("run__experiment"))
     if not blocked:
         raise operating.NotPossible("nothing is blocked here")
     done = 0
