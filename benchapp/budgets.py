@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet, Sum
 
+from benchapp.metrics.spending import known_cost
 from benchapp.models import Activity, Attempt, Episode, ModelCall, Run, User
 from runner.errors import BudgetSpent, SetupError
 from runner.types import Usage
@@ -24,7 +25,7 @@ REASON = "Budget spent."  # how the reason of a block begins; raising the budget
 class Spent:
     usd: float = 0.0
     tokens: int = 0  # input and output
-    unpriced: int = 0  # attempts and calls with tokens and no cost: only the tokens are counted
+    unpriced: int = 0  # attempts and calls whose cost is not known as a whole: its known part is in `usd`
 
     def __add__(self, other: Spent) -> Spent:
         return Spent(self.usd + other.usd, self.tokens + other.tokens, self.unpriced + other.unpriced)
@@ -42,7 +43,7 @@ def spent(run: Run, *, without_attempt_of: Episode | None = None) -> Spent:
 def _sum(rows: QuerySet[Attempt] | QuerySet[ModelCall]) -> Spent:
     used = Q(input_tokens__gt=0) | Q(output_tokens__gt=0)
     sums = rows.order_by().aggregate(
-        usd=Sum("cost_usd"),
+        usd=Sum(known_cost(rows)),
         read=Sum("input_tokens"),
         written=Sum("output_tokens"),
         unpriced=Count("pk", filter=used & Q(cost_usd=None)),
@@ -59,9 +60,9 @@ def guard(episode: Episode) -> Callable[[Usage], None]:
         if run.budget_usd is None and run.budget_tokens is None:
             return
         used = Spent(
-            usd=under_way.cost_usd or 0.0,
+            usd=under_way.known_usd or 0.0,
             tokens=(under_way.input_tokens or 0) + (under_way.output_tokens or 0),
-            unpriced=int(under_way.cost_usd is None and bool(under_way.input_tokens)),
+            unpriced=int(under_way.is_unpriced),
         )
         require(run, spent(run, without_attempt_of=episode) + used)
 
@@ -74,7 +75,11 @@ def require(run: Run, used: Spent) -> None:
         return
     limits = []
     if run.budget_usd is not None:
-        unpriced = f" ({used.unpriced} attempts or calls tell no cost and are not in it)" if used.unpriced else ""
+        unpriced = (
+            f" ({used.unpriced} attempts or calls do not tell their whole cost; what they tell is in it)"
+            if used.unpriced
+            else ""
+        )
         limits.append(f"{used.usd:.4f} of {run.budget_usd:g} USD{unpriced}")
     if run.budget_tokens is not None:
         limits.append(f"{used.tokens:,} of {run.budget_tokens:,} tokens")

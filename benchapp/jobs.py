@@ -66,6 +66,7 @@ def advance(episode_id: str) -> None:
             more = False
     episode.run.follow()
     if more:
+        _drop_hints(episode_id)
         one_by_one = episode.run.experiment.spec.get("order") == "one-by-one"
         (hint_first if one_by_one else hint)(episode_id)
 
@@ -330,3 +331,16 @@ def _hinted() -> set[str]:
     except (RedisError, OSError):
         return set()
     return {job.split("_")[1] for job in waiting if job.startswith(f"{HINT}_")}
+
+
+def _drop_hints(episode_id: str) -> None:
+    """Takes hints that wait for the episode out of the queue, before it is given the one for what is left of it. Doubled
+    ones (reconciled while a worker was about to begin, resumed twice) would each be followed by another, turn by turn.
+    One that a worker takes at this moment stays."""
+    try:
+        queue = django_rq.get_queue()
+        for job_id in [job for job in queue.get_job_ids() if job.startswith(f"{HINT}_{episode_id}_")]:
+            if queue.remove(job_id) and (job := queue.fetch_job(job_id)):
+                job.delete(remove_from_queue=False)
+    except (RedisError, OSError) as error:
+        log.warning("episode %s: doubled hints stay, the broker is away: %s", episode_id, error)

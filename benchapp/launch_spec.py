@@ -60,7 +60,7 @@ class LaunchSpec(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(min_length=1, max_length=300)
-    key: str = ""  # launching a key again gives the experiment that has it
+    key: str = ""  # launching the same file again gives the experiment that has it
     suite: str
     protocol: str = "skillevolbench"
     environments: tuple[str, ...] = ()  # what the protocol's episodes are about; empty: all of them

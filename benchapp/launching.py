@@ -10,8 +10,9 @@ from django.db import IntegrityError, transaction
 from benchapp import jobs, models
 from benchapp.cells import Cell
 from benchapp.estimating import estimate
-from benchapp.launch_spec import LaunchSpec, Problem, Unlaunchable, read_spec
+from benchapp.launch_spec import LaunchSpec, Problem, Unlaunchable, read_spec, try_spec
 from benchapp.models.base import derived_id
+from benchapp.plans import differences
 from benchapp.preparing import Prepared, prepare
 from benchapp.schedule import EPISODE_ORDER
 from benchapp.suite_rows import SuiteRows, record_suite
@@ -23,28 +24,35 @@ from runner.protocols.plan import EpisodePlan
 def launch(value: dict[str, Any], *, by: models.User | None = None, keys_elsewhere: bool = False) -> models.Experiment:
     """Records the experiment as planned and hints at its episodes. Unlaunchable when it could not run.
 
-    A file with a key is launched once: later calls give the experiment that is there.
+    A file with a key is launched once: later calls give the experiment that is there. Unlaunchable when that was
+    launched from another file.
     """
-    key = str(value.get("key") or "")
-    if found := _launched(key):
-        read_spec(value)
+    if value.get("key") and (found := _launched(read_spec(value))):
         return found
     prepared = prepare(value, keys_elsewhere=keys_elsewhere)
     try:
         return launch_prepared(prepared, by=by)
     except IntegrityError:  # the same key, at the same moment (a button pressed twice)
-        if found := _launched(key):
+        if found := _launched(prepared.spec):
             return found
         raise
 
 
-def _launched(key: str) -> models.Experiment | None:
-    """Unlaunchable when it was, and was deleted: nothing would run under it."""
-    found = models.Experiment.objects.filter(public_id=experiment_id(key)).first() if key else None
-    if found is not None and found.deleted_at is not None:
+def _launched(spec: LaunchSpec) -> models.Experiment | None:
+    """Unlaunchable when it was, and was deleted or said something else: what the file asks for would not run."""
+    found = models.Experiment.objects.filter(public_id=experiment_id(spec.key)).first() if spec.key else None
+    if found is None:
+        return None
+    if found.deleted_at is not None:
         raise Unlaunchable(
-            [Problem("key", f"the experiment launched as {key!r:.100} was deleted (expected another key)")]
+            [Problem("key", f"the experiment launched as {spec.key!r:.100} was deleted (expected another key)")]
         )
+    then, _ = try_spec(found.spec)  # with today's defaults, which it may be older than
+    if changed := differences(then.file if then else found.spec, spec.file):
+        told = (
+            f"{spec.key!r:.100} was launched with another {', '.join(changed)} (expected the same file, or another key)"
+        )
+        raise Unlaunchable([Problem("key", told)])
     return found
 
 

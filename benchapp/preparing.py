@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from django.conf import settings
+
 from benchapp.cells import PUBLISHED_HARNESS, Arm, Cell, cells_of, published_harness
 from benchapp.launch_spec import LaunchSpec, Problem, Unlaunchable, try_spec
 from benchapp.plans import make_plan, setup_of, unit_named
@@ -178,17 +180,31 @@ class _Check:
             return  # told above
         if not units:
             yield Problem("suite", f"{self.suite.key} has nothing that {self.spec.protocol} could run")
-        told = set()
+        told, sizes = set(), []
         for condition in self._conditions:
             cell = Cell(Arm(self.spec.agents[0], None, None, condition.name), 1, self.spec.seed)
             for unit in units:
-                for problem in self._read("conditions", partial(self._plan, unit, cell)):
+                for problem in self._read("conditions", partial(self._size, unit, cell), sizes.append):
                     if problem.message not in told:
                         told.add(problem.message)
                         yield problem
 
-    def _plan(self, unit: Environment, cell: Cell) -> EpisodePlan:
-        return make_plan(self.spec, unit, cell, episode=unit.key, digest="")
+        yield from self._number(sum(sizes))
+
+    def _size(self, unit: Environment, cell: Cell) -> int:
+        return len(protocols.slots(make_plan(self.spec, unit, cell, episode=unit.key, digest="")))
+
+    def _number(self, once: int) -> Iterator[Problem]:
+        """`once`: trials of all conditions, with one agent, agent model and author model. Every trial becomes a row at
+        the launch, and is planned in memory before."""
+        spec = self.spec
+        trials = once * len(spec.agents) * len(spec.agent_models) * len(spec.author_models) * spec.replicates
+        if trials > settings.MAX_TRIALS:
+            yield Problem(
+                "the whole file",
+                f"{trials:,} trials (expected at most {settings.MAX_TRIALS:,}, the setting MAX_TRIALS): ask for fewer"
+                " replicates, samples, models or conditions, or for parts of the suite",
+            )
 
     def _read(
         self, field: str, read: Callable[[], Any], keep: Callable[[Any], object] = lambda value: None

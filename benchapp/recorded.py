@@ -48,6 +48,11 @@ def usage_fields(usage: Usage) -> dict[str, Any]:
     }
 
 
+def billed_fields(usage: Usage) -> dict[str, Any]:
+    """The same as an attempt's columns: its calls may tell their cost in part."""
+    return {**usage_fields(usage), "priced_usd": usage.priced_usd}
+
+
 def history(episode: Episode) -> events.History:
     """The spine with everything on it, in two queries whatever its length."""
     entries = list(Entry.objects.filter(episode=episode).in_order())

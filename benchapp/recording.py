@@ -148,7 +148,7 @@ class RowRecorder:
             self._watch(attempt, step)
 
     def bill(self, attempt: str, usage: Usage, price_table: str) -> None:
-        billed = recorded.usage_fields(usage)
+        billed = recorded.billed_fields(usage)
         with self._transaction():
             self._attempts(attempt).update(**billed, price_table=price_table)
 
@@ -177,7 +177,7 @@ class RowRecorder:
             row.finished_at = now
             row.exception_type = type(error).__name__[:200]
             row.exception_message, row.exception_id = _with_the_end_of(log, message), kept
-            billed = recorded.usage_fields(usage or Usage())
+            billed = recorded.billed_fields(usage or Usage())
             for name, value in billed.items():
                 setattr(row, name, value)
             row.save(
@@ -387,7 +387,7 @@ def _finish(row: Attempt, result: AttemptResult, traceback: str | None) -> None:
     row.started_at, row.finished_at = result.started_at, result.finished_at
     row.agent_seconds, row.verifier_seconds = result.agent_seconds, result.verifier_seconds
     row.turns, row.price_table = result.turns, result.price_table
-    for name, value in recorded.usage_fields(result.usage).items():
+    for name, value in recorded.billed_fields(result.usage).items():
         setattr(row, name, value)
     if result.failure is not None:
         row.exception_type = storable(result.failure.type)[:200]

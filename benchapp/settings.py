@@ -137,6 +137,8 @@ LEASE_SECONDS = environ.number("LEASE_SECONDS", 60)
 INFRASTRUCTURE_RETRIES = environ.number("INFRASTRUCTURE_RETRIES", 5)
 # A running attempt that has shown no step for this long is called stuck. It is only said; limits end it.
 STUCK_SECONDS = environ.number("STUCK_SECONDS", 900)
+# An experiment is planned as rows before its first trial starts: more than this is a slip of the pen.
+MAX_TRIALS = environ.number("MAX_TRIALS", 200_000)
 # Nothing an episode does between two recordings may take longer. Agents and verifiers have much lower limits.
 JOB_SECONDS = environ.number("JOB_SECONDS", 4 * 3600)
 

@@ -43,7 +43,7 @@ def _counted(episodes: int) -> str:
 
 def _retry(target: Target, reason: str, by: User) -> str:
     """Everything blocked in it. One that somebody else retried meanwhile is no reason to stop."""
-    blocked = [episode for episode in episodes_of(target) if episode.status == Episode.Status.BLOCKED]
+    blocked = list(episodes_of(target).filter(status=Episode.Status.BLOCKED).select_related("run__experiment"))
     if not blocked:
         raise operating.NotPossible("nothing is blocked here")
     done = 0
@@ -67,6 +67,8 @@ def _fork(episode: Episode, given: Mapping[str, str], reason: str, by: User) -> 
 
 def _raise_budget(run: Run, given: Mapping[str, str], reason: str, by: User) -> str:
     usd, tokens = _number(given.get("usd", ""), "USD"), _number(given.get("tokens", ""), "tokens")
+    if tokens is not None and not tokens.is_integer():
+        raise SetupError(f"tokens: expected a whole number, found {given['tokens'][:60]!r}")
     whole = None if tokens is None else int(tokens)
     going_on = budgets.raise_budget(run, usd=usd, tokens=whole, reason=reason, by=by)
     for episode in going_on:

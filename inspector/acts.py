@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from django.db.models import QuerySet, Value
+from django.db.models.functions import Coalesce, Left, NullIf
+
 from benchapp.models import Episode, Experiment, Run
 
 Target = Experiment | Run | Episode
@@ -97,23 +100,31 @@ def possible(standing: Standing) -> Iterator[Act]:
         yield CANCEL
 
 
-def episodes_of(target: Target) -> list[Episode]:
-    """Every episode of it, in the order of the plan."""
-    own = Episode.objects.select_related("run__experiment")
+def episodes_of(target: Target) -> QuerySet[Episode]:
+    """Every episode of it, in the order of the plan, with its run as far as a row names it."""
+    own = Episode.objects.select_related("run").defer("run__setup")
     if isinstance(target, Experiment):
-        return list(own.filter(run__experiment=target).order_by("run_id", "ordinal", "id"))
+        return own.filter(run__experiment=target).order_by("run_id", "ordinal", "id")
     if isinstance(target, Run):
-        return list(own.filter(run=target).order_by("ordinal", "id"))
-    return list(own.filter(pk=target.pk))
+        return own.filter(run=target).order_by("ordinal", "id")
+    return own.filter(pk=target.pk)
 
 
-def standing_of(kind: str, target: Target, episodes: list[Episode]) -> Standing:
+def in_lines(episodes: QuerySet[Episode]) -> QuerySet[Episode]:
+    """For a page with a line for each: `told` begins what stopped it or failed last; whole tracebacks stay where they
+    are."""
+    reason = Coalesce(NullIf("blocked_reason", Value("")), "last_failure")
+    return episodes.defer("run__setup", "blocked_reason", "last_failure").annotate(told=Left(reason, 500))
+
+
+def standing_of(kind: str, target: Target, episodes: QuerySet[Episode]) -> Standing:
     run = target if isinstance(target, Run) else None
     experiment = experiment_of(target)
+    how = list(episodes.order_by().values_list("status", "wish"))
     return Standing(
         kind,
-        tuple(episode.status for episode in episodes),
-        tuple(episode.wish for episode in episodes if episode.wish),
+        tuple(status for status, _ in how),
+        tuple(wish for _, wish in how if wish),
         has_budget=run is not None and (run.budget_usd is not None or run.budget_tokens is not None),
         is_ours=experiment.origin == Experiment.Origin.RUN,
         has_scored=isinstance(target, Episode) and target.trials.scored().exists(),

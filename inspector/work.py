@@ -129,6 +129,7 @@ def troubled(stuck: Iterable[AtWork] = (), limit: int = MAX_TROUBLED) -> tuple[l
     """The worst first, and how many there are in all."""
     wanted = Q(status=Episode.Status.BLOCKED) | Q(failures__gt=0, status__in=_OPEN)
     found = Episode.objects.own().filter(wanted).select_related("run__experiment")
+    found = found.defer("run__setup", "run__experiment__spec", "run__experiment__estimate")
     episodes = list(found.order_by("status", "-failures", "id")[: limit + 1])
     total = len(episodes) if len(episodes) <= limit else found.count()
     latest = _latest_attempts(episodes[:limit])

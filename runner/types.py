@@ -156,20 +156,36 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and cost. input_tokens includes cached_tokens."""
+    """Tokens and cost. input_tokens includes cached_tokens.
+
+    The cost of a sum is unknown as soon as one part has tokens and no cost; `priced_usd` is then what the other parts
+    cost. A part without tokens and cost changes nothing.
+    """
 
     input_tokens: int | None = None
     cached_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
+    priced_usd: float | None = None  # of a cost that is not known as a whole, the part that is
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
+        tokens = (
             _sum(self.input_tokens, other.input_tokens),
             _sum(self.cached_tokens, other.cached_tokens),
             _sum(self.output_tokens, other.output_tokens),
-            _sum(self.cost_usd, other.cost_usd),
         )
+        known = _sum(self.known_usd, other.known_usd)
+        return Usage(*tokens, None, known) if self.is_unpriced or other.is_unpriced else Usage(*tokens, known)
+
+    @property
+    def known_usd(self) -> float | None:
+        """At least this was spent: what a budget in money counts."""
+        return self.priced_usd if self.cost_usd is None else self.cost_usd
+
+    @property
+    def is_unpriced(self) -> bool:
+        """Tokens that tell no cost are in it."""
+        return self.cost_usd is None and bool(self.input_tokens or self.output_tokens)
 
 
 def _sum(first: Any, second: Any) -> Any:

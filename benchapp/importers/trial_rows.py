@@ -82,6 +82,7 @@ class AttemptParts:
         attempt.exception_message = message[:MAX_EXCEPTION_MESSAGE]
         for name in USAGE:
             setattr(attempt, name, getattr(usage, name))
+        attempt.priced_usd = usage.priced_usd if usage.cost_usd is None else None
         attempt.save(force_insert=True)
         self._save_below(attempt)
         return attempt

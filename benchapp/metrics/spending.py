@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models import Count, F, Q, QuerySet, Sum
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Coalesce
 
 from benchapp.models import Attempt, ModelCall, Run
 
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """Sums over what is known; `*_known` of `things` say how many told. None: nothing told."""
+    """Sums over what is known; `*_known` of `things` say how many told all of it. None: nothing told."""
 
     things: int = 0  # attempts, or calls
     tokens_known: int = 0
@@ -75,13 +77,18 @@ SUMS = {
     "input": Sum("input_tokens"),
     "cached": Sum("cached_tokens"),
     "output": Sum("output_tokens"),
-    "cost": Sum("cost_usd"),
 }
+
+
+def known_cost(rows: QuerySet[Attempt] | QuerySet[ModelCall]) -> Combinable:
+    """What each row is known to have cost: of an attempt that does not tell its whole cost, the part it does."""
+    return Coalesce("cost_usd", "priced_usd") if rows.model is Attempt else F("cost_usd")
 
 
 def spent_by(rows: QuerySet[Attempt] | QuerySet[ModelCall], field: str) -> dict[Any, Spending]:
     """value of `field` -> what its attempts or calls used, in one grouped query."""
-    return {value: Spending(*sums) for value, *sums in rows.order_by().values_list(field).annotate(**SUMS)}
+    sums = {**SUMS, "cost": Sum(known_cost(rows))}
+    return {value: Spending(*told) for value, *told in rows.order_by().values_list(field).annotate(**sums)}
 
 
 def spending_of(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, RunSpending]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,10 +17,12 @@ from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
 from benchapp.comparing.columns import outcomes_of, settled_after
+from benchapp.estimating import Amount
 from benchapp.metrics.outcomes import Outcomes
-from benchapp.metrics.spending import Spending, agents_spending
+from benchapp.metrics.spending import RunSpending, Spending, spending_of
 from benchapp.metrics.tally import Tally
 from benchapp.models import Episode, Experiment, Run
+from benchapp.progress import Progress
 from inspector.charts.asking import sheet_of
 from inspector.pages import absolute, next_url, paginate, render_page
 from inspector.views.compare import compared, facts_as_json, groups_as_json
@@ -50,11 +52,13 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     page = paginate(request, runs, per_page=PER_PAGE)
     groups = paginate(request, list(sheet.comparison.groups.all), per_page=GROUPS_PER_PAGE, name="groups")
     outcomes = _outcomes(runs, as_of)
-    members = _members(list(page), outcomes, as_of)
+    spending = spending_of(runs, as_of)
+    members = [_member(run, outcomes[run.pk], spending[run.pk].agent) for run in page]
     total = sum((Tally.of(each) for each in outcomes.values()), Tally())
     data = {
         **facts_as_json(request, sheet),
         **_facts(found, runs, total),
+        **_costs(found, spending.values()),
         "groups_next": next_url(request, groups, name="groups"),
         "runs": [_member_as_json(request, member) for member in members],
         "next": next_url(request, page),
@@ -72,6 +76,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "member_page": page,
         "page": groups,
         "page_name": "groups",
+        "estimated": _estimated(found),
         "members": members,
         "total": total,
         "standing_still": still,
@@ -93,11 +98,6 @@ def _outcomes(runs: list[Run], as_of: datetime | None) -> Mapping[int, Outcomes]
     found = outcomes_of(runs)
     later = settled_after(runs, as_of) if as_of else set()
     return {pk: each.without(later) for pk, each in found.items()} if later else found
-
-
-def _members(runs: list[Run], outcomes: Mapping[int, Outcomes], as_of: datetime | None) -> list[Member]:
-    spent = agents_spending(runs, as_of)
-    return [_member(run, outcomes[run.pk], spent.get(run.pk, Spending())) for run in runs]
 
 
 def _member(run: Run, outcomes: Outcomes, spent: Spending) -> Member:
@@ -122,6 +122,20 @@ def _facts(found: Experiment, runs: list[Run], total: Tally) -> dict[str, Any]:
         "started_at": found.started_at,
         "finished_at": found.finished_at,
     }
+
+
+def _costs(found: Experiment, spending: Iterable[RunSpending]) -> dict[str, Any]:
+    """What agents and authors used, and what was foretold at the launch; None for what was not launched here."""
+    bill = Progress(spent=tuple(spending))
+    return {
+        "spent": {"usd": bill.spent_usd, "tokens": bill.spent_tokens, "unknown_cost": bill.unknown_cost},
+        "estimate": found.estimate.get("whole"),
+    }
+
+
+def _estimated(found: Experiment) -> dict[str, Amount] | None:
+    whole = found.estimate.get("whole")
+    return {name: Amount(**whole[name]) for name in ("cost_usd", "tokens")} if whole else None
 
 
 def _file(found: Experiment) -> str | None:

@@ -44,12 +44,20 @@ START: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What stands on the page: the file, what its fields show, and what is wrong with it."""
+    """What stands on the page: the file, what its fields show, and what is wrong with it.
+
+    `drawn`: the file that the fields differ from by what somebody changed in them; None where they show this file.
+    """
 
     text: str
     values: Mapping[str, form.Value]
     file: Mapping[str, Any] | None  # None: no YAML
     problems: tuple[Problem, ...] = ()
+    drawn: str | None = None
+
+    @property
+    def fields_from(self) -> str:
+        return self.text if self.drawn is None else self.drawn
 
     @property
     def digest(self) -> str:
@@ -83,7 +91,7 @@ def launch(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         if request.POST.get("checked") == draft.digest:
             try:
                 return _launch(request, draft)
-            except Unlaunchable as error:  # told by the rows: its key was launched, and deleted
+            except Unlaunchable as error:  # told by the rows: its key was launched, with another file or deleted since
                 draft, checked = replace(draft, problems=error.problems), None
         else:
             messages.warning(
@@ -95,15 +103,15 @@ def launch(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 def _sent(request: HttpRequest) -> Draft:
     """The file as sent, with what was changed in fields since they were drawn."""
-    text = request.POST.get("file", "").replace("\r\n", "\n")
+    text, earlier = (request.POST.get(name, "").replace("\r\n", "\n") for name in ("file", "drawn"))
     sent = form.values_sent(request.POST)
     try:
         file = form.read(text)
-    except SetupError as error:
-        return Draft(text, sent, None, (Problem("the file", str(error)),))
+    except SetupError as error:  # what was changed in fields is written once there is a file to write it into
+        return Draft(text, sent, None, (Problem("the file", str(error)),), drawn=earlier)
     try:
-        drawn = form.values_of(form.read(request.POST.get("drawn", "").replace("\r\n", "\n")))
-    except SetupError:  # it could not be read then, so the fields showed what was sent
+        drawn = form.values_of(form.read(earlier))
+    except SetupError:  # sent without: nothing tells what was changed
         drawn = sent
     merged = form.changed(file, drawn, sent)
     if merged != form.changed(file, sent, sent):

@@ -17,7 +17,7 @@ from benchapp.models import Activity, Attempt, Entry, Episode, Experiment, Run, 
 from benchapp.progress import at_work, progress_of
 from inspector.access import needs
 from inspector.acting import carry_out
-from inspector.acts import ACTS, Target, episodes_of, possible, standing_of
+from inspector.acts import ACTS, Target, episodes_of, in_lines, possible, standing_of
 from inspector.budget import budget_of
 from inspector.live_step import without_closed
 from inspector.pages import absolute, next_url, paginate, render_page, wants_fragment
@@ -35,7 +35,7 @@ def operate(request: HttpRequest, kind: str, public_id: UUID, *, as_json: bool =
     target = _target(kind, public_id)
     episodes = episodes_of(target)
     standing = standing_of(kind, target, episodes)
-    page = paginate(request, episodes, per_page=EPISODES_PER_PAGE)
+    page = paginate(request, episodes if as_json else in_lines(episodes), per_page=EPISODES_PER_PAGE)
     working = without_closed(cast(User, request.user), at_work(_attempts(target), MAX_ATTEMPTS))
     acts = list(possible(standing))
     progress = None if isinstance(target, Episode) else progress_of([target])[target.pk]  # type: ignore[list-item]
@@ -48,11 +48,11 @@ def operate(request: HttpRequest, kind: str, public_id: UUID, *, as_json: bool =
         "at_work": [at_work_as_json(row) for row in working],
         "progress": progress.as_json() if progress else None,
         "budget": [part.as_json() for part in budget],
-        "episodes": [_episode_as_json(request, episode) for episode in page],
         "next": next_url(request, page),
         **(_episode_facts(target) if isinstance(target, Episode) else {}),
     }
     if as_json:
+        data["episodes"] = [_episode_as_json(request, episode) for episode in page]
         return render_page(request, "inspector/operate.html", data=data, as_json=True)
     context = {
         "target": target,

@@ -55,9 +55,22 @@ def test_what_tells_no_cost_is_counted_by_its_tokens_and_said(episode: Episode) 
     attempt(episode, status="finished", input_tokens=10, output_tokens=1, cost_usd=1.0)
     used = spent(episode.run)
     assert used == Spent(usd=1.0, tokens=22, unpriced=1)
-    with pytest.raises(BudgetSpent, match=r"1\.0000 of 1 USD \(1 attempts or calls tell no cost") as caught:
+    with pytest.raises(
+        BudgetSpent, match=r"1\.0000 of 1 USD \(1 attempts or calls do not tell their whole cost"
+    ) as caught:
         require(episode.run, used)
     assert "22 of 1,000 tokens" in str(caught.value)
+
+
+def test_one_call_without_a_price_does_not_free_an_attempt_from_a_budget_in_money(episode: Episode) -> None:
+    attempt(episode, status="finished", input_tokens=10, output_tokens=1, priced_usd=0.75)
+    attempt(episode, status="finished", input_tokens=10, output_tokens=1, cost_usd=0.125)
+    call(episode, "author", input_tokens=5, output_tokens=1)
+    used = spent(episode.run)
+    assert used == Spent(usd=0.875, tokens=28, unpriced=2)
+    guard(episode)(Usage(1, 0, 1, 0.0625) + Usage(1, 0, 1))
+    with pytest.raises(BudgetSpent):
+        guard(episode)(Usage(1, 0, 1, 0.125) + Usage(1, 0, 1))
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ from django.core.management import CommandError, call_command
 
 from benchapp.demo import DEMO
 from benchapp.launch_spec import read_spec
+from benchapp.management.commands.demo import Command
+from benchapp.models import Experiment
 from benchapp.processes import ProcessName
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,6 +30,15 @@ def test_the_demo_holds_the_conditions_it_must() -> None:
     assert {"no-skill", "raw-trajectory", "curated-always", "selfgen-always"} <= set(spec.conditions)
     assert spec.key
     assert "scripted" in spec.name
+
+
+@pytest.mark.django_db
+def test_a_demo_that_cannot_be_launched_again_keeps_no_page_from_coming_up(capsys: pytest.CaptureFixture[str]) -> None:
+    experiment = Command().launch_demo()
+    assert experiment is not None
+    Experiment.objects.update(spec={**experiment.spec, "seed": 5})
+    assert Command().launch_demo() is None
+    assert "'demo' was launched with another seed" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -80,12 +80,28 @@ def test_every_problem_is_told_at_once_with_its_field() -> None:
         ({"conditions": ["no-skill", "no-skill"]}, "conditions", "no-skill: named twice"),
         ({"agents": ["nop"], "agent": "nop"}, "the whole file", "agent and agents: expected one of the two"),
         ({"budget": {"usd": -1}}, "budget.usd", "greater than 0"),
+        ({"budget": {"tokens": 1000.9}}, "budget.tokens", "fractional part"),
         ({"budget": {"eur": 1}}, "budget.eur", "Extra inputs"),
         ({"name": ""}, "name", "at least 1 character"),
     ],
 )
 def test_what_cannot_run_names_its_field_and_what_was_expected(changes: Any, field: str, told: str) -> None:
     assert told in problems_of(**changes)[field]
+
+
+def test_an_experiment_of_too_many_trials_is_refused_with_their_number(settings: Any) -> None:
+    planned = {"agents": ["shell", "nop"], "replicates": 2}
+    settings.MAX_TRIALS = trials = sum(1 for _ in schedule(prepare({**SPEC, **planned})))
+    prepare({**SPEC, **planned})
+    settings.MAX_TRIALS = trials - 1
+    told = problems_of(**planned)["the whole file"]
+    assert f"{trials:,} trials (expected at most {trials - 1:,}, the setting MAX_TRIALS)" in told
+
+
+def test_no_experiment_is_planned_to_find_out_that_it_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparing, "cells_of", lambda spec: pytest.fail("cells were made"))
+    told = problems_of(environments=[], samples=100, replicates=100)["the whole file"]
+    assert told.startswith("362,400 trials (expected at most 200,000, the setting MAX_TRIALS)")
 
 
 def test_a_suite_that_is_not_trusted_asks_for_a_container(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -310,3 +326,15 @@ def test_the_command_names_the_file_and_every_problem(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"(?s)wrong.yaml cannot be launched.*conditions: .*suite: "):
         call_command("run_experiment", str(path))
     assert not Run.objects.exists()
+
+
+def test_the_command_says_that_a_key_was_launched_with_another_file(tmp_path: Path) -> None:
+    path = tmp_path / "kept.yaml"
+    path.write_text(write_text(read_spec({**SPEC, "key": "kept"})))
+    call_command("run_experiment", str(path), stdout=StringIO())
+    path.write_text(write_text(read_spec({**SPEC, "key": "kept", "seed": 1})))
+    with pytest.raises(
+        CommandError, match=r"(?s)kept.yaml cannot be launched.*key: 'kept' was launched with another seed"
+    ):
+        call_command("run_experiment", str(path), stdout=StringIO())
+    assert Experiment.objects.count() == 1

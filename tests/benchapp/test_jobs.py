@@ -117,9 +117,23 @@ def test_conditions_of_one_experiment_share_their_setup_and_seeds(queued: list[s
 
 
 def test_a_key_is_launched_once(queued: list[str]) -> None:
-    first, second = launch({**SPEC, "key": "demo"}), launch({**SPEC, "key": "demo", "seed": 99})
+    first, second = launch({**SPEC, "key": "demo"}), launch({**SPEC, "key": "demo", "seed": 0})  # as by default
     assert first == second
     assert Run.objects.count() == 1
+
+
+def test_a_key_that_was_launched_with_another_file_launches_nothing_and_names_what_differs(queued: list[str]) -> None:
+    launch({**SPEC, "key": "demo"})
+    with pytest.raises(Unlaunchable, match=r"key: 'demo' was launched with another limits\.max_turns, seed \(expected"):
+        launch({**SPEC, "key": "demo", "seed": 99, "limits": {"max_turns": 9}})
+    assert Run.objects.count() == 1
+
+
+def test_a_key_stands_when_the_file_has_learned_new_fields(queued: list[str]) -> None:
+    first = launch({**SPEC, "key": "demo"})
+    older = {name: value for name, value in first.spec.items() if name not in ("record", "limits")}
+    Experiment.objects.update(spec=older)
+    assert launch({**SPEC, "key": "demo"}) == first
 
 
 def test_a_key_that_is_launched_twice_at_the_same_moment_is_one_experiment(
@@ -412,6 +426,19 @@ def test_hints_go_through_the_broker_and_are_seen_there(broker: str) -> None:
     assert jobs._hinted() == {str(episode.public_id)}
     django_rq.get_queue().empty()
     assert jobs.reconcile() == 1
+
+
+@pytest.mark.parametrize("order", ["interleaved", "one-by-one"])
+def test_doubled_hints_end_with_the_next_trial(broker: str, order: str) -> None:
+    experiment = launch({**SPEC, "order": order, "replicates": 2})
+    first, second = (str(found.public_id) for found in Episode.objects.filter(run__experiment=experiment))
+    for episode in (first, second, first, first):
+        assert jobs.hint(episode)
+    jobs.advance(first)  # whichever of them a worker takes
+    queue = django_rq.get_queue()
+    waiting = [job.partition("_")[2].rpartition("_")[0] for job in queue.get_job_ids()]
+    assert waiting == ([second, first] if order == "interleaved" else [first, second])
+    assert len(queue.connection.keys("rq:job:*")) == 2, "a hint that is dropped leaves nothing behind"
 
 
 def test_live_steps_are_capped_and_shortened(broker: str) -> None:

@@ -216,6 +216,18 @@ def test_a_trial_row_carries_the_numbers_of_its_attempt(suite: Suite) -> None:
     assert (trial.skills_read, trial.attempts_total, trial.duration_seconds) == (1, 1, 3.0)
 
 
+def test_an_attempt_with_a_call_of_unknown_cost_keeps_what_the_others_cost(suite: Suite) -> None:
+    recorder, used = recorder_of(make_episode(suite)[0]), Usage(10, 2, 5, 0.5) + Usage(3)
+    costs = Attempt.objects.values_list("cost_usd", "priced_usd")
+    attempt = recorder.start_attempt(FIRST, snapshot=recorder_snapshot(), retrieved=())
+    recorder.bill(attempt, used, "a list")
+    assert costs.get() == (None, 0.5)
+    recorder.abandon_attempt(attempt, SandboxError("gone"), usage=used + Usage(1, 0, 1, 0.25))
+    assert costs.get() == (None, 0.75)
+    trial = finished(recorder, usage=used)
+    assert (trial.cost_usd, costs.get(counts=True)) == (None, (None, 0.5))
+
+
 def test_an_attempt_without_verdict_stays_unscored_and_is_no_failure(suite: Suite) -> None:
     episode, _ = make_episode(suite)
     recorder = recorder_of(episode)

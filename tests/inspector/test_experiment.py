@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.test import Client
 from django.utils import timezone
 
-from benchapp.models import Episode, Run
+from benchapp.estimating import Amount
+from benchapp.models import Blob, Episode, Run
 from tests.factories import (
     make_episode,
     make_experiment,
@@ -121,6 +124,29 @@ def test_it_lists_imported_runs_by_what_is_known(client: Client) -> None:
     assert "$0.00" not in text
 
 
+def test_what_was_spent_stands_beside_what_was_estimated(client: Client) -> None:
+    whole = {"tokens": Amount(9000, 2, 2).as_json(), "cost_usd": Amount(1.5, 1, 2).as_json()}
+    episode = make_episode(make_run(make_experiment(estimate={"arms": [], "whole": whole})))
+    make_trial(episode, attempt={"cost_usd": 0.25, "input_tokens": 400, "output_tokens": 100})
+    for number, cost in enumerate((0.5, None)):
+        episode.calls.create(
+            key=str(number), purpose="author", model="m", request_id=Blob.objects.put(b"{}"),
+            started_at=timezone.now(), input_tokens=50, output_tokens=10, cost_usd=cost,
+        )  # fmt: skip
+    data = twin(client, episode.run)
+    assert data["spent"] == {"usd": 0.75, "tokens": 620, "unknown_cost": 1}
+    assert data["estimate"] == whole
+    text = " ".join(re.sub("<[^>]+>", "", page(client, episode.run)).split())
+    assert "Spent by agents and authors: $0.75 and 1 of unknown cost · 620 tokens." in text
+    assert "Estimated at the launch: $1.50 for 1 of 2 parts, the rest unknown · 9.0k tokens." in text
+
+
+def test_what_was_not_launched_here_has_no_estimate(client: Client) -> None:
+    run = make_run(make_experiment(origin="imported"))
+    assert twin(client, run)["estimate"] is None
+    assert "Estimated at the launch" not in page(client, run)
+
+
 def test_it_turns_pages_of_conditions_and_of_runs(client: Client) -> None:
     suite = make_suite(environments=1, families=1)
     experiment = make_experiment(suite=suite)
@@ -152,8 +178,8 @@ def test_its_queries_do_not_grow(client: Client) -> None:
         for number in range(count):
             make_learning_run(experiment, replicate=experiment.runs.count() + number)
 
-    # reader, experiment, runs twice, episodes, trials, tasks, spending
-    assert assert_queries_flat(client, experiment.get_absolute_url(), make) == 8
+    # reader, experiment, runs twice, episodes, trials, tasks, spending of agents and of authors
+    assert assert_queries_flat(client, experiment.get_absolute_url(), make) == 9
 
 
 def test_it_shows_the_file_it_was_launched_from_and_none_for_an_import(client: Client) -> None:

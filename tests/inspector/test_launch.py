@@ -32,9 +32,12 @@ def sent(file: dict[str, Any] | str, **changes: Any) -> dict[str, Any]:
     return {"file": text, "drawn": text, "once": "one page", **fields, **changes}
 
 
+def shown_text(response: Any, mark: str) -> str:
+    return unescape(response.text.partition(mark)[2].partition(">")[2].partition("</textarea>")[0]).removeprefix("\n")
+
+
 def shown_file(response: Any) -> dict[str, Any]:
-    text = response.text.partition('id="id_file"')[2].partition(">")[2].partition("</textarea>")[0]
-    return yaml.safe_load(unescape(text))
+    return yaml.safe_load(shown_text(response, 'id="id_file"'))
 
 
 def environments() -> list[str]:
@@ -83,6 +86,19 @@ def test_what_was_written_into_the_file_stands_against_fields_that_were_not_touc
     post = sent(small, act="write", seed="3")
     post["file"] = form.write({**small, "replicates": 5})
     assert shown_file(client.post("/launch/", post)) == {**small, "replicates": 5, "seed": 3}
+
+
+def test_a_change_in_a_field_outlasts_a_file_that_cannot_be_read(client: Client, small: dict[str, Any]) -> None:
+    post = sent(small, act="write", replicates="4")
+    response = client.post("/launch/", {**post, "file": "name: ["})
+    assert shown_text(response, 'id="id_file"') == "name: ["
+    again = {**post, "drawn": shown_text(response, 'name="drawn"'), "file": form.write({**small, "seed": 3})}
+    assert shown_file(client.post("/launch/", again)) == {**small, "seed": 3, "replicates": 4}
+
+
+def test_a_file_that_is_sent_alone_stands_as_it_is(client: Client, small: dict[str, Any]) -> None:
+    text = form.write(small)
+    assert client.post("/launch.json", {"file": text, "act": "write"}).json()["file"] == text
 
 
 def test_the_order_of_boxes_says_nothing(client: Client, small: dict[str, Any]) -> None:

@@ -88,6 +88,17 @@ def test_it_raises_a_budget_and_says_what_was_wrong_with_a_sum(client: Client) -
     assert (run.budget_usd, episode.status) == (2.5, "waiting")
 
 
+def test_a_part_of_a_token_is_no_budget(client: Client) -> None:
+    run = make_work().run
+    Run.objects.filter(pk=run.pk).update(budget_tokens=1_000)
+    assert (
+        "tokens: expected a whole number, found &#x27;1000.9&#x27;" in act(client, run, "budget", tokens="1000.9").text
+    )
+    assert "budget is raised" in act(client, run, "budget", tokens="2,000").text
+    run.refresh_from_db()
+    assert run.budget_tokens == 2_000
+
+
 def test_it_says_why_an_act_does_not_fit(client: Client) -> None:
     done = make_work(status="done")
     for name in ("retry", "pause", "resume", "cancel", "budget"):
@@ -159,6 +170,37 @@ def test_its_queries_do_not_grow_with_episodes_or_trials(client: Client) -> None
             make_trial(make_episode(run, status="waiting"))
 
     assert assert_queries_flat(client, reverse("operate", args=["run", run.public_id]), make) <= 16
+
+
+@pytest.mark.parametrize("kind", ["run", "experiment"])
+def test_a_look_at_many_failed_episodes_loads_a_line_of_each(
+    client: Client, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    run = make_run(make_experiment(status="blocked"), status="blocked", setup={"long": "x" * 20_000})
+    for number in range(60):
+        failed = {"blocked_reason": "", "last_failure": f"Away {number}\n{TRACE * 300}"}
+        blocked = {"blocked_reason": f"Refused {number}\n{TRACE * 300}", "last_failure": TRACE * 300}
+        make_episode(run, status="blocked" if number % 2 else "waiting", **(blocked if number % 2 else failed))
+    read: dict[type, int] = {Episode: 0, Run: 0}
+
+    def spied(model: type) -> Any:
+        from_db = model.from_db.__func__  # type: ignore[attr-defined]
+
+        def load(cls: type, db: str, names: list[str], values: list[Any]) -> Any:
+            read[model] += len(str(values))
+            return from_db(cls, db, names, values)
+
+        return classmethod(load)
+
+    for model in read:
+        monkeypatch.setattr(model, "from_db", spied(model))
+    text = page(client, run if kind == "run" else run.experiment)
+    assert "Refused 49" in text
+    assert "Away 48" in text
+    assert read[Episode] < 50 * 2_000
+    assert read[Run] < 100_000  # its setup where it is the subject, and not once more with each episode
+    told = client.get(reverse("operate-json", args=["run", run.public_id])).json()
+    assert told["episodes"][1]["blocked_reason"] == f"Refused 1\n{TRACE * 300}"
 
 
 def test_it_forks_from_a_place_and_leads_to_the_new_run(client: Client) -> None:

@@ -14,6 +14,7 @@ from django.db import DatabaseError
 from benchapp import environ
 from benchapp.demo import DEMO
 from benchapp.installation import Installation, Unable
+from benchapp.launch_spec import Unlaunchable
 from benchapp.launching import launch
 from benchapp.models import Experiment
 from benchapp.static_files import collect_if_changed
@@ -65,7 +66,7 @@ class Command(BaseCommand):
         self._stop.set()
 
     def _run(self, installation: Installation, *, with_experiment: bool) -> None:
-        experiment = launch(DEMO) if with_experiment else None
+        experiment = self.launch_demo() if with_experiment else None
         answered = told = False
         while not self._stop.wait(0.5):
             installation.tend()
@@ -75,6 +76,14 @@ class Command(BaseCommand):
                 told = self._tell_end(experiment)
         self.stdout.write("Ending ...")
         self.stdout.flush()
+
+    def launch_demo(self) -> Experiment | None:
+        """None where it was deleted, or comes from a version with another demo: the pages are there all the same."""
+        try:
+            return launch(DEMO)
+        except Unlaunchable as error:
+            self.stderr.write(self.style.WARNING(f"The demo experiment: {error}"))
+            return None
 
     def _greet(self, installation: Installation, experiment: Experiment | None) -> None:
         self.stdout.write(self.style.SUCCESS(f"\n  Skillglass is at {installation.address}\n"))

@@ -55,7 +55,10 @@ class Command(BaseCommand):
         if options["dry_run"]:
             self._schedule(prepared)
             return
-        experiment = launch(value, keys_elsewhere=options["keys_elsewhere"])
+        try:
+            experiment = launch(value, keys_elsewhere=options["keys_elsewhere"])
+        except Unlaunchable as error:  # told by the record: its key was launched before
+            raise CommandError(self._problems(options["file"], error)) from error
         self._say(
             {"experiment": str(experiment.public_id), "name": experiment.name, "status": experiment.status},
             f"{experiment.public_id}  {experiment.name}",

@@ -59,6 +59,15 @@ def test_it_equals_adding_up_row_by_row() -> None:
     assert found[runs[0].pk].tokens is None, "one attempt tells no output tokens"
 
 
+def test_what_is_known_of_an_unknown_cost_is_in_the_sum_that_says_so() -> None:
+    episode = make_episode()
+    trial = make_trial(episode, attempt={"cost_usd": 1.0})
+    make_attempt(trial, counts=False, cost_usd=None, priced_usd=0.5)
+    found = spending_of([episode.run])[episode.run_id]
+    assert (found.agent.cost_usd, found.agent.cost_known, found.agent.things) == (1.5, 1, 2)
+    assert (found.agent.is_partial, found.cost_usd) == (True, None)
+
+
 def test_it_adds_the_tokens_of_agent_and_author() -> None:
     episode = make_episode()
     make_trial(episode)

@@ -1,0 +1,36 @@
+"""What calls used together: unknown stays unknown, and what is known is kept beside it."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+
+from runner.types import Usage
+
+PRICED, MORE, UNPRICED = Usage(10, 4, 1, 0.5), Usage(20, None, 2, 0.25), Usage(5, None, None)
+
+
+def test_parts_that_all_tell_their_cost_add_up() -> None:
+    assert Usage(30, 4, 3, 0.75) == PRICED + MORE
+
+
+@pytest.mark.parametrize("parts", list(permutations((PRICED, UNPRICED, MORE, Usage()))))
+def test_a_part_with_tokens_and_no_cost_makes_the_cost_unknown_and_keeps_what_the_others_cost(
+    parts: tuple[Usage, ...],
+) -> None:
+    total = sum(parts, Usage())
+    assert total == Usage(35, 4, 3, None, priced_usd=0.75)
+    assert total + total == Usage(70, 8, 6, None, priced_usd=1.5)
+    assert (total.is_unpriced, total.known_usd) == (True, 0.75)
+
+
+@pytest.mark.parametrize("nothing", [Usage(), Usage(0, 0, 0)])
+def test_what_used_nothing_changes_no_cost(nothing: Usage) -> None:
+    assert (PRICED + nothing).cost_usd == (nothing + PRICED).cost_usd == 0.5
+    assert not (PRICED + nothing).is_unpriced
+
+
+def test_where_nothing_tells_a_cost_no_part_of_it_is_known() -> None:
+    assert Usage(10) == UNPRICED + UNPRICED
+    assert Usage(5, None, 1, 0.0) + UNPRICED == Usage(10, None, 1, None, priced_usd=0.0)
