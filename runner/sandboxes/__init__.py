@@ -47,6 +47,8 @@ class Provider:
     base_url: str  # "https://api.anthropic.com"; the program is told the gateway's address instead
     key_variable: str | None  # name of the environment variable that holds the key; None where none is wanted
     key_header: str = "authorization"  # "x-api-key", "x-goog-api-key"; "authorization" sends "Bearer <key>"
+    wire: str = ""  # the calls its program makes: "messages", "responses", "chat/completions", "generateContent"; "": any
+    models: frozenset[str] = frozenset()  # that may be asked, as the provider names them; empty: any
 
 
 @dataclass(frozen=True, slots=True)

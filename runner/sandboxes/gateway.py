@@ -1,10 +1,10 @@
 """A sandbox's only way out: an HTTP server on this side that forwards model calls to one provider.
 
 The program in the sandbox is told this server's address as its provider. Each request is held against an allow-list
-(only the calls a model is asked by, only below the provider's base URL), gets the key that never enters the sandbox,
-and its answer is streamed back. Nothing is retried and no redirect followed: the program sees what the provider said.
-Who knocks is hostile: sizes, times and connections are capped, framing is strict, headers are checked, and should an
-answer hold the key, it is masked before it is passed on.
+(only the calls a model is asked by, only below the provider's base URL, only the models and tools of this attempt),
+gets the key that never enters the sandbox, and its answer is streamed back. Nothing is retried and no redirect
+followed: the program sees what the provider said. Who knocks is hostile: sizes, times and connections are capped,
+framing is strict, headers are checked, and should an answer hold the key, it is masked before it is passed on.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ class Gateway:
     refusal   what `before_call` raised (BudgetSpent, ...); from then on every call is refused
     trouble   why the latest model call got no answer: ModelUnavailable or ModelRefused; None after an answer
 
+    `online` says that the task has network: then tools that the provider runs itself (search, code, MCP) may be used.
     `before_call`, `after_call` (told what one call used) and `price` are called one at a time, in a thread of their own.
     """
 
@@ -60,10 +61,11 @@ class Gateway:
         *,
         after_call: Callable[[Usage], None] | None = None,
         price: Callable[[Usage, int], float | None] | None = None,
+        online: bool = False,
         limits: GatewayLimits = LIMITS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.provider, self.limits, self.clock = provider, limits, clock
+        self.provider, self.online, self.limits, self.clock = provider, online, limits, clock
         self.base = base_of(provider)
         self.requests = self.failed = self.untold = 0
         self.usage = Usage()
@@ -84,11 +86,11 @@ class Gateway:
         self.secret = secrets.token_hex(16)
 
     @classmethod
-    def of_needs(cls, needs: Needs) -> Gateway:
+    def of_needs(cls, needs: Needs, *, online: bool) -> Gateway:
         """With everything an agent's needs say of its provider. SetupError when they name none."""
         if needs.provider is None:
             raise SetupError("no provider is named that a gateway could forward to")
-        return cls(needs.provider, needs.before_call, after_call=needs.after_call, price=needs.price)
+        return cls(needs.provider, needs.before_call, after_call=needs.after_call, price=needs.price, online=online)
 
     def start(self, host: str) -> str:
         """Listens on `host` (an address of this machine) and returns the URL that stands for the provider's base URL.

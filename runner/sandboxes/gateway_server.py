@@ -14,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 from runner.errors import ModelUnavailable
+from runner.sandboxes.gateway_bodies import checked_body
 from runner.sandboxes.gateway_rules import (
     FINAL,
     NOT_RETURNED,
@@ -109,14 +110,18 @@ class _Handler(BaseHTTPRequestHandler):
     def checked(self) -> _Forward:
         """The request as it may be forwarded, or Refusal."""
         gateway = self.server.gateway
-        target, is_call = target_of(self.command, self.path, base=gateway.base, secret=gateway.secret)
+        provider = gateway.provider
+        target = target_of(self.command, self.path, base=gateway.base, secret=gateway.secret, wire=provider.wire)
         names = [name.lower() for name in self.headers]
         if self.headers.defects or "transfer-encoding" in names or names.count("content-length") > 1:
             raise Refusal(400, "send the body with one Content-Length and no Transfer-Encoding")
         headers = tuple(headers_sent(self.headers))
-        body = self._body() if self.command == "POST" else None
-        key = gateway.key()
-        return _Forward(self.command, target, (*headers, *key_header(gateway.provider, key)), body, is_call)
+        body = None
+        if self.command == "POST":
+            body = checked_body(self._body(), target, provider, online=gateway.online)
+            headers = (*headers, ("Content-Type", "application/json"))
+        keyed = (*headers, *key_header(provider, gateway.key()))
+        return _Forward(self.command, target.address, keyed, body, target.is_call)
 
     def _body(self) -> bytes:
         limits, told = self.server.gateway.limits, self.headers.get("content-length", "")

@@ -78,7 +78,8 @@ def opened(upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
     made: list[Gateway] = []
 
     def make(before_call: Callable[[], None] | None = None, *, header: str = "authorization", **more: Any) -> Gateway:
-        gateway = Gateway(Provider(upstream.url, "A_KEY", header), before_call, **more)
+        asked = {name: more.pop(name) for name in ("wire", "models") if name in more}
+        gateway = Gateway(Provider(upstream.url, "A_KEY", header, **asked), before_call, **more)
         made.append(gateway)
         gateway.url = gateway.start("127.0.0.1")  # type: ignore[attr-defined]
         return gateway
@@ -89,11 +90,15 @@ def opened(upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
 
 
 def ask(
-    gateway: Any, path: str = CALL, method: str = "POST", headers: dict[str, str] | None = None
+    gateway: Any,
+    path: str = CALL,
+    method: str = "POST",
+    headers: dict[str, str] | None = None,
+    body: bytes = b'{"model": "m"}',
 ) -> tuple[int, bytes, dict[str, str]]:
     url = urlsplit(gateway.url)
     connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=20)
-    connection.request(method, url.path + path, b'{"model": "m"}' if method == "POST" else None, headers or {})
+    connection.request(method, url.path + path, body if method == "POST" else None, headers or {})
     answer = connection.getresponse()
     content = answer.read()
     connection.close()
@@ -212,6 +217,29 @@ def test_it_never_looks_at_what_follows_a_request(upstream: Upstream, opened: Ca
     received = raw(opened(), one + one)
     assert received.count(b"HTTP/1.1 200") == 1
     assert len(upstream.asked) == 1
+
+
+def test_it_forwards_what_it_has_read_and_nothing_it_refused(
+    upstream: Upstream, opened: Callable[..., Gateway]
+) -> None:
+    gateway = opened(models=frozenset({"m"}), wire="chat/completions")
+    refused = [b'{"model": "other"}', b'{"model": "m", "tools": [{"type": "web_search"}]}', b"{", b"[]", b"{}"]
+    for body in refused:
+        status, content, _ = ask(gateway, body=body)
+        assert (status, json.loads(content)["error"]["type"]) == (400, "gateway_refusal")
+    assert ask(gateway, "/v1/messages")[0] == 404, "another format"
+    assert (upstream.asked, gateway.requests, gateway.refusal) == ([], 0, None)
+    headers = {"Content-Type": "text/plain; charset=utf-7", "Content-Encoding": "deflate", "X-Goog-FieldMask": "a"}
+    assert ask(gateway, body=b'{"stream":true, "model":"m"}', headers=headers)[0] == 200
+    _, _, sent, body = upstream.asked[0]
+    assert body == b'{"stream": true, "model": "m", "stream_options": {"include_usage": true}}'
+    assert sent["content-type"] == "application/json"
+    assert not {"content-encoding", "x-goog-fieldmask"} & sent.keys()
+
+
+def test_a_task_with_network_may_use_the_providers_tools(upstream: Upstream, opened: Callable[..., Gateway]) -> None:
+    body = b'{"model": "m", "tools": [{"type": "web_search"}]}'
+    assert [ask(opened(online=online), body=body)[0] for online in (False, True)] == [400, 200]
 
 
 def test_it_drops_headers_that_a_connection_header_names_and_those_of_a_proxy(
