@@ -60,6 +60,7 @@ class ProgramAgent:
 
     name = ""
     provider_address = ""  # where the program's calls go unless the preset says otherwise
+    wire = ""  # the format of its calls (runner.sandboxes.Provider); the gateway forwards no other
     skill_folders: tuple[str, ...] = ()  # where the program looks for skills, absolute
     known_options: frozenset[str] = frozenset()  # of a preset's options, what this program can be told
     limits_turns = False  # has the program an option for it? Else the gateway refuses calls beyond the limit
@@ -97,11 +98,16 @@ class ProgramAgent:
         """Model calls of the agent's own line of work; None where the log does not tell them apart."""
         return sum(step.source is Source.AGENT for step in log.trajectories[0].steps) if log.trajectories else None
 
+    def models(self, preset: Preset) -> frozenset[str]:
+        """Those it asks, as they stand in its calls. Side calls belong on the model under test: its prices count them."""
+        return frozenset({preset.agent_model})
+
     # --- the agent ----------------------------------------------------------------------------------------------
 
     def needs(self, model: Model | None) -> Needs:
         preset = self.preset(model)
-        provider = Provider(preset.base_url() or self.provider_address, preset.key_variable, preset.key_header)
+        address = preset.base_url() or self.provider_address
+        provider = Provider(address, preset.key_variable, preset.key_header, self.wire, self.models(preset))
         if preset.key_variable and not os.environ.get(preset.key_variable, "").strip():
             raise NotOnThisMachine(f"preset {preset.name}: the environment variable {preset.key_variable} is not set")
         call_cost(preset, Usage(0, 0, 0))  # loads the price list now, and not while the program waits for an answer
