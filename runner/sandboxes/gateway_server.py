@@ -8,7 +8,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
@@ -84,6 +84,7 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "gateway", ""
     server: Server
     _upstream: socket.socket | None = None
+    _is_gone = False  # the program went away before it had its whole answer
 
     def setup(self) -> None:
         self.request.settimeout(self.server.gateway.limits.request_seconds)
@@ -180,7 +181,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _pass_on(self, answer: http.client.HTTPResponse, request: _Forward) -> None:
         """Streams the answer in chunks; one that breaks off has no last chunk, so the program can tell.
 
-        What the call used is told before its end, so that the program cannot ask again while it is not yet counted.
+        What the call used is told before its end, so that the program cannot ask again while it is not yet counted. A
+        program that goes away in the middle does not change what it used: the answer is read to its end all the same.
         """
         gateway = self.server.gateway
         meter = Meter(request.target, answer.getheader("content-type") or "")
@@ -191,25 +193,34 @@ class _Handler(BaseHTTPRequestHandler):
                 self.send_header(name, mask.whole(value.encode("latin-1", "replace")).decode("latin-1"))
         self.send_header("Transfer-Encoding", "chunked")
         self.send_header("Connection", "close")
-        self.end_headers()
+        whole = False
         try:
+            self._write(self.end_headers)
             for piece in _pieces(answer, gateway):
                 meter.feed(piece)
                 self._chunk(mask.feed(piece))
+            whole = True
         except BrokenOff as error:
             if request.is_call:
                 gateway.heard(ModelUnavailable(f"the provider's answer broke off: {error}"))
             return
         finally:
             if request.is_call and answer.status < 300:
-                gateway.answered(meter.total())
+                gateway.answered(meter.total(), whole)
         self._chunk(mask.rest())
-        self.wfile.write(b"0\r\n\r\n")
+        self._write(lambda: self.wfile.write(b"0\r\n\r\n"))
 
     def _chunk(self, content: bytes) -> None:
         if content:
-            self.wfile.write(b"%x\r\n%b\r\n" % (len(content), content))
-            self.wfile.flush()
+            self._write(lambda: self.wfile.write(b"%x\r\n%b\r\n" % (len(content), content)))
+
+    def _write(self, write: Callable[[], object]) -> None:
+        """Nothing more is written to a program that went away, or that takes in nothing."""
+        if not self._is_gone:
+            try:
+                write()
+            except OSError:
+                self._is_gone = True
 
     def refuse(self, refusal: Refusal) -> None:
         error = {"type": "gateway_refusal", "message": refusal.message, "code": refusal.status}
@@ -235,7 +246,7 @@ def _connect(gateway: Gateway) -> http.client.HTTPConnection:
 
 
 class BrokenOff(Exception):
-    """The provider's answer has no end. Apart from the errors of a program that went away while it was written to."""
+    """The provider's answer has no end."""
 
 
 def _pieces(answer: http.client.HTTPResponse, gateway: Gateway) -> Iterator[bytes]:

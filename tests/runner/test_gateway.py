@@ -379,6 +379,64 @@ def test_it_holds_a_limit_on_calls_and_one_on_tokens(upstream: Upstream, opened:
     assert gateway.limit_reached == "TokenLimit"
 
 
+@pytest.mark.parametrize(("counted", "tokens"), [(True, None), (False, 1_000)])
+def test_it_goes_on_asking_no_provider_whose_usage_cannot_be_counted(
+    counted: bool, tokens: int | None, upstream: Upstream, opened: Callable[..., Gateway]
+) -> None:
+    gateway = opened(counted=counted)
+    gateway.allow(tokens=tokens)
+    upstream.answer = answering(200, json.dumps({"choices": [], "usage": {"prompt_tokens": 5}}).encode())
+    assert [ask(gateway)[0] for _ in range(5)] == [200, 200, 200, 400, 400]
+    assert isinstance(gateway.refusal, ModelRefused)
+    assert "tells no usage, so its cost cannot be counted: 3 answers" in str(gateway.refusal)
+    assert (len(upstream.asked), gateway.untold) == (3, 3)
+
+
+def test_it_asks_on_where_nothing_counts_on_what_is_told(upstream: Upstream, opened: Callable[..., Gateway]) -> None:
+    gateway = opened()
+    upstream.answer = answering(200)
+    assert [ask(gateway)[0] for _ in range(5)] == [200] * 5
+    assert (gateway.untold, gateway.refusal) == (5, None)
+
+
+def test_an_answer_that_the_provider_broke_off_is_none_that_tells_no_usage(
+    upstream: Upstream, opened: Callable[..., Gateway]
+) -> None:
+    gateway = opened(counted=True)
+    upstream.answer = answering(200, b"{", Content_Length="500")
+    for _ in range(5):
+        with pytest.raises(http.client.IncompleteRead):
+            ask(gateway)
+    assert (gateway.untold, gateway.refusal) == (0, None)
+
+
+def test_who_hangs_up_before_the_end_is_billed_to_the_end(upstream: Upstream, opened: Callable[..., Gateway]) -> None:
+    begun, gone, counted = threading.Event(), threading.Event(), threading.Event()
+
+    def streaming(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/event-stream")
+        handler.end_headers()
+        handler.wfile.write(b'data: {"choices": []}\n\n')
+        begun.set()
+        gone.wait(20)
+        for _ in range(50):
+            handler.wfile.write(b'data: {"choices": []}\n\n' * 100)
+            time.sleep(0.002)
+        handler.wfile.write(b"data: " + json.dumps(ANSWER).encode() + b"\n\n")
+
+    upstream.answer = streaming
+    gateway: Any = opened(after_call=lambda usage: counted.set())
+    url = urlsplit(gateway.url)
+    connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=20)
+    connection.request("POST", url.path + CALL, b'{"stream": true}')
+    assert begun.wait(20)
+    connection.close()
+    gone.set()
+    assert counted.wait(20)
+    assert (gateway.usage, gateway.untold, gateway.trouble) == (Usage(30, 20, 4), 0, None)
+
+
 def test_calls_that_the_provider_failed_use_up_no_turns(upstream: Upstream, opened: Callable[..., Gateway]) -> None:
     gateway = opened()
     gateway.allow(requests=2)
