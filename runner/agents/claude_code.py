@@ -29,7 +29,6 @@ class ClaudeCode(ProgramAgent):
     wire = "messages"
     skill_folders = (f"{HOME}/.claude/skills",)
     known_options = frozenset({"reasoning_effort"})
-    limits_turns = True
 
     def command(self, start: Start) -> Sequence[str]:
         effort = start.option("reasoning_effort")

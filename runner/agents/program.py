@@ -63,7 +63,6 @@ class ProgramAgent:
     wire = ""  # the format of its calls (runner.sandboxes.Provider); the gateway forwards no other
     skill_folders: tuple[str, ...] = ()  # where the program looks for skills, absolute
     known_options: frozenset[str] = frozenset()  # of a preset's options, what this program can be told
-    limits_turns = False  # has the program an option for it? Else the gateway refuses calls beyond the limit
 
     @property
     def version(self) -> str:
@@ -133,7 +132,7 @@ class ProgramAgent:
         folder = f"{sandbox.path(LOGS)}/{FOLDER}"
         start = Start(job, preset, f"{program.target}/bin/{self.name}", folder, sandbox.provider_url)
         gateway.watch = partial(_tell, on_step)
-        gateway.allow(None if self.limits_turns else job.limits.max_turns, job.limits.max_total_tokens)
+        gateway.allow(job.limits.max_turns, job.limits.max_total_tokens)
         done, seconds = self._execute(start, sandbox)
         gateway.close()  # what it left running asks nothing more; a call under way is counted before we look
         log = self._log(sandbox, job)
