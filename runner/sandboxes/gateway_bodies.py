@@ -28,11 +28,11 @@ _PROVIDER_FIELDS = (
     "enable_code_interpreter",
     "plugins",
 )
-_ASKED = ("messages", "system", "input", "contents", "systeminstruction")
+_ASKED = ("messages", "system", "input", "contents", "systeminstruction", "generatecontentrequest")
 # Where a message holds further parts, and where a part names what the provider fetches. What a tool was given or
 # returned may look the same and is none of these.
 _PARTS = frozenset(
-    "content parts output source file filedata functionresponse imageurl videourl video inputimage".split()
+    "content contents parts output source file filedata functionresponse imageurl videourl video inputimage".split()
 )
 _LINKS = frozenset("url uri imageurl fileurl videourl fileuri video".split())
 

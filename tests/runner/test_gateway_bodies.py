@@ -186,6 +186,7 @@ LINK, DATA = "https://there.example/a.png", "data:image/png;base64,AAAA"
         ("responses", {"input": _said({"type": "input_file", "file_url": LINK})}),
         ("responses", {"input": [{"type": "function_call_output", "output": [{"image_url": LINK}]}]}),
         ("generateContent", {"contents": [{"parts": [{"fileData": {"fileUri": LINK}}]}]}),
+        ("generateContent", {"generateContentRequest": {"contents": [{"parts": [{"fileData": {"fileUri": LINK}}]}]}}),
         ("generateContent", {"contents": {"parts": {"file_data": {"file_uri": LINK}}}}),
         (
             "generateContent",
