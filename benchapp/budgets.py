@@ -51,13 +51,17 @@ def _sum(rows: QuerySet[Attempt] | QuerySet[ModelCall]) -> Spent:
     return Spent(sums["usd"] or 0.0, (sums["read"] or 0) + (sums["written"] or 0), sums["unpriced"])
 
 
+def is_set(run: Run) -> bool:
+    return run.budget_usd is not None or run.budget_tokens is not None
+
+
 def guard(episode: Episode) -> Callable[[Usage], None]:
     """What the runner asks before each call, with what the attempt under way has used. It reads the budget anew each
     time, so that raising it helps at once."""
 
     def allow(under_way: Usage) -> None:
         run = Run.objects.only("public_id", "budget_usd", "budget_tokens").get(pk=episode.run_id)
-        if run.budget_usd is None and run.budget_tokens is None:
+        if not is_set(run):
             return
         used = Spent(
             usd=under_way.known_usd or 0.0,

@@ -185,7 +185,8 @@ def _advance(episode: Episode, lease: Lease) -> bool:
 
     recorder = RowRecorder(episode, lease.epoch, worker=str(this_process()), watch=watch, redact=redactor.text)
     toolbox = toolbox_for(plan, suite, Cleaner(redactor.text, redactor.step))
-    return engine.advance(plan, recorder, replace(toolbox, budget=budgets.guard(episode)))
+    budgeted = replace(toolbox, budget=budgets.guard(episode), has_budget=budgets.is_set(episode.run))
+    return engine.advance(plan, recorder, budgeted)
 
 
 def _postpone(episode: Episode, lease: Lease, error: InfrastructureError) -> None:

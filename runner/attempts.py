@@ -149,7 +149,12 @@ def _traces(step: RunTrial, plan: EpisodePlan, recorder: Recorder) -> list[Trace
 
 def _attempt(job: AgentJob, library: Files, watcher: _Watcher, plan: EpisodePlan, toolbox: Toolbox) -> AttemptResult:
     started_at, clean = toolbox.clock(), toolbox.clean
-    needs = replace(toolbox.agent.needs(toolbox.agent_model), before_call=job.before_call, after_call=watcher.answered)
+    needs = replace(
+        toolbox.agent.needs(toolbox.agent_model),
+        before_call=job.before_call,
+        after_call=watcher.answered,
+        counted=toolbox.has_budget,
+    )
     sandbox = toolbox.sandboxes.open_sandbox(job.task, name=watcher.attempt, needs=needs)
     try:
         watcher.opened(sandbox)

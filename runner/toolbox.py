@@ -34,6 +34,7 @@ class Toolbox:
     budget: Callable[[Usage], None] = (
         no_budget  # asked before each model call, with what this attempt used so far; raises BudgetSpent
     )
+    has_budget: bool = False  # then calls whose usage is not told cannot go on: nothing would ever spend it
 
 
 def toolbox_for(plan: EpisodePlan, suite: Suite, clean: Cleaner | None = None) -> Toolbox:

@@ -12,6 +12,7 @@ from typing import Any
 
 from runner.agents.program import DUMMY_KEY, HOME, ProgramAgent, Start
 from runner.agents.program_log import Log
+from runner.models.presets import Preset
 from runner.types import Failure
 
 _SETTINGS = {
@@ -25,9 +26,9 @@ class ClaudeCode(ProgramAgent):
 
     name = "claude-code"
     provider_address = "https://api.anthropic.com"
+    wire = "messages"
     skill_folders = (f"{HOME}/.claude/skills",)
     known_options = frozenset({"reasoning_effort"})
-    limits_turns = True
 
     def command(self, start: Start) -> Sequence[str]:
         effort = start.option("reasoning_effort")
@@ -45,11 +46,14 @@ class ClaudeCode(ProgramAgent):
         ]
 
     def environment(self, start: Start) -> Mapping[str, str]:
-        """Both model variables: the program's small helper calls go to the model under test, and to no other."""
+        """All model variables: helper calls, sub-agents and skills that name a model by its family ("opus") go to the
+        model under test, and to no other."""
         return {
             "ANTHROPIC_BASE_URL": start.url,
             "ANTHROPIC_API_KEY": DUMMY_KEY,
             "ANTHROPIC_DEFAULT_HAIKU_MODEL": start.preset.agent_model,
+            "ANTHROPIC_DEFAULT_SONNET_MODEL": start.preset.agent_model,
+            "ANTHROPIC_DEFAULT_OPUS_MODEL": start.preset.agent_model,
             "CLAUDE_CODE_SUBAGENT_MODEL": start.preset.agent_model,
             "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(start.job.limits.max_output_tokens),
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",  # updates, telemetry, error reports, surveys
@@ -58,6 +62,10 @@ class ClaudeCode(ProgramAgent):
             "DISABLE_AUTOUPDATER": "1",
             "IS_SANDBOX": "1",
         }
+
+    def models(self, preset: Preset) -> frozenset[str]:
+        """The mark for a long context is the program's own, not part of the name."""
+        return frozenset({preset.agent_model.removesuffix("[1m]")})
 
     def failure(self, log: Log) -> Failure | None:
         results = log.facts.get("results") or []

@@ -38,6 +38,7 @@ class Codex(ProgramAgent):
 
     name = "codex"
     provider_address = "https://api.openai.com/v1"
+    wire = "responses"
     skill_folders = (f"{HOME}/.agents/skills",)
     known_options = frozenset({"reasoning_effort"})
 

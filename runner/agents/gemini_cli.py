@@ -14,6 +14,14 @@ from typing import Any
 from runner.agents.program import DUMMY_KEY, HOME, ProgramAgent, Start
 
 _PROVIDER_TOOLS = ["google_web_search", "web_fetch"]  # carried out by the provider, so a closed network stops neither
+# Calls on the side (a loop? an edit that did not fit? what was said so far, shorter?) and some of its sub-agents have
+# models of their own. By these names they all go to the model under test, and to no other.
+_SIDE_CALLS = (
+    "base",  # which most others are made from
+    *(f"chat-compression-{model}" for model in ("default", "3-pro", "3-flash", "3.1-flash-lite")),
+    *(f"chat-compression-{model}" for model in ("2.5-pro", "2.5-flash", "2.5-flash-lite")),
+    "agent-history-provider-summarizer",
+)
 _OWN_SKILLS = ["skill-creator", "antigravity-support"]
 
 # The session log lies in the program's folder for temporary files, which is put where what it leaves is kept. Settings
@@ -31,6 +39,7 @@ exec "$@"
 class GeminiCli(ProgramAgent):
     name = "gemini-cli"
     provider_address = "https://generativelanguage.googleapis.com"
+    wire = "generateContent"
     skill_folders = (f"{HOME}/.gemini/skills",)
 
     def command(self, start: Start) -> Sequence[str]:
@@ -62,6 +71,7 @@ class GeminiCli(ProgramAgent):
             "telemetry": {"enabled": False},
             "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
             "skills": {"enabled": True, "disabled": _OWN_SKILLS},
+            "modelConfigs": {"customOverrides": [_asking(name, start.preset.agent_model) for name in _SIDE_CALLS]},
             "tools": {"exclude": _PROVIDER_TOOLS if start.offline else []},
         }
         return {"settings.json": json.dumps(settings, indent=1)}
@@ -72,6 +82,10 @@ class GeminiCli(ProgramAgent):
     def subagent_logs(self, names: Sequence[str]) -> Sequence[str]:
         """One folder below, which is named after the session that asked for them."""
         return [name for name in _sessions(names) if not name.rpartition("/")[0].endswith("/chats")]
+
+
+def _asking(name: str, model: str) -> dict[str, Any]:
+    return {"match": {"model": name}, "modelConfig": {"model": model}}
 
 
 def _sessions(names: Sequence[str]) -> list[str]:

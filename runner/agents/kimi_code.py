@@ -25,6 +25,7 @@ _OWN_PROVIDERS = ("moonshot", "kimi")
 class KimiCode(ProgramAgent):
     name = "kimi-code"
     provider_address = "https://api.moonshot.ai/v1"
+    wire = "chat/completions"
     skill_folders = (f"{HOME}/.kimi-code/skills",)
     known_options = frozenset({"temperature", "top_p", "max_context_size"})
 

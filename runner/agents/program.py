@@ -60,9 +60,9 @@ class ProgramAgent:
 
     name = ""
     provider_address = ""  # where the program's calls go unless the preset says otherwise
+    wire = ""  # the format of its calls (runner.sandboxes.Provider); the gateway forwards no other
     skill_folders: tuple[str, ...] = ()  # where the program looks for skills, absolute
     known_options: frozenset[str] = frozenset()  # of a preset's options, what this program can be told
-    limits_turns = False  # has the program an option for it? Else the gateway refuses calls beyond the limit
 
     @property
     def version(self) -> str:
@@ -97,11 +97,16 @@ class ProgramAgent:
         """Model calls of the agent's own line of work; None where the log does not tell them apart."""
         return sum(step.source is Source.AGENT for step in log.trajectories[0].steps) if log.trajectories else None
 
+    def models(self, preset: Preset) -> frozenset[str]:
+        """Those it asks, as they stand in its calls. Side calls belong on the model under test: its prices count them."""
+        return frozenset({preset.agent_model})
+
     # --- the agent ----------------------------------------------------------------------------------------------
 
     def needs(self, model: Model | None) -> Needs:
         preset = self.preset(model)
-        provider = Provider(preset.base_url() or self.provider_address, preset.key_variable, preset.key_header)
+        address = preset.base_url() or self.provider_address
+        provider = Provider(address, preset.key_variable, preset.key_header, self.wire, self.models(preset))
         if preset.key_variable and not os.environ.get(preset.key_variable, "").strip():
             raise NotOnThisMachine(f"preset {preset.name}: the environment variable {preset.key_variable} is not set")
         call_cost(preset, Usage(0, 0, 0))  # loads the price list now, and not while the program waits for an answer
@@ -127,7 +132,7 @@ class ProgramAgent:
         folder = f"{sandbox.path(LOGS)}/{FOLDER}"
         start = Start(job, preset, f"{program.target}/bin/{self.name}", folder, sandbox.provider_url)
         gateway.watch = partial(_tell, on_step)
-        gateway.allow(None if self.limits_turns else job.limits.max_turns, job.limits.max_total_tokens)
+        gateway.allow(job.limits.max_turns, job.limits.max_total_tokens)
         done, seconds = self._execute(start, sandbox)
         gateway.close()  # what it left running asks nothing more; a call under way is counted before we look
         log = self._log(sandbox, job)

@@ -16,6 +16,7 @@ from runner.agents.program import DUMMY_KEY, HOME, OUTPUT, ProgramAgent, Start
 class QwenCode(ProgramAgent):
     name = "qwen-code"
     provider_address = "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"
+    wire = "chat/completions"
     skill_folders = (f"{HOME}/.qwen/skills",)
     known_options = frozenset({"temperature", "top_p"})
 

@@ -47,6 +47,10 @@ class Provider:
     base_url: str  # "https://api.anthropic.com"; the program is told the gateway's address instead
     key_variable: str | None  # name of the environment variable that holds the key; None where none is wanted
     key_header: str = "authorization"  # "x-api-key", "x-goog-api-key"; "authorization" sends "Bearer <key>"
+    wire: str = (
+        ""  # the calls its program makes: "messages", "responses", "chat/completions", "generateContent"; "": any
+    )
+    models: frozenset[str] = frozenset()  # that may be asked, as the provider names them; empty: any
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,7 @@ class Needs:
     provider: Provider | None = None
     before_call: Callable[[], None] | None = None  # asked by the gateway before each call; what it raises refuses it
     after_call: Callable[[Usage], None] | None = None  # told by the gateway what each call used
+    counted: bool = False  # does a budget count on what each call used? A provider that does not tell is then refused
     price: Callable[[Usage, int], float | None] | None = None  # US dollars of a call's usage, of which written to cache
 
 

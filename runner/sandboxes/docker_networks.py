@@ -47,8 +47,7 @@ def network_for(client: Any, *, way_out: bool, provider: bool, mark: str, labels
 
 def open_gateway(client: Any, network: Network, needs: Needs) -> tuple[Gateway, str]:
     """The agent's way to its provider, and its address inside the sandbox. SetupError where we cannot be reached."""
-    assert needs.provider is not None
-    gateway = Gateway(needs.provider, needs.before_call, after_call=needs.after_call, price=needs.price)
+    gateway = Gateway.of_needs(needs, online=network.has_way_out)
     for address in filter(None, (network.address, _own_address(client, network))):
         try:
             return gateway, gateway.start(address)

@@ -1,10 +1,10 @@
 """A sandbox's only way out: an HTTP server on this side that forwards model calls to one provider.
 
 The program in the sandbox is told this server's address as its provider. Each request is held against an allow-list
-(only the calls a model is asked by, only below the provider's base URL), gets the key that never enters the sandbox,
-and its answer is streamed back. Nothing is retried and no redirect followed: the program sees what the provider said.
-Who knocks is hostile: sizes, times and connections are capped, framing is strict, headers are checked, and should an
-answer hold the key, it is masked before it is passed on.
+(only the calls a model is asked by, only below the provider's base URL, only the models and tools of this attempt),
+gets the key that never enters the sandbox, and its answer is streamed back. Nothing is retried and no redirect
+followed: the program sees what the provider said. Who knocks is hostile: sizes, times and connections are capped,
+framing is strict, headers are checked, and should an answer hold the key, it is masked before it is passed on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from runner.errors import RunnerError, SetupError
+from runner.errors import ModelRefused, RunnerError, SetupError
 from runner.sandboxes import Needs, Provider
 from runner.sandboxes.gateway_rules import FINAL, Refusal, base_of
 from runner.sandboxes.gateway_server import Server
@@ -39,17 +39,20 @@ class GatewayLimits:
 
 
 LIMITS = GatewayLimits()
+UNTOLD_ALLOWED = 3  # answers without usage in one attempt, where something counts on it
 
 
 class Gateway:
     """One per attempt. Use: `start`, then read what it learned, then `close`; closing twice is harmless.
 
     requests  model calls forwarded to the provider; `failed` of them met an error
-    usage     what they used, as the provider told it; `untold` answers told nothing
+    usage     what they used, as the provider told it; `untold` whole answers did not tell both input and output
     close     hangs up on calls under way and counts what their answers had told until then
-    refusal   what `before_call` raised (BudgetSpent, ...); from then on every call is refused
+    refusal   what `before_call` raised (BudgetSpent, ...), or ModelRefused after UNTOLD_ALLOWED untold answers where
+              usage is `counted` by a budget or a limit on tokens; from then on every call is refused
     trouble   why the latest model call got no answer: ModelUnavailable or ModelRefused; None after an answer
 
+    `online` says that the task has network: then tools that the provider runs itself (search, code, MCP) may be used.
     `before_call`, `after_call` (told what one call used) and `price` are called one at a time, in a thread of their own.
     """
 
@@ -60,10 +63,12 @@ class Gateway:
         *,
         after_call: Callable[[Usage], None] | None = None,
         price: Callable[[Usage, int], float | None] | None = None,
+        online: bool = False,
+        counted: bool = False,
         limits: GatewayLimits = LIMITS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.provider, self.limits, self.clock = provider, limits, clock
+        self.provider, self.online, self.limits, self.clock = provider, online, limits, clock
         self.base = base_of(provider)
         self.requests = self.failed = self.untold = 0
         self.usage = Usage()
@@ -73,6 +78,7 @@ class Gateway:
         self.limit_reached: str | None = None  # TurnLimit or TokenLimit, once a call was refused for it
         self.refusal: Exception | None = None
         self.trouble: RunnerError | None = None
+        self._counted = counted
         self.allow()
         self._before_call, self._after_call, self._price = before_call, after_call, price
         self._callbacks = ThreadPoolExecutor(1, thread_name_prefix="gateway-callbacks")
@@ -84,11 +90,18 @@ class Gateway:
         self.secret = secrets.token_hex(16)
 
     @classmethod
-    def of_needs(cls, needs: Needs) -> Gateway:
+    def of_needs(cls, needs: Needs, *, online: bool) -> Gateway:
         """With everything an agent's needs say of its provider. SetupError when they name none."""
         if needs.provider is None:
             raise SetupError("no provider is named that a gateway could forward to")
-        return cls(needs.provider, needs.before_call, after_call=needs.after_call, price=needs.price)
+        return cls(
+            needs.provider,
+            needs.before_call,
+            after_call=needs.after_call,
+            price=needs.price,
+            online=online,
+            counted=needs.counted,
+        )
 
     def start(self, host: str) -> str:
         """Listens on `host` (an address of this machine) and returns the URL that stands for the provider's base URL.
@@ -147,11 +160,16 @@ class Gateway:
         """May one more call be made? Refusal when not."""
         self._in_turn(self._ask)
 
-    def answered(self, metered: Metered) -> None:
+    def answered(self, metered: Metered, whole: bool = True) -> None:
         """A model call was answered. An error of what counts it ends the attempt like a refusal."""
-        self._in_turn(lambda: self._count(metered))
+        self._in_turn(lambda: self._count(metered, whole))
 
     def _ask(self) -> None:
+        if self.refusal is None and self._cannot_count():
+            self.refusal = ModelRefused(
+                f"the provider tells no usage, so its cost cannot be counted: {self.untold} answers told none, and "
+                "the run has a budget or a limit on tokens"
+            )
         if self.refusal is None and self._before_call is not None:
             try:
                 self._before_call()
@@ -169,9 +187,12 @@ class Gateway:
             raise Refusal(FINAL, "the attempt's model calls are used up")
         self.requests += 1
 
-    def _count(self, metered: Metered) -> None:
+    def _cannot_count(self) -> bool:
+        return self.untold >= UNTOLD_ALLOWED and (self._counted or self._tokens_allowed is not None)
+
+    def _count(self, metered: Metered, whole: bool) -> None:
         usage = metered.usage
-        self.untold += usage == Usage()
+        self.untold += whole and None in (usage.input_tokens, usage.output_tokens)
         try:
             if self._price is not None:
                 usage = replace(usage, cost_usd=self._price(usage, metered.cache_written))

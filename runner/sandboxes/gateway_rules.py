@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from email.message import Message
 from http.client import HTTPResponse
 from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
@@ -19,16 +20,20 @@ _CALLS = re.compile(
     + r"/(messages|responses(/compact)?|chat/completions|models/[^/:]+:(generateContent|streamGenerateContent))$"
 )
 _LOOKS = re.compile(_VERSION + r"/(messages/count_tokens|models|models/[^/:]+|models/[^/:]+:countTokens)$")
+_WIRE = re.compile(r"/(?:(messages|responses|chat/completions)|models/([^/:]+):)")
 _HOP_BY_HOP = frozenset(
     "connection keep-alive proxy-authenticate proxy-authorization te trailer trailers transfer-encoding upgrade "
     "proxy-connection http2-settings content-length host expect".split()
 )
-# Keys are ours to send; encodings would hide a key from the mask; who is behind whom is nobody's business.
+# Keys are ours to send, and so is what a body is; encodings would hide a key from the mask; who is behind whom is
+# nobody's business; a mask of fields would hide what a call used.
 _NOT_SENT = _HOP_BY_HOP | frozenset(
     "authorization x-api-key x-goog-api-key api-key cookie accept-encoding forwarded via origin referer "
-    "x-forwarded-for x-forwarded-host x-forwarded-proto x-real-ip openai-organization openai-project".split()
+    "x-forwarded-for x-forwarded-host x-forwarded-proto x-real-ip openai-organization openai-project content-type "
+    "content-encoding x-goog-fieldmask x-http-method-override".split()
 )
 NOT_RETURNED = _HOP_BY_HOP | frozenset({"set-cookie", "location", "alt-svc", "strict-transport-security"})
+_NOT_ASKED = frozenset({"key", "api_key", "access_token", "fields", "$fields"})
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 
 # To a program, what no repetition will mend. Programs try again after 401, 402 and 429, none does after 400.
@@ -43,6 +48,16 @@ class Refusal(Exception):
         self.status, self.message = status, message
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a request asks for at the provider."""
+
+    address: str  # path and query
+    is_call: bool  # of a model; else a look at it: a count of tokens, the models there are
+    wire: str = ""  # the format of its body, as in Provider.wire; "" for a list of models
+    model: str | None = None  # where the path names it
+
+
 def base_of(provider: Provider) -> SplitResult:
     base = urlsplit(provider.base_url.rstrip("/"))
     if base.scheme not in ("http", "https") or not base.hostname or base.query or base.fragment or base.username:
@@ -50,8 +65,8 @@ def base_of(provider: Provider) -> SplitResult:
     return base
 
 
-def target_of(method: str, given: str, *, base: SplitResult, secret: str) -> tuple[str, bool]:
-    """(path and query at the provider, is it a model call). Refusal for anything off the list."""
+def target_of(method: str, given: str, *, base: SplitResult, secret: str, wire: str = "") -> Target:
+    """Refusal for anything off the list, and for other calls than those of `wire`, where one is named."""
     if method not in ("GET", "POST"):
         raise Refusal(405, "only GET and POST are forwarded")
     prefix = f"/{secret}/"
@@ -63,10 +78,14 @@ def target_of(method: str, given: str, *, base: SplitResult, secret: str) -> tup
     if odd or plain.count("/") != path.count("/") or {"", ".", ".."} & set(plain.split("/")[1:]):
         raise Refusal(400, "the address is not a plain one")
     is_call = method == "POST" and _CALLS.search(plain) is not None
-    if not is_call and not _LOOKS.search(plain):
+    found = _WIRE.search(plain)
+    if not is_call and (not _LOOKS.search(plain) or (method == "POST" and found is None)):
         raise Refusal(404, "only model calls are forwarded")
-    kept = [(name, value) for name, value in parse_qsl(query, keep_blank_values=True) if name not in ("key", "api_key")]
-    return base.path + path + (f"?{urlencode(kept)}" if kept else ""), is_call
+    spoken, model = ("", None) if found is None else (found[1] or "generateContent", found[2])
+    if wire and spoken not in ("", wire):
+        raise Refusal(404, f"this attempt's model is asked by {wire}, not by {spoken}")
+    kept = [(name, value) for name, value in parse_qsl(query, keep_blank_values=True) if name.lower() not in _NOT_ASKED]
+    return Target(base.path + path + (f"?{urlencode(kept)}" if kept else ""), is_call, spoken, model)
 
 
 def key_header(provider: Provider, key: str | None) -> tuple[tuple[str, str], ...]:

@@ -8,12 +8,13 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 from runner.errors import ModelUnavailable
+from runner.sandboxes.gateway_bodies import checked_body
 from runner.sandboxes.gateway_rules import (
     FINAL,
     NOT_RETURNED,
@@ -83,6 +84,7 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "gateway", ""
     server: Server
     _upstream: socket.socket | None = None
+    _is_gone = False  # the program went away before it had its whole answer
 
     def setup(self) -> None:
         self.request.settimeout(self.server.gateway.limits.request_seconds)
@@ -109,14 +111,18 @@ class _Handler(BaseHTTPRequestHandler):
     def checked(self) -> _Forward:
         """The request as it may be forwarded, or Refusal."""
         gateway = self.server.gateway
-        target, is_call = target_of(self.command, self.path, base=gateway.base, secret=gateway.secret)
+        provider = gateway.provider
+        target = target_of(self.command, self.path, base=gateway.base, secret=gateway.secret, wire=provider.wire)
         names = [name.lower() for name in self.headers]
         if self.headers.defects or "transfer-encoding" in names or names.count("content-length") > 1:
             raise Refusal(400, "send the body with one Content-Length and no Transfer-Encoding")
         headers = tuple(headers_sent(self.headers))
-        body = self._body() if self.command == "POST" else None
-        key = gateway.key()
-        return _Forward(self.command, target, (*headers, *key_header(gateway.provider, key)), body, is_call)
+        body = None
+        if self.command == "POST":
+            body = checked_body(self._body(), target, provider, online=gateway.online)
+            headers = (*headers, ("Content-Type", "application/json"))
+        keyed = (*headers, *key_header(provider, gateway.key()))
+        return _Forward(self.command, target.address, keyed, body, target.is_call)
 
     def _body(self) -> bytes:
         limits, told = self.server.gateway.limits, self.headers.get("content-length", "")
@@ -175,7 +181,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _pass_on(self, answer: http.client.HTTPResponse, request: _Forward) -> None:
         """Streams the answer in chunks; one that breaks off has no last chunk, so the program can tell.
 
-        What the call used is told before its end, so that the program cannot ask again while it is not yet counted.
+        What the call used is told before its end, so that the program cannot ask again while it is not yet counted. A
+        program that goes away in the middle does not change what it used: the answer is read to its end all the same.
         """
         gateway = self.server.gateway
         meter = Meter(request.target, answer.getheader("content-type") or "")
@@ -186,25 +193,34 @@ class _Handler(BaseHTTPRequestHandler):
                 self.send_header(name, mask.whole(value.encode("latin-1", "replace")).decode("latin-1"))
         self.send_header("Transfer-Encoding", "chunked")
         self.send_header("Connection", "close")
-        self.end_headers()
+        whole = False
         try:
+            self._write(self.end_headers)
             for piece in _pieces(answer, gateway):
                 meter.feed(piece)
                 self._chunk(mask.feed(piece))
+            whole = True
         except BrokenOff as error:
             if request.is_call:
                 gateway.heard(ModelUnavailable(f"the provider's answer broke off: {error}"))
             return
         finally:
             if request.is_call and answer.status < 300:
-                gateway.answered(meter.total())
+                gateway.answered(meter.total(), whole)
         self._chunk(mask.rest())
-        self.wfile.write(b"0\r\n\r\n")
+        self._write(lambda: self.wfile.write(b"0\r\n\r\n"))
 
     def _chunk(self, content: bytes) -> None:
         if content:
-            self.wfile.write(b"%x\r\n%b\r\n" % (len(content), content))
-            self.wfile.flush()
+            self._write(lambda: self.wfile.write(b"%x\r\n%b\r\n" % (len(content), content)))
+
+    def _write(self, write: Callable[[], object]) -> None:
+        """Nothing more is written to a program that went away, or that takes in nothing."""
+        if not self._is_gone:
+            try:
+                write()
+            except OSError:
+                self._is_gone = True
 
     def refuse(self, refusal: Refusal) -> None:
         error = {"type": "gateway_refusal", "message": refusal.message, "code": refusal.status}
@@ -230,7 +246,7 @@ def _connect(gateway: Gateway) -> http.client.HTTPConnection:
 
 
 class BrokenOff(Exception):
-    """The provider's answer has no end. Apart from the errors of a program that went away while it was written to."""
+    """The provider's answer has no end."""
 
 
 def _pieces(answer: http.client.HTTPResponse, gateway: Gateway) -> Iterator[bytes]:

@@ -88,6 +88,17 @@ def test_a_budget_that_was_raised_before_the_run_blocked_is_not_overlooked(
     assert (episode.status, episode.blocked_reason.partition(" ")[0]) == ("blocked", "Budget")
 
 
+@pytest.mark.parametrize("budget", [{}, {"budget_tokens": 10}, {"budget_usd": 0.5}])
+def test_the_runner_is_told_whether_a_budget_counts_on_what_is_used(
+    budget: dict[str, Any], episode: Episode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Run.objects.update(**budget)
+    told: list[bool] = []
+    monkeypatch.setattr(engine, "advance", lambda plan, recorder, toolbox: told.append(toolbox.has_budget) or False)
+    jobs.advance(str(episode.public_id))
+    assert told == [bool(budget)]
+
+
 # --- launching ------------------------------------------------------------------------------------------------------
 
 

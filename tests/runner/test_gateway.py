@@ -78,7 +78,8 @@ def opened(upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
     made: list[Gateway] = []
 
     def make(before_call: Callable[[], None] | None = None, *, header: str = "authorization", **more: Any) -> Gateway:
-        gateway = Gateway(Provider(upstream.url, "A_KEY", header), before_call, **more)
+        asked = {name: more.pop(name) for name in ("wire", "models") if name in more}
+        gateway = Gateway(Provider(upstream.url, "A_KEY", header, **asked), before_call, **more)
         made.append(gateway)
         gateway.url = gateway.start("127.0.0.1")  # type: ignore[attr-defined]
         return gateway
@@ -89,11 +90,15 @@ def opened(upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
 
 
 def ask(
-    gateway: Any, path: str = CALL, method: str = "POST", headers: dict[str, str] | None = None
+    gateway: Any,
+    path: str = CALL,
+    method: str = "POST",
+    headers: dict[str, str] | None = None,
+    body: bytes = b'{"model": "m"}',
 ) -> tuple[int, bytes, dict[str, str]]:
     url = urlsplit(gateway.url)
     connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=20)
-    connection.request(method, url.path + path, b'{"model": "m"}' if method == "POST" else None, headers or {})
+    connection.request(method, url.path + path, body if method == "POST" else None, headers or {})
     answer = connection.getresponse()
     content = answer.read()
     connection.close()
@@ -212,6 +217,29 @@ def test_it_never_looks_at_what_follows_a_request(upstream: Upstream, opened: Ca
     received = raw(opened(), one + one)
     assert received.count(b"HTTP/1.1 200") == 1
     assert len(upstream.asked) == 1
+
+
+def test_it_forwards_what_it_has_read_and_nothing_it_refused(
+    upstream: Upstream, opened: Callable[..., Gateway]
+) -> None:
+    gateway = opened(models=frozenset({"m"}), wire="chat/completions")
+    refused = [b'{"model": "other"}', b'{"model": "m", "tools": [{"type": "web_search"}]}', b"{", b"[]", b"{}"]
+    for body in refused:
+        status, content, _ = ask(gateway, body=body)
+        assert (status, json.loads(content)["error"]["type"]) == (400, "gateway_refusal")
+    assert ask(gateway, "/v1/messages")[0] == 404, "another format"
+    assert (upstream.asked, gateway.requests, gateway.refusal) == ([], 0, None)
+    headers = {"Content-Type": "text/plain; charset=utf-7", "Content-Encoding": "deflate", "X-Goog-FieldMask": "a"}
+    assert ask(gateway, body=b'{"stream":true, "model":"m"}', headers=headers)[0] == 200
+    _, _, sent, body = upstream.asked[0]
+    assert body == b'{"stream": true, "model": "m", "stream_options": {"include_usage": true}}'
+    assert sent["content-type"] == "application/json"
+    assert not {"content-encoding", "x-goog-fieldmask"} & sent.keys()
+
+
+def test_a_task_with_network_may_use_the_providers_tools(upstream: Upstream, opened: Callable[..., Gateway]) -> None:
+    body = b'{"model": "m", "tools": [{"type": "web_search"}]}'
+    assert [ask(opened(online=online), body=body)[0] for online in (False, True)] == [400, 200]
 
 
 def test_it_drops_headers_that_a_connection_header_names_and_those_of_a_proxy(
@@ -349,6 +377,64 @@ def test_it_holds_a_limit_on_calls_and_one_on_tokens(upstream: Upstream, opened:
     gateway.allow(tokens=50)
     assert [ask(gateway)[0] for _ in range(3)] == [200, 200, 400]
     assert gateway.limit_reached == "TokenLimit"
+
+
+@pytest.mark.parametrize(("counted", "tokens"), [(True, None), (False, 1_000)])
+def test_it_goes_on_asking_no_provider_whose_usage_cannot_be_counted(
+    counted: bool, tokens: int | None, upstream: Upstream, opened: Callable[..., Gateway]
+) -> None:
+    gateway = opened(counted=counted)
+    gateway.allow(tokens=tokens)
+    upstream.answer = answering(200, json.dumps({"choices": [], "usage": {"prompt_tokens": 5}}).encode())
+    assert [ask(gateway)[0] for _ in range(5)] == [200, 200, 200, 400, 400]
+    assert isinstance(gateway.refusal, ModelRefused)
+    assert "tells no usage, so its cost cannot be counted: 3 answers" in str(gateway.refusal)
+    assert (len(upstream.asked), gateway.untold) == (3, 3)
+
+
+def test_it_asks_on_where_nothing_counts_on_what_is_told(upstream: Upstream, opened: Callable[..., Gateway]) -> None:
+    gateway = opened()
+    upstream.answer = answering(200)
+    assert [ask(gateway)[0] for _ in range(5)] == [200] * 5
+    assert (gateway.untold, gateway.refusal) == (5, None)
+
+
+def test_an_answer_that_the_provider_broke_off_is_none_that_tells_no_usage(
+    upstream: Upstream, opened: Callable[..., Gateway]
+) -> None:
+    gateway = opened(counted=True)
+    upstream.answer = answering(200, b"{", Content_Length="500")
+    for _ in range(5):
+        with pytest.raises(http.client.IncompleteRead):
+            ask(gateway)
+    assert (gateway.untold, gateway.refusal) == (0, None)
+
+
+def test_who_hangs_up_before_the_end_is_billed_to_the_end(upstream: Upstream, opened: Callable[..., Gateway]) -> None:
+    begun, gone, counted = threading.Event(), threading.Event(), threading.Event()
+
+    def streaming(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/event-stream")
+        handler.end_headers()
+        handler.wfile.write(b'data: {"choices": []}\n\n')
+        begun.set()
+        gone.wait(20)
+        for _ in range(50):
+            handler.wfile.write(b'data: {"choices": []}\n\n' * 100)
+            time.sleep(0.002)
+        handler.wfile.write(b"data: " + json.dumps(ANSWER).encode() + b"\n\n")
+
+    upstream.answer = streaming
+    gateway: Any = opened(after_call=lambda usage: counted.set())
+    url = urlsplit(gateway.url)
+    connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=20)
+    connection.request("POST", url.path + CALL, b'{"stream": true}')
+    assert begun.wait(20)
+    connection.close()
+    gone.set()
+    assert counted.wait(20)
+    assert (gateway.usage, gateway.untold, gateway.trouble) == (Usage(30, 20, 4), 0, None)
 
 
 def test_calls_that_the_provider_failed_use_up_no_turns(upstream: Upstream, opened: Callable[..., Gateway]) -> None:

@@ -272,3 +272,21 @@ def test_an_instruction_longer_than_an_argument_may_be_reaches_the_program(
     assert "That was the last bird." in json.dumps(provider.asked[0])
     asked = [step for step in result.trajectories[0].steps if "That was the last bird." in step.message]
     assert [step.source for step in asked] == [Source.USER]
+
+
+def test_gemini_cli_shortens_what_was_said_with_the_model_under_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Left to itself it asks another model for that, which the gateway would refuse."""
+    gemini = HARNESSES[0]
+    agent = use_program(gemini.name, monkeypatch)
+    counts = Turn("I count.", (gemini.shell("seq 3000"),), fresh=990_000, output=20)
+    provider = GeminiProvider([counts, Turn("Done.", fresh=50, output=9)])
+    try:
+        result = finished(attempt(agent, gemini.preset(provider), tmp_path))
+    finally:
+        provider.close()
+    assert result.failure is None
+    assert "distilling chat history" in str(provider.asides[0]["systemInstruction"])
+    assert all("/models/gemini-cli-model:" in path for path in provider.paths)
+    assert result.usage == billed(provider.billed)
