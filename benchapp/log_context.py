@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-_ids: ContextVar[Mapping[str, str]] = ContextVar("log_ids", default={})  # noqa: B039  (never changed, only replaced)
+_ids: ContextVar[Mapping[str, str] | None] = ContextVar("log_ids", default=None)  # None outside of all work
 
 
 @contextmanager
@@ -16,7 +16,7 @@ def about(**ids: object) -> Iterator[None]:
 
     Whatever `add` put in meanwhile is gone afterwards: a thread serves many requests one after the other.
     """
-    token = _ids.set({**_ids.get(), **_texts(ids)})
+    token = _ids.set({**present(), **_texts(ids)})
     try:
         yield
     finally:
@@ -24,14 +24,18 @@ def about(**ids: object) -> Iterator[None]:
 
 
 def add(**ids: object) -> None:
-    """Ids that became known inside an `about` block; None takes one away."""
+    """Ids that became known inside an `about` block; None takes one away. Outside of one nothing would end them, so
+    there they are not kept."""
+    known = _ids.get()
+    if known is None:
+        return
     gone = {name for name, value in ids.items() if value is None}
-    kept = {name: value for name, value in _ids.get().items() if name not in gone}
+    kept = {name: value for name, value in known.items() if name not in gone}
     _ids.set({**kept, **_texts(ids)})
 
 
 def present() -> Mapping[str, str]:
-    return _ids.get()
+    return _ids.get() or {}
 
 
 def _texts(ids: Mapping[str, object]) -> dict[str, str]:

@@ -86,6 +86,8 @@ def record(message: str, **extra: Any) -> logging.LogRecord:
 
 
 def test_lines_carry_the_ids_of_the_moment() -> None:
+    log_context.add(attempt="a-0")  # nothing would take it away
+    assert log_context.present() == {}
     with log_context.about(episode="e-1"):
         log_context.add(attempt="a-1")
         assert Line().format(record("started")).endswith("WARNING benchapp.jobs started [episode=e-1 attempt=a-1]")
