@@ -51,7 +51,7 @@ def is_scripted(name: str) -> bool:
 
 def price_table_of(model: Model | None, usage: Usage) -> str:
     """The price list behind this usage's cost; "" where it has none."""
-    return "" if model is None or usage.cost_usd is None else model.price_table
+    return "" if model is None or usage.known_usd is None else model.price_table
 
 
 def make_model(name: str) -> Model:

@@ -6,6 +6,10 @@ from itertools import permutations
 
 import pytest
 
+from runner.models import price_table_of
+from runner.models.litellm import LiteLLM
+from runner.models.presets import Preset
+from runner.models.prices import Prices
 from runner.types import Usage
 
 PRICED, MORE, UNPRICED = Usage(10, 4, 1, 0.5), Usage(20, None, 2, 0.25), Usage(5, None, None)
@@ -34,3 +38,9 @@ def test_what_used_nothing_changes_no_cost(nothing: Usage) -> None:
 def test_where_nothing_tells_a_cost_no_part_of_it_is_known() -> None:
     assert Usage(10) == UNPRICED + UNPRICED
     assert Usage(5, None, 1, 0.0) + UNPRICED == Usage(10, None, 1, None, priced_usd=0.0)
+
+
+def test_the_price_list_behind_a_part_of_a_cost_is_named() -> None:
+    model = LiteLLM.of_preset(Preset("house", "house", "shell", "m", "openai/m", prices=Prices(1.0, 1.0)))
+    assert price_table_of(model, PRICED + UNPRICED) == "preset house"
+    assert price_table_of(model, UNPRICED) == ""
