@@ -3,7 +3,7 @@
 suite.yaml                    key, name, version, trusted, shared_tests, environments in order
 skills/<slug>/meta.yaml       family: key, name, description, tasks in order
 skills/<slug>/SKILL.md ...    its curated skill; meta.yaml is not part of it
-tasks/<slug>/task.toml        time limits and the machine, as in Harbor's
+tasks/<slug>/task.toml        time limits and the machine, as in Harbor's; network only where it says so
 tasks/<slug>/task-spec.yaml   id, family, role, what a composition draws on
 tasks/<slug>/{instruction.md, environment/, tests/, solution/}
 """
@@ -149,7 +149,7 @@ def _folder_name(name: str, source: Path, place: str) -> str:
 
 def _task(folder: Path, shared: Files, environment: str, family: str, ordinal: int, findings: Findings) -> Task:
     source = folder / "task-spec.yaml"
-    spec, toml = _read_yaml(source), read_task_toml(folder / "task.toml", folder.name, findings)
+    spec, toml = _read_yaml(source), read_task_toml(folder / "task.toml", folder.name, findings, network=False)
     for place, expected in (("family_id", family), ("environment_id", environment), ("task_index", ordinal)):
         if spec.get(place) != expected:
             raise SuiteError(str(source), place, repr(expected), f"found {spec.get(place)!r}")

@@ -66,8 +66,8 @@ class TaskToml:
     host_variables: tuple[str, ...] = ()
 
 
-def read_task_toml(source: Path, where: str, findings: Findings) -> TaskToml:
-    """What the file says, with Harbor's defaults for what it leaves out. SuiteError when it cannot be read at all."""
+def read_task_toml(source: Path, where: str, findings: Findings, *, network: bool = True) -> TaskToml:
+    """What the file says, with Harbor's defaults for what it leaves out; `network` is the one for network. SuiteError when it cannot be read at all."""
     whole = Table(read_toml(source), source, findings)
     _version(whole)
     machine, agent, verifier, solution = (
@@ -85,7 +85,7 @@ def read_task_toml(source: Path, where: str, findings: Findings) -> TaskToml:
         cpus=machine.number("cpus", 1.0, 0.01, 1_024),
         memory_mb=_mebibytes(machine, "memory", 2_048),
         storage_mb=_mebibytes(machine, "storage", 10_240),
-        network=_network(machine, agent, verifier),
+        network=_network(network, machine, agent, verifier),
         environment=machine.variables("env"),
         verifier_environment=verifier.variables("env"),
         solution_environment=solution.variables("env"),
@@ -127,7 +127,7 @@ def _unsupported(tables: dict[str, Table], findings: Findings, where: str) -> No
         machine.problem("gpus", "0", f"it asks for {shown(machine.values['gpus'])} GPUs, which is not supported")
 
 
-def _network(machine: Table, *others: Table) -> bool:
+def _network(unless_said: bool, machine: Table, *others: Table) -> bool:
     """Harbor's default is a task that reaches the outside. One answer for agent and verifier alike."""
     said = {name: value for name in ("allow_internet",) if (value := machine.flag(name)) is not None}
     for table in (machine, *others):
@@ -141,7 +141,7 @@ def _network(machine: Table, *others: Table) -> bool:
             table.problem("network_mode", "'public' or 'no-network'", message)
     if len(set(said.values())) > 1:
         machine.problem("network_mode", "one answer for the whole task", f"found {shown(', '.join(map(str, said)))}")
-    return next(iter(said.values()), True)
+    return next(iter(said.values()), unless_said)
 
 
 def _mebibytes(machine: Table, name: str, default: int) -> int:

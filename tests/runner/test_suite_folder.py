@@ -87,7 +87,7 @@ def test_it_reads_what_a_task_asks_of_its_machine_as_harbors_reader_does(copy: P
     asked = 'cpus = 2\nmemory = "3G"\nstorage_mb = 700\ndocker_image = "made:1"\nenv = {A = "1"}\n'
     (copy / TASK / "task.toml").write_text(f'[agent]\ntimeout_sec = 7\n[verifier.env]\nB = "2"\n[environment]\n{asked}')
     task = read_suite(copy).environments[0].families[0].tasks[0]
-    assert task.machine == Machine(None, "made:1", 2.0, 3072, 700, True, environment={"A": "1"})
+    assert task.machine == Machine(None, "made:1", 2.0, 3072, 700, False, environment={"A": "1"})
     assert (task.agent_timeout_seconds, task.verifier_timeout_seconds) == (7, 600)
     assert (task.verifier_environment, workspace_files(task)) == ({"B": "2"}, {})
 
