@@ -67,7 +67,10 @@ class TaskToml:
 
 
 def read_task_toml(source: Path, where: str, findings: Findings, *, network: bool = True) -> TaskToml:
-    """What the file says, with Harbor's defaults for what it leaves out; `network` is the one for network. SuiteError when it cannot be read at all."""
+    """What the file says, with Harbor's defaults for what it leaves out; `network` is the one for network.
+
+    SuiteError when it cannot be read at all.
+    """
     whole = Table(read_toml(source), source, findings)
     _version(whole)
     machine, agent, verifier, solution = (
