@@ -1,4 +1,4 @@
-"""The record's and the pages' tests once more, on PostgreSQL."""
+"""Once more on PostgreSQL: all of the record, every page as it is read, and what people write through pages."""
 
 from __future__ import annotations
 
@@ -10,6 +10,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+EVERY_PAGE = "tests/inspector/test_habits.py"
+WRITING = (
+    *(f"tests/inspector/test_{name}.py" for name in ("comments", "comparisons", "imports_page", "launch", "levels")),
+    *(f"tests/inspector/test_{name}.py" for name in ("activity", "login", "operate", "overview", "people")),
+    *(f"tests/inspector/review/test_{name}.py" for name in ("agreement_pages", "codebook_pages", "coding_page")),
+    *(f"tests/inspector/review/test_{name}.py" for name in ("queue_pages", "suggestions_page")),
+)
 
 
 @pytest.mark.postgresql
@@ -18,11 +25,12 @@ def test_the_same_tests_pass_on_postgresql():
     outside = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     chosen = [
         "tests/benchapp",
-        "tests/inspector",
+        EVERY_PAGE,
+        *WRITING,
         "-m",
         "django_db and not slow and not browser",
-        "-k",  # figures are drawn from columns that tests/benchapp reads here; odd queries never reach the database
-        "not chart and not test_no_query_breaks_a_page and not test_nothing_is_inline",
+        "-k",  # odd queries never reach the database
+        "not test_no_query_breaks_a_page and not test_nothing_is_inline",
         "-n",
         "2",
         "--dist",
