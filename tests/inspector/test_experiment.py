@@ -138,7 +138,7 @@ def test_what_was_spent_stands_beside_what_was_estimated(client: Client) -> None
     assert data["estimate"] == whole
     text = " ".join(re.sub("<[^>]+>", "", page(client, episode.run)).split())
     assert "Spent by agents and authors: $0.75 and 1 of unknown cost · 620 tokens." in text
-    assert "Estimated at the launch: $1.50 for 1 of 2 parts, the rest unknown · 9.0k tokens." in text
+    assert "Estimated at the launch: $1.50 for 1 of 2 parts, the rest unknown · 9.0k tokens" in text
 
 
 def test_what_was_not_launched_here_has_no_estimate(client: Client) -> None:
