@@ -176,7 +176,7 @@ def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         yield url
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 def test_a_line_that_cannot_be_formatted_stops_no_work(monkeypatch: pytest.MonkeyPatch) -> None:

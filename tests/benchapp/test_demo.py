@@ -82,7 +82,7 @@ class Demo:
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         self.process.send_signal(number)
-        return self.process.wait(60)
+        return self.process.wait(300)
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_after_a_kill_the_next_start_takes_over(demo: Demo, tmp_path: Path, port
 @pytest.mark.slow
 def test_a_second_start_in_the_same_folder_says_so(demo: Demo, tmp_path: Path, port: int) -> None:
     second = Demo(tmp_path / "var", port)
-    assert second.process.wait(60) == 1
+    assert second.process.wait(300) == 1
     assert "already running" in second.log.read_text()
     assert status(port, "/") == 200
 
@@ -142,7 +142,7 @@ def test_a_port_that_is_taken_is_named_with_the_way_out(tmp_path: Path, port: in
         taken.bind(("127.0.0.1", port))
         taken.listen()
         demo = Demo(tmp_path / "var", port)
-        assert demo.process.wait(60) == 1
+        assert demo.process.wait(300) == 1
     text = demo.log.read_text()
     assert f"port {port} is not free" in text
     assert "PORT=8001 make demo" in text

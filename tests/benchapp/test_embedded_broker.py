@@ -29,7 +29,7 @@ def test_it_serves_its_user_on_a_private_socket(tmp_path: Path, depth: int) -> N
             assert client.config_get("save") == {"save": ""}
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
     assert not embedded.answers(url)
 
 
@@ -38,7 +38,7 @@ def test_a_socket_left_by_a_killed_broker_is_in_nobodys_way(tmp_path: Path) -> N
         process = subprocess.Popen(embedded.broker_command(tmp_path), stdout=subprocess.DEVNULL)
         assert embedded.wait_for(embedded.broker_url(tmp_path))
         process.kill()
-        process.wait(10)
+        process.wait(60)
 
 
 def test_waiting_for_a_broker_that_never_comes_ends(tmp_path: Path) -> None:

@@ -427,7 +427,7 @@ def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield url
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 def test_hints_go_through_the_broker_and_are_seen_there(broker: str) -> None:
