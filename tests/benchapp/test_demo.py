@@ -69,7 +69,7 @@ class Demo:
             command = [sys.executable, str(ROOT / "manage.py"), "demo", "--no-experiment"]
             self.process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
 
-    def wait_until_it_answers(self, seconds: float = 120) -> None:
+    def wait_until_it_answers(self, seconds: float = 300) -> None:
         until = time.monotonic() + seconds
         while f"Skillglass is at http://127.0.0.1:{self.port}/" not in self.log.read_text():
             assert self.process.poll() is None, self.log.read_text()

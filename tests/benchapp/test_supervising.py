@@ -36,7 +36,7 @@ def child(tmp_path: Path, *command: str, patience: float = 5.0) -> Child:
     return Child("child", command or SLEEP, os.environ, tmp_path / "log" / "child.log", patience)
 
 
-def wait_until(true: Callable[[], object], seconds: float = 10.0) -> None:
+def wait_until(true: Callable[[], object], seconds: float = 60.0) -> None:
     until = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < until, "it did not happen in time"
