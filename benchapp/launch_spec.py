@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -136,10 +137,19 @@ def try_spec(value: Any) -> tuple[LaunchSpec | None, list[Problem]]:
 
 def _problem(found: Any) -> Problem:
     place = ".".join(map(str, found["loc"])) or "the whole file"
-    shown = (
-        "" if found["type"] in ("missing", "extra_forbidden", "value_error") else f" (found {found['input']!r:.100})"
-    )
+    if found["type"] == "extra_forbidden":
+        return Problem(place, _unknown(found["loc"]))
+    shown = "" if found["type"] in ("missing", "value_error") else f" (found {found['input']!r:.100})"
     return Problem(place, found["msg"].removeprefix("Value error, ") + shown)
+
+
+def _unknown(place: tuple[int | str, ...]) -> str:
+    """What to write instead of a field that there is not, where one reads alike."""
+    *outer, name = map(str, place)
+    parts: dict[str, type[BaseModel]] = {"limits": LimitsSpec, "budget": BudgetSpec}
+    known = sorted(parts[outer[0]].model_fields if outer and outer[0] in parts else _known())
+    alike = get_close_matches(name, known, n=1)
+    return "there is no such field (expected " + (f"{alike[0]}?)" if alike else f"one of {', '.join(known)})")
 
 
 def _known() -> set[str]:

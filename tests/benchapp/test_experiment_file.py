@@ -81,7 +81,8 @@ def test_every_problem_is_told_at_once_with_its_field() -> None:
         ({"agents": ["nop"], "agent": "nop"}, "the whole file", "agent and agents: expected one of the two"),
         ({"budget": {"usd": -1}}, "budget.usd", "greater than 0"),
         ({"budget": {"tokens": 1000.9}}, "budget.tokens", "fractional part"),
-        ({"budget": {"eur": 1}}, "budget.eur", "Extra inputs"),
+        ({"budget": {"eur": 1}}, "budget.eur", "there is no such field (expected one of tokens, usd)"),
+        ({"sampels": 3}, "sampels", "there is no such field (expected samples?)"),
         ({"name": ""}, "name", "at least 1 character"),
     ],
 )
