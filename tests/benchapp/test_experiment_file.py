@@ -84,6 +84,11 @@ def test_every_problem_is_told_at_once_with_its_field() -> None:
         ({"budget": {"eur": 1}}, "budget.eur", "there is no such field (expected one of tokens, usd)"),
         ({"sampels": 3}, "sampels", "there is no such field (expected samples?)"),
         ({"name": ""}, "name", "at least 1 character"),
+        ({"conditions": []}, "conditions", "expected at least one (found [])"),
+        ({"conditions": "no-skill"}, "conditions", "expected a list (found 'no-skill')"),
+        ({"replicates": None}, "replicates", "expected a whole number (found None)"),
+        ({"samples": 0}, "samples", "expected greater than or equal to 1 (found 0)"),
+        ({"limits": 3}, "limits", "expected a mapping of fields (found 3)"),
     ],
 )
 def test_what_cannot_run_names_its_field_and_what_was_expected(changes: Any, field: str, told: str) -> None:
