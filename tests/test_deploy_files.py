@@ -24,6 +24,11 @@ def test_only_workers_hold_the_engines_socket_and_the_providers_keys() -> None:
     assert [name for name, service in FILE["services"].items() if "env_file" in service] == ["worker"]
 
 
+def test_no_agent_runs_beside_a_worker_that_holds_the_socket() -> None:
+    for name in ("web", "worker"):
+        assert FILE["services"][name]["environment"]["SKILLGLASS_LOCAL_SANDBOX"] == "${LOCAL_SANDBOX:-0}"
+
+
 def test_pages_and_workers_find_suites_at_the_same_path() -> None:
     shared = [each for each in mounts("web") if ":/data" in each]
     assert shared == ["${DATA:-./data}:/data:ro"]

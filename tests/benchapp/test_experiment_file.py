@@ -116,6 +116,13 @@ def test_a_suite_that_is_not_trusted_asks_for_a_container(monkeypatch: pytest.Mo
     assert "expected 'docker', not 'local'" in problems_of()["sandbox"]
 
 
+def test_an_installation_can_refuse_to_run_agents_beside_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SKILLGLASS_LOCAL_SANDBOX", "0")
+    assert "SKILLGLASS_LOCAL_SANDBOX is off" in problems_of(sandbox="local")["sandbox"]
+    monkeypatch.setenv("SKILLGLASS_LOCAL_SANDBOX", "1")
+    assert prepare({**SPEC, "sandbox": "local"}).plans
+
+
 def test_a_key_that_is_not_set_is_named_unless_the_workers_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
     changes = {"agent_model": "claude-opus-4.6", "conditions": ["no-skill"], "author_model": None}
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
