@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -44,7 +45,14 @@ def limits() -> str:
         info = client.info()
     if missing := [name for key, name in LIMITS.items() if not info.get(key)]:
         raise NoLimits(f"the engine does not enforce: {', '.join(missing)}")
-    return f"{', '.join(LIMITS.values())} enforced by the engine; disk watched from outside"
+    return f"{', '.join(LIMITS.values())} enforced by the engine; {_disk(str(info.get('DockerRootDir') or ''))}"
+
+
+def _disk(root: str) -> str:
+    """How well a worker like this process sees what containers write (docs/sandboxes.md)."""
+    if os.access(root, os.R_OK | os.X_OK):
+        return "disk watched from outside"
+    return f"of disk only the size of a container's layer is seen: {root} cannot be read from here"
 
 
 def volumes() -> set[str] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -17,6 +18,21 @@ Order = Literal["interleaved", "one-by-one"]
 SINGULAR = {"agent": "agents", "agent_model": "agent_models", "author_model": "author_models"}
 # Stands in for a field that is not as expected, so that the others are looked at all the same.
 PLACEHOLDERS: dict[str, Any] = {"name": "unnamed", "suite": "starter", "conditions": ["no-skill"]}
+# Kinds of errors for which pydantic speaks of its own types, in words for who wrote the file.
+SAID = {
+    "missing": "expected, and not there",
+    "string_too_short": "expected a text of at least 1 character",
+    "too_short": "expected at least one",
+    "tuple_type": "expected a list",
+    "int_type": "expected a whole number",
+    "int_parsing": "expected a whole number",
+    "float_type": "expected a number",
+    "float_parsing": "expected a number",
+    "string_type": "expected a text",
+    "bool_type": "expected true or false",
+    "bool_parsing": "expected true or false",
+    "model_type": "expected a mapping of fields",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +152,20 @@ def try_spec(value: Any) -> tuple[LaunchSpec | None, list[Problem]]:
 
 def _problem(found: Any) -> Problem:
     place = ".".join(map(str, found["loc"])) or "the whole file"
-    shown = (
-        "" if found["type"] in ("missing", "extra_forbidden", "value_error") else f" (found {found['input']!r:.100})"
-    )
-    return Problem(place, found["msg"].removeprefix("Value error, ") + shown)
+    if found["type"] == "extra_forbidden":
+        return Problem(place, _unknown(found["loc"]))
+    shown = "" if found["type"] in ("missing", "value_error") else f" (found {found['input']!r:.100})"
+    told = SAID.get(found["type"]) or found["msg"].removeprefix("Value error, ")
+    return Problem(place, told.replace("Input should be ", "expected ", 1) + shown)
+
+
+def _unknown(place: tuple[int | str, ...]) -> str:
+    """What to write instead of a field that there is not, where one reads alike."""
+    *outer, name = map(str, place)
+    parts: dict[str, type[BaseModel]] = {"limits": LimitsSpec, "budget": BudgetSpec}
+    known = sorted(parts[outer[0]].model_fields if outer and outer[0] in parts else _known())
+    alike = get_close_matches(name, known, n=1)
+    return "there is no such field (expected " + (f"{alike[0]}?)" if alike else f"one of {', '.join(known)})")
 
 
 def _known() -> set[str]:

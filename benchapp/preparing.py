@@ -24,7 +24,7 @@ from runner.errors import NotOnThisMachine, SetupError
 from runner.models import Model, make_model
 from runner.protocols.conditions import Condition, condition_named
 from runner.protocols.plan import EpisodePlan
-from runner.sandboxes import sandbox_kind
+from runner.sandboxes import local, sandbox_kind
 from runner.setup import setup_digest
 from runner.types import Environment, Suite
 
@@ -108,6 +108,8 @@ class _Check:
     def _sandbox(self) -> Iterator[Problem]:
         name = self.spec.sandbox
         yield from self._read("sandbox", partial(sandbox_kind, name))
+        if name == "local" and not local.is_permitted():
+            yield Problem("sandbox", local.NOT_PERMITTED)
         if name == "local" and self.suite is not None and not self.suite.trusted:
             yield Problem(
                 "sandbox",

@@ -21,7 +21,7 @@ from runner.errors import SandboxError, SandboxRuined, SetupError
 from runner.sandboxes import LOGS, NOTHING, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed, Needs
 from runner.sandboxes import docker_engine as engine
 from runner.sandboxes.docker_archive import packed, unpacked
-from runner.sandboxes.docker_disk import DiskWatch, asked, measured, readable
+from runner.sandboxes.docker_disk import DiskWatch, asked, folders_of, measured
 from runner.sandboxes.docker_engine import PREFIX, engine_errors, told
 from runner.sandboxes.docker_exec import Executed, Execution
 from runner.sandboxes.docker_images import Image, image_for
@@ -333,9 +333,8 @@ class DockerSandbox:
             self._watch.stop()
         with engine_errors("asking where the container keeps its files"):
             found = self.client.inspect_container(self.container)
-        places = [str((found["GraphDriver"]["Data"] or {}).get("UpperDir", ""))]
-        places += [row["Source"] for row in found["Mounts"] if row.get("Name") == PREFIX + self.mark][:1]
-        folders, limit, files = readable(places), self.task.machine.storage_mb * 2**20, self.limits.files
+        folders = folders_of(found, PREFIX + self.mark)
+        limit, files = self.task.machine.storage_mb * 2**20, self.limits.files
         deep = False
         if self._sealed:
             used = measured(folders) if folders else asked(self.client, self.container)

@@ -8,7 +8,7 @@ import shutil
 import stat
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -134,7 +134,13 @@ def asked(client: Any, container: str) -> Measured:
     return Measured(int(rows[0].get("SizeRw") or 0) if rows else 0)
 
 
-def readable(folders: list[str]) -> list[Path]:
-    """All of them where each can be read from here, else none."""
-    found = [Path(folder) for folder in folders if folder]
-    return found if found and all(os.access(folder, os.R_OK | os.X_OK) for folder in found) else []
+def folders_of(container: Mapping[str, Any], volume: str) -> list[Path]:
+    """Where the engine keeps what the container writes: its layer and, where it is mounted, the volume of that name.
+
+    `container` is the engine's answer about it. Empty where one of them cannot be read from here, or where the engine
+    names no folder of the layer (containerd's image store, vfs): what is measured must not be a part taken for all.
+    """
+    layer = ((container.get("GraphDriver") or {}).get("Data") or {}).get("UpperDir")
+    volumes = [row["Source"] for row in container.get("Mounts") or () if row.get("Name") == volume][:1]
+    found = [Path(folder) for folder in (layer, *volumes) if folder]
+    return found if layer and all(os.access(folder, os.R_OK | os.X_OK) for folder in found) else []

@@ -60,6 +60,13 @@ LIMITS = SandboxLimits()
 # $1 is the command. Where the shell cannot set a limit (macOS: -v) it goes on without.
 _LIMITED = 'ulimit -c 0; ulimit -f {blocks}; ulimit -v {memory} 2>/dev/null; exec /bin/sh -c "$1"'
 
+NOT_PERMITTED = "this installation does not permit it (SKILLGLASS_LOCAL_SANDBOX is off): use 'docker'"
+
+
+def is_permitted() -> bool:
+    """May commands of agents run beside the worker, as its user? Not where that user holds more than the agent may."""
+    return os.environ.get("SKILLGLASS_LOCAL_SANDBOX", "").strip().lower() not in ("0", "false", "no", "off")
+
 
 def open_sandbox(task: Task, *, name: str, needs: Needs = NOTHING) -> LocalSandbox:
     """A fresh private folder (mode 0700) below $SKILLGLASS_SANDBOXES or the system's folder for temporary files.
@@ -67,6 +74,8 @@ def open_sandbox(task: Task, *, name: str, needs: Needs = NOTHING) -> LocalSandb
     The caller has made sure that the task's suite is trusted. SandboxError when the folder cannot be made; SetupError
     where the task has an image of its own or the agent is a program: both need a container.
     """
+    if not is_permitted():
+        raise SetupError(NOT_PERMITTED)
     if task.machine.brings_files or needs.program:
         wanted = f"{task.key} has an image of its own" if task.machine.brings_files else "the agent is a program"
         raise SetupError(f"{wanted}: it needs a sandbox in a container, not 'local'")

@@ -10,6 +10,7 @@ is a note here.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from runner.types import Environment, Family
 
 RANKING = "ALL_TASK_DIFFICULTY_RANKING.json"
 NESTED = "test_tasks"
+MAX_KEY = 200
 BLANK = ("skills",)  # what a task ships there is no part of the protocol, whose libraries are the agent's own
 
 
@@ -37,9 +39,9 @@ def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
     families = _families(path)
     if not families:
         shelf.findings.problem(path, "folder", f"folders of tasks with a {RANKING}", "there is none")
-    read_ones = [(each, _ordered(each, shelf)) for each in families if _named(each, shelf)]
+    read_ones = [(name, _ordered(each, shelf)) for each in families if (name := _key(each, shelf))]
     names = Counter(folder.path.name for _, folders in read_ones for folder in folders)
-    return tuple(_environment(each, folders, names, shelf) for each, folders in read_ones if folders)
+    return tuple(_environment(name, folders, names, shelf) for name, folders in read_ones if folders)
 
 
 def _families(path: Path) -> list[Path]:
@@ -57,12 +59,17 @@ def _is_family(path: Path) -> bool:
     return (path / RANKING).exists() or any(map(is_task, folders_in(path)))
 
 
-def _named(family: Path, shelf: Shelf) -> bool:
-    if NAME.fullmatch(family.name) and not family.is_symlink():
-        return True
-    found = "it is a link" if family.is_symlink() else f"found {shown(family.name)}"
-    shelf.findings.problem(family, "folder", "a folder named with letters, digits, '.', '_' and '-'", found)
-    return False
+def _key(family: Path, shelf: Shelf) -> str:
+    """The family's key: its folder's name without what does not fit into addresses and prompts ("&" in a title)."""
+    key = re.sub(r"[^A-Za-z0-9._]+", "-", family.name).strip("-._")[:MAX_KEY]
+    if family.is_symlink() or not key:
+        found = "it is a link" if family.is_symlink() else f"found {shown(family.name)}"
+        shelf.findings.problem(family, "folder", "a folder named with letters and digits", found)
+        return ""
+    if NAME.fullmatch(family.name):
+        return family.name
+    shelf.findings.note(f"is the key of a family whose folder is named {shown(family.name)}", key)
+    return key
 
 
 def _ordered(family: Path, shelf: Shelf) -> list[TaskFolder]:
@@ -105,8 +112,7 @@ def _ranking(family: Path, shelf: Shelf) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _environment(family: Path, folders: list[TaskFolder], names: Counter[str], shelf: Shelf) -> Environment:
-    key = family.name
+def _environment(key: str, folders: list[TaskFolder], names: Counter[str], shelf: Shelf) -> Environment:
     tasks = []
     for ordinal, folder in enumerate(folders, start=1):
         name = folder.path.name

@@ -10,6 +10,7 @@ from runner.types import File, Files, Task
 
 IGNORED = {"__pycache__", ".DS_Store"}
 MAX_FILE_BYTES = 16 * 1024 * 1024
+_BASH_OR_SH = '"$(command -v bash || echo sh)"'
 
 
 def workspace_files(task: Task) -> Files:
@@ -27,13 +28,14 @@ test_files.__test__ = False  # type: ignore[attr-defined]
 
 
 def script_command(script: str, file: File) -> str:
-    """How a shell starts a script: with the interpreter its first line names, as the system would; else with sh.
+    """How a shell starts a script: with the interpreter its first line names, as the system would.
 
+    Where it names none, bash reads it, as under Harbor and SkillLearnBench's runner, or sh where the image has no bash.
     `script` is its path as the sandbox names it. That way a script need not be executable, on any kind of file system.
     """
     first = file.content[:1_000].split(b"\n", 1)[0].decode("utf-8", "replace").strip()
     if not first.startswith("#!") or not (words := first[2:].split(None, 1)):
-        return f"sh {shlex.quote(script)}"
+        return f"{_BASH_OR_SH} {shlex.quote(script)}"
     # The system hands over what follows the interpreter as one word.
     interpreter = "sh" if words[0] == "/bin/sh" else words[0]
     return " ".join(shlex.quote(word) for word in (interpreter, *words[1:], script))

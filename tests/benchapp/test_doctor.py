@@ -122,6 +122,13 @@ def test_it_tells_the_engines_storage_and_the_limits_it_does_not_enforce(monkeyp
     assert (limits.is_there, limits.detail) == (False, "the engine does not enforce: swap")
 
 
+def test_it_tells_how_well_the_disk_is_watched_from_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(docker, "from_env", lambda **_: Engine())
+    for root, told in ((tmp_path, "disk watched from outside"), (tmp_path / "x", "cannot be read from here")):
+        monkeypatch.setattr(Engine, "told", {**Engine.told, "SwapLimit": True, "DockerRootDir": str(root)})
+        assert found("Docker limits").detail.endswith(told)
+
+
 def test_without_an_engine_its_storage_and_limits_are_missing_too() -> None:
     assert {found("Docker storage").detail, found("Docker limits").detail} == {"no engine at the socket"}
 

@@ -81,8 +81,14 @@ def test_every_problem_is_told_at_once_with_its_field() -> None:
         ({"agents": ["nop"], "agent": "nop"}, "the whole file", "agent and agents: expected one of the two"),
         ({"budget": {"usd": -1}}, "budget.usd", "greater than 0"),
         ({"budget": {"tokens": 1000.9}}, "budget.tokens", "fractional part"),
-        ({"budget": {"eur": 1}}, "budget.eur", "Extra inputs"),
+        ({"budget": {"eur": 1}}, "budget.eur", "there is no such field (expected one of tokens, usd)"),
+        ({"sampels": 3}, "sampels", "there is no such field (expected samples?)"),
         ({"name": ""}, "name", "at least 1 character"),
+        ({"conditions": []}, "conditions", "expected at least one (found [])"),
+        ({"conditions": "no-skill"}, "conditions", "expected a list (found 'no-skill')"),
+        ({"replicates": None}, "replicates", "expected a whole number (found None)"),
+        ({"samples": 0}, "samples", "expected greater than or equal to 1 (found 0)"),
+        ({"limits": 3}, "limits", "expected a mapping of fields (found 3)"),
     ],
 )
 def test_what_cannot_run_names_its_field_and_what_was_expected(changes: Any, field: str, told: str) -> None:
@@ -108,6 +114,13 @@ def test_a_suite_that_is_not_trusted_asks_for_a_container(monkeypatch: pytest.Mo
     true = preparing.suite_named
     monkeypatch.setattr(preparing, "suite_named", lambda key: replace(true(key), trusted=False))
     assert "expected 'docker', not 'local'" in problems_of()["sandbox"]
+
+
+def test_an_installation_can_refuse_to_run_agents_beside_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SKILLGLASS_LOCAL_SANDBOX", "0")
+    assert "SKILLGLASS_LOCAL_SANDBOX is off" in problems_of(sandbox="local")["sandbox"]
+    monkeypatch.setenv("SKILLGLASS_LOCAL_SANDBOX", "1")
+    assert prepare({**SPEC, "sandbox": "local"}).plans
 
 
 def test_a_key_that_is_not_set_is_named_unless_the_workers_have_it(monkeypatch: pytest.MonkeyPatch) -> None:

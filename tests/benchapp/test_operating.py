@@ -93,7 +93,7 @@ def test_a_skip_is_for_the_trial_that_was_looked_at(blocked: Episode) -> None:
 
 def test_an_episode_without_a_readable_file_is_refused_and_no_crash(blocked: Episode) -> None:
     Experiment.objects.update(spec={})
-    with pytest.raises(SetupError, match="suite: Field required"):
+    with pytest.raises(SetupError, match="suite: expected, and not there"):
         operating.skip(Episode.objects.get(), reason="x")
 
 

@@ -210,3 +210,17 @@ def test_a_context_is_named_by_its_content(tmp_path: Path) -> None:
 def test_a_context_needs_a_dockerfile(tmp_path: Path) -> None:
     with pytest.raises(SuiteError, match="expected a Dockerfile"):
         read_context(tmp_path)
+
+
+def test_a_part_of_what_a_container_writes_is_never_measured_for_all_of_it(tmp_path: Path) -> None:
+    layer, volume = tmp_path / "layer", tmp_path / "volume"
+    layer.mkdir()
+    volume.mkdir()
+    mounts = {"Mounts": [{"Name": "ours", "Source": str(volume)}, {"Name": "another", "Source": str(tmp_path)}]}
+    driver = {"GraphDriver": {"Data": {"UpperDir": str(layer)}}}
+    assert docker_disk.folders_of(driver | mounts, "ours") == [layer, volume]
+    assert docker_disk.folders_of(driver | {"Mounts": None}, "ours") == [layer]
+    for unnamed in ({}, {"GraphDriver": None}, {"GraphDriver": {"Data": None}}, {"GraphDriver": {"Data": {}}}):
+        assert docker_disk.folders_of(unnamed | mounts, "ours") == []
+    volume.rmdir()
+    assert docker_disk.folders_of(driver | mounts, "ours") == []

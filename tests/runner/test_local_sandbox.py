@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.errors import SandboxError
+from runner.errors import SandboxError, SetupError
 from runner.sandboxes import sandbox_kind
 from runner.sandboxes.local import LocalSandbox, SandboxLimits, end_processes, open_sandbox
 from runner.sandboxes.processes import marked_processes
@@ -41,6 +41,15 @@ def run(sandbox: LocalSandbox, command: str, seconds: float = 20) -> str:
 
 def test_it_is_found_by_name(sandbox: LocalSandbox) -> None:
     assert sandbox_kind("local").open_sandbox is open_sandbox
+
+
+@pytest.mark.parametrize("said", ["0", "off", " No "])
+def test_it_is_not_opened_where_the_installation_refuses_it(
+    task: Task, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    monkeypatch.setenv("SKILLGLASS_LOCAL_SANDBOX", said)
+    with pytest.raises(SetupError, match="does not permit it"):
+        open_sandbox(task, name="t")
 
 
 def test_it_has_private_folders_side_by_side(sandbox: LocalSandbox) -> None:

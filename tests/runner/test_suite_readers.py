@@ -250,6 +250,24 @@ def test_a_name_that_several_families_use_is_told_apart(tmp_path: Path) -> None:
     assert [task.key for task in tasks_of(read_suite_folder(tmp_path / "s"))] == ["A.t1", "B.t1"]
 
 
+def test_a_family_named_as_a_title_gets_a_key_that_fits_into_addresses(tmp_path: Path) -> None:
+    write_task(tmp_path / "s" / "Inventory-&-Finance Integration" / "t1")
+    (tmp_path / "s" / "Inventory-&-Finance Integration" / "ALL_TASK_DIFFICULTY_RANKING.json").write_text('["t1"]')
+    suite = read_suite_folder(tmp_path / "s")
+    assert [environment.key for environment in suite.environments] == ["Inventory-Finance-Integration"]
+    assert suite.notes == (
+        "is the key of a family whose folder is named 'Inventory-&-Finance Integration': Inventory-Finance-Integration",
+    )
+
+
+def test_families_whose_names_come_to_one_key_are_told(tmp_path: Path) -> None:
+    for family in ("A-B", "A&B"):
+        write_task(tmp_path / "s" / family / f"t-{len(family)}{ord(family[1])}")
+        (tmp_path / "s" / family / "ALL_TASK_DIFFICULTY_RANKING.json").write_text("[]")
+    told = {place for _, place, _ in problems(tmp_path / "s")}
+    assert told == {"environment", "family"}
+
+
 def test_a_protocol_that_goes_by_roles_refuses_tasks_without_them() -> None:
     """It would plan no trial at all, and an experiment of nothing would look finished."""
     (environment,) = read_suite_folder(EXAMPLES / "skillflow").environments

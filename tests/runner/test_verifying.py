@@ -129,8 +129,10 @@ def test_the_exit_code_says_nothing(task: Task, sandbox: LocalSandbox) -> None:
     assert run_verifier(task, sandbox).success is True
 
 
-@pytest.mark.parametrize("first", ["#!/bin/bash", "#!/usr/bin/env bash", "#!/bin/bash -u", "#! /bin/bash"])
-def test_a_script_runs_with_the_interpreter_it_names(task: Task, sandbox: LocalSandbox, first: str) -> None:
+@pytest.mark.parametrize("first", ["#!/bin/bash", "#!/usr/bin/env bash", "#!/bin/bash -u", "#! /bin/bash", "# none"])
+def test_a_script_runs_with_the_interpreter_it_names_and_without_one_in_bash(
+    task: Task, sandbox: LocalSandbox, first: str
+) -> None:
     script = 'declare -A share=([full]=1)\necho "${share[full]}" > ../logs/verifier/reward.txt\n'
     (task.folder / "tests" / "test.sh").write_text(f"{first}\n{script}")
     assert run_verifier(task, sandbox).success is True
@@ -140,9 +142,9 @@ def test_a_script_runs_with_the_interpreter_it_names(task: Task, sandbox: LocalS
     ("first", "command"),
     [
         ("#!/bin/sh", "sh ../tests/test.sh"),
-        ("# no interpreter", "sh ../tests/test.sh"),
-        ("#!", "sh ../tests/test.sh"),
-        ("", "sh ../tests/test.sh"),
+        ("# no interpreter", '"$(command -v bash || echo sh)" ../tests/test.sh'),
+        ("#!", '"$(command -v bash || echo sh)" ../tests/test.sh'),
+        ("", '"$(command -v bash || echo sh)" ../tests/test.sh'),
         ("#!/usr/bin/env -S bash -x", "/usr/bin/env '-S bash -x' ../tests/test.sh"),
         ("#!/bin/x;id", "'/bin/x;id' ../tests/test.sh"),
     ],
