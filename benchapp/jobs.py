@@ -24,7 +24,7 @@ from redis.exceptions import RedisError
 
 from benchapp import budgets, live, log_context, log_tail
 from benchapp.leases import Lease
-from benchapp.models import Attempt, Episode, ModelCall, Trial
+from benchapp.models import Attempt, Episode, ModelCall, Run, Trial
 from benchapp.own_secrets import own_secrets
 from benchapp.plans import plan_of, suite_of
 from benchapp.processes import ProcessName, this_machine, this_process
@@ -309,7 +309,8 @@ def _enqueue(episode_id: str, *, first: bool) -> bool:
 def reconcile() -> int:
     """Gives every free open episode that has no hint in the queue one, and returns how many. Safe at any time.
 
-    A lease whose holder is a process of this machine that ended is freed at once instead of when it runs out.
+    A lease whose holder is a process of this machine that ended is freed at once instead of when it runs out. What a
+    worker that was killed had no time to say or to end is said and ended here, where no other will come to do it.
     """
     now = timezone.now()
     for episode in Episode.objects.own().held_by_the_dead():
@@ -317,6 +318,8 @@ def reconcile() -> int:
         freed.update(lease_owner="", lease_until=None)
         log.warning("episode %s: its holder %s is gone", episode.public_id, episode.lease_owner)
     end_stopped()
+    for run in Run.objects.ended_unsaid():
+        run.follow()
     in_order = Episode.objects.own().free(now).order_by(*EPISODE_ORDER)
     free = [str(found) for found in in_order.values_list("public_id", flat=True)]
     if not free:

@@ -397,6 +397,15 @@ def test_the_lease_of_a_dead_process_is_freed_at_once(episode: Episode, queued: 
     assert (episode.lease_owner, episode.lease_until) == ("", None)
 
 
+def test_a_run_ends_though_its_last_worker_was_killed_before_it_said_so(episode: Episode) -> None:
+    """Between the end of the episode and that of its run: nobody is given a hint for an episode that is done."""
+    Episode.objects.finish(episode.pk, epoch=hold(episode))
+    Run.objects.update(status="running")
+    Experiment.objects.update(status="running")
+    assert jobs.reconcile() == 0
+    assert (Run.objects.get().status, Experiment.objects.get().status) == ("done", "done")
+
+
 @pytest.mark.parametrize("change", [{"origin": "imported"}, {"deleted_at": timezone.now()}])
 def test_what_is_not_ours_to_run_gets_no_hint(episode: Episode, queued: list[str], change: dict[str, Any]) -> None:
     queued.clear()
