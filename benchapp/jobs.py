@@ -24,7 +24,7 @@ from redis.exceptions import RedisError
 
 from benchapp import budgets, live, log_context, log_tail
 from benchapp.leases import Lease
-from benchapp.models import Attempt, Episode, ModelCall, Run, Trial
+from benchapp.models import Attempt, Episode, Experiment, Run, Trial
 from benchapp.own_secrets import own_secrets
 from benchapp.plans import plan_of, suite_of
 from benchapp.processes import ProcessName, this_machine, this_process
@@ -224,23 +224,24 @@ def end_attempt(attempt: Attempt) -> int:
     ended = Attempt.objects.filter(pk=attempt.pk, status=Attempt.Status.RUNNING).update(
         status=Attempt.Status.INTERRUPTED, finished_at=timezone.now()
     )
-    Trial.objects.filter(pk=attempt.trial_id, is_done=False).update(status=Trial.Status.WAITING)
+    waiting = Trial.objects.filter(pk=attempt.trial_id, is_done=False).exclude(status=Trial.Status.SKIPPED)
+    waiting.update(status=Trial.Status.WAITING)
     return ended
 
 
 def end_calls(episode: Episode) -> int:
-    return episode.calls.filter(status=ModelCall.Status.STARTED).update(
-        status=ModelCall.Status.FAILED, error="interrupted: its worker vanished", finished_at=timezone.now()
-    )
+    return episode.calls.end_started("interrupted: its worker vanished")
 
 
 def end_stopped() -> int:
-    """Ends what still runs for episodes that were cancelled or blocked under it: their epoch went on without them."""
+    """Ends what still runs for episodes that stopped without whoever worked on them: cancelled under a worker, or
+    blocked or paused after it had vanished. Nobody holds them, so nobody will end it by himself."""
     left = Attempt.objects.filter(
         status=Attempt.Status.RUNNING,
         trial__episode__status__in=[Episode.Status.CANCELLED, Episode.Status.BLOCKED, Episode.Status.PAUSED],
         trial__episode__lease_owner="",
-        trial__episode__lease_epoch__gt=F("lease_epoch"),
+        trial__episode__lease_epoch__gte=F("lease_epoch"),
+        trial__episode__run__experiment__origin=Experiment.Origin.RUN,
     )
     return sum(end_attempt(attempt) for attempt in left.select_related("trial"))
 

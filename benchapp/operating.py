@@ -9,7 +9,7 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from benchapp import jobs, recorded
-from benchapp.models import Activity, Entry, Episode, Experiment, Run, Skip, Trial, User
+from benchapp.models import Activity, Entry, Episode, Experiment, ModelCall, Run, Skip, Trial, User
 from benchapp.models.episodes import EpisodeQuerySet
 from benchapp.plans import plan_of, suite_of
 from benchapp.schedule import EPISODE_ORDER
@@ -78,6 +78,8 @@ def cancel(target: Target, *, reason: str, by: User | None = None, after_trial: 
     with transaction.atomic():
         episodes = _episodes(target)
         stopped = episodes.wish(Episode.Wish.CANCEL) if after_trial else episodes.cancel()
+        cancelled = _episodes(target).filter(status=Episode.Status.CANCELLED)
+        ModelCall.objects.filter(episode__in=cancelled).end_started("interrupted: its episode was cancelled")
         return _acted("cancel", target, stopped, reason, by, after_trial=after_trial)
 
 
