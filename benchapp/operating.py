@@ -118,9 +118,16 @@ def _acted(verb: str, target: Target, episodes: int, reason: str, by: User | Non
     if not episodes:
         raise NotPossible(f"{verb}: {_name(target)} has no episode to which that would apply")
     _keep(verb, target, {"episodes": episodes, **detail}, reason, by)
-    for run in Run.objects.filter(episodes__in=_episodes(target)).distinct():
+    for run in _locked_runs(target):
         run.follow()
     return episodes
+
+
+def _locked_runs(target: Target) -> list[Run]:
+    """All of them before the first one follows, and with it the experiment: whoever ends a trial locks its run and then
+    the experiment, and would wait for us while we wait for its run."""
+    parts = Run.objects.filter(pk__in=_episodes(target).values("run"))
+    return list(parts.order_by("pk").select_for_update())
 
 
 def _name(target: Target) -> str:

@@ -198,9 +198,9 @@ class Run(PublicModel):
 
     def follow(self) -> None:
         """Takes the status from the episodes and lets the experiment follow. Workers may end episodes at once, so
-        each locks the row before it looks."""
+        each locks the row before it looks. Always the run first, then the experiment."""
         with transaction.atomic():
-            run = Run.objects.select_for_update().select_related("experiment").get(pk=self.pk)
+            run = Run.objects.select_for_update(of=("self",)).select_related("experiment").get(pk=self.pk)
             status = Progress.of_parts(run.episodes.values_list("status", flat=True))
             if status != run.status:
                 run.status = status

@@ -260,6 +260,16 @@ def test_an_act_looks_at_each_episode_in_the_moment_it_changes_it(experiment: Ex
     assert not [sql for sql in updates if 'FROM "benchapp_episode"' in sql]
 
 
+def test_an_act_locks_every_run_before_the_experiment(experiment: Experiment) -> None:
+    """As workers do, one run each. An act that held the experiment and then asked for a run would stand against them."""
+    with CaptureQueriesContext(connection) as queries:
+        operating.pause(experiment, reason="x")
+    asked = [row["sql"] for row in queries]
+    runs = next(at for at, sql in enumerate(asked) if 'ORDER BY "benchapp_run"."id"' in sql)
+    own = f'"benchapp_experiment"."id" = {experiment.pk}'
+    assert runs < next(at for at, sql in enumerate(asked) if 'FROM "benchapp_experiment"' in sql and own in sql)
+
+
 def test_whoever_took_an_episode_that_was_cancelled_says_nothing_about_it(experiment: Experiment) -> None:
     episode = Episode.objects.order_by("id")[0]
     hold(episode)
