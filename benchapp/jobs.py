@@ -7,6 +7,7 @@ at a time, the epoch fences off the others, and `reconcile` gives every free ope
 from __future__ import annotations
 
 import logging
+import random
 import time
 import traceback
 import uuid
@@ -44,6 +45,7 @@ log = logging.getLogger(__name__)
 HINT = "advance"
 MAX_REASON = 20_000  # characters of a traceback kept as the reason of a block
 SUITE_PAUSE_SECONDS = 10.0  # before the next machine may look whether it has the suite
+LONGER = 1.25  # at most by so much: episodes that met one limit at one moment shall not all come back at one moment
 DATABASE_PAUSES = (0.5, 1, 2, 4, 8, 16)  # seconds
 
 
@@ -197,7 +199,7 @@ def _postpone(episode: Episode, lease: Lease, error: InfrastructureError) -> Non
         Episode.objects.block(episode.pk, epoch=lease.epoch, reason=reason)
         log.error("episode %s: blocked after %d failures: %s", episode.public_id, failures, error)
         return
-    delay = engine.retry_delay(failures, error)
+    delay = engine.retry_delay(failures, error) * random.uniform(1.0, LONGER)
     until = timezone.now() + timedelta(seconds=delay)
     Episode.objects.postpone(episode.pk, epoch=lease.epoch, until=until, reason=_reason(error))
     log.warning("episode %s: failure %d, again in %.0f s: %s", episode.public_id, failures, delay, error)

@@ -243,7 +243,19 @@ def test_a_machine_failure_is_tried_again_later(
     assert (episode.failures, episode.status, queued) == (1, "running", [])
     assert jobs.reconcile() == 0
     wait = (episode.lease_until - timezone.now()).total_seconds()
-    assert 35 < wait <= 40
+    assert 35 < wait <= 40 * jobs.LONGER
+
+
+def test_episodes_that_failed_together_do_not_come_back_together(
+    queued: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = launch({**SPEC, "replicates": 6})
+    failing(monkeypatch, ModelUnavailable("rate limit", retry_after_seconds=1_000))
+    for waiting in Episode.objects.filter(run__experiment=experiment):
+        jobs.advance(str(waiting.public_id))
+    until = sorted(Episode.objects.values_list("lease_until", flat=True))
+    assert (until[-1] - until[0]).total_seconds() > 20
+    assert (until[0] - timezone.now()).total_seconds() > 900
 
 
 def test_a_machine_that_keeps_failing_blocks_the_episode(
