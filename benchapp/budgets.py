@@ -2,7 +2,8 @@
 
 Counted is everything that was billed: attempts whether they count or not, those under way as far as their calls have
 been answered, and the author's calls. Episodes of a run share its budget. The budget can be passed only by calls that
-were under way when it was asked for: at most one per episode that runs at that moment.
+were under way when it was asked for: one per episode that runs at that moment, or as many as a program in a sandbox
+makes at once.
 """
 
 from __future__ import annotations
