@@ -34,7 +34,7 @@ from benchapp.redaction import Redactor
 from benchapp.schedule import EPISODE_ORDER
 from runner import engine
 from runner.cleaning import Cleaner
-from runner.errors import BudgetSpent, InfrastructureError, KeyRefused, LeaseLost
+from runner.errors import BudgetSpent, InfrastructureError, KeyRefused, LeaseLost, SandboxError
 from runner.sandboxes import sandbox_kind
 from runner.toolbox import toolbox_for
 from runner.trajectories.text import storable
@@ -271,11 +271,15 @@ def holders() -> list[int]:
 
 
 def end_left_sandboxes() -> None:
-    """Ends what attempts of vanished holders still run here, when no worker will come soon to do it."""
+    """Ends what attempts of vanished processes of this machine still run here. Whoever takes their episodes over may be
+    on another machine, and reach nothing of it; or nobody will."""
     running = Attempt.objects.filter(status=Attempt.Status.RUNNING).exclude(worker="")
     for attempt in running:
         if (name := ProcessName.parse(attempt.worker)) and name.is_gone:
-            end_attempt_processes(attempt)
+            try:
+                end_attempt_processes(attempt)
+            except SandboxError as error:
+                log.warning("attempt %s: its sandbox was not ended: %s", attempt.public_id, error)
 
 
 # --- hints ------------------------------------------------------------------------------------------------------
