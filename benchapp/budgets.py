@@ -121,6 +121,8 @@ def raise_budget(
     SetupError where the new sums are lower than the old ones, already spent, or none was set at the launch.
     """
     with transaction.atomic():
+        # Episodes before their run, as whoever records or acts on them locks the two.
+        list(run.episodes.order_by("pk").select_for_update().values_list("pk"))
         run = Run.objects.select_for_update().get(pk=run.pk)
         before = {"usd": run.budget_usd, "tokens": run.budget_tokens}
         run.budget_usd = _raised("USD", run.budget_usd, usd)
