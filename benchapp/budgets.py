@@ -2,7 +2,8 @@
 
 Counted is everything that was billed: attempts whether they count or not, those under way as far as their calls have
 been answered, and the author's calls. Episodes of a run share its budget. The budget can be passed only by calls that
-were under way when it was asked for: at most one per episode that runs at that moment.
+were under way when it was asked for: one per episode that runs at that moment, or as many as a program in a sandbox
+makes at once.
 """
 
 from __future__ import annotations
@@ -120,6 +121,8 @@ def raise_budget(
     SetupError where the new sums are lower than the old ones, already spent, or none was set at the launch.
     """
     with transaction.atomic():
+        # Episodes before their run, as whoever records or acts on them locks the two.
+        list(run.episodes.order_by("pk").select_for_update().values_list("pk"))
         run = Run.objects.select_for_update().get(pk=run.pk)
         before = {"usd": run.budget_usd, "tokens": run.budget_tokens}
         run.budget_usd = _raised("USD", run.budget_usd, usd)

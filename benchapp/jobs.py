@@ -7,6 +7,7 @@ at a time, the epoch fences off the others, and `reconcile` gives every free ope
 from __future__ import annotations
 
 import logging
+import random
 import time
 import traceback
 import uuid
@@ -24,7 +25,7 @@ from redis.exceptions import RedisError
 
 from benchapp import budgets, live, log_context, log_tail
 from benchapp.leases import Lease
-from benchapp.models import Attempt, Episode, ModelCall, Trial
+from benchapp.models import Attempt, Episode, Experiment, Run, Trial
 from benchapp.own_secrets import own_secrets
 from benchapp.plans import plan_of, suite_of
 from benchapp.processes import ProcessName, this_machine, this_process
@@ -33,7 +34,7 @@ from benchapp.redaction import Redactor
 from benchapp.schedule import EPISODE_ORDER
 from runner import engine
 from runner.cleaning import Cleaner
-from runner.errors import BudgetSpent, InfrastructureError, KeyRefused, LeaseLost
+from runner.errors import BudgetSpent, InfrastructureError, KeyRefused, LeaseLost, SandboxError
 from runner.sandboxes import sandbox_kind
 from runner.toolbox import toolbox_for
 from runner.trajectories.text import storable
@@ -44,6 +45,7 @@ log = logging.getLogger(__name__)
 HINT = "advance"
 MAX_REASON = 20_000  # characters of a traceback kept as the reason of a block
 SUITE_PAUSE_SECONDS = 10.0  # before the next machine may look whether it has the suite
+LONGER = 1.25  # at most by so much: episodes that met one limit at one moment shall not all come back at one moment
 DATABASE_PAUSES = (0.5, 1, 2, 4, 8, 16)  # seconds
 
 
@@ -197,7 +199,7 @@ def _postpone(episode: Episode, lease: Lease, error: InfrastructureError) -> Non
         Episode.objects.block(episode.pk, epoch=lease.epoch, reason=reason)
         log.error("episode %s: blocked after %d failures: %s", episode.public_id, failures, error)
         return
-    delay = engine.retry_delay(failures, error)
+    delay = engine.retry_delay(failures, error) * random.uniform(1.0, LONGER)
     until = timezone.now() + timedelta(seconds=delay)
     Episode.objects.postpone(episode.pk, epoch=lease.epoch, until=until, reason=_reason(error))
     log.warning("episode %s: failure %d, again in %.0f s: %s", episode.public_id, failures, delay, error)
@@ -224,23 +226,24 @@ def end_attempt(attempt: Attempt) -> int:
     ended = Attempt.objects.filter(pk=attempt.pk, status=Attempt.Status.RUNNING).update(
         status=Attempt.Status.INTERRUPTED, finished_at=timezone.now()
     )
-    Trial.objects.filter(pk=attempt.trial_id, is_done=False).update(status=Trial.Status.WAITING)
+    waiting = Trial.objects.filter(pk=attempt.trial_id, is_done=False).exclude(status=Trial.Status.SKIPPED)
+    waiting.update(status=Trial.Status.WAITING)
     return ended
 
 
 def end_calls(episode: Episode) -> int:
-    return episode.calls.filter(status=ModelCall.Status.STARTED).update(
-        status=ModelCall.Status.FAILED, error="interrupted: its worker vanished", finished_at=timezone.now()
-    )
+    return episode.calls.end_started("interrupted: its worker vanished")
 
 
 def end_stopped() -> int:
-    """Ends what still runs for episodes that were cancelled or blocked under it: their epoch went on without them."""
+    """Ends what still runs for episodes that stopped without whoever worked on them: cancelled under a worker, or
+    blocked or paused after it had vanished. Nobody holds them, so nobody will end it by himself."""
     left = Attempt.objects.filter(
         status=Attempt.Status.RUNNING,
         trial__episode__status__in=[Episode.Status.CANCELLED, Episode.Status.BLOCKED, Episode.Status.PAUSED],
         trial__episode__lease_owner="",
-        trial__episode__lease_epoch__gt=F("lease_epoch"),
+        trial__episode__lease_epoch__gte=F("lease_epoch"),
+        trial__episode__run__experiment__origin=Experiment.Origin.RUN,
     )
     return sum(end_attempt(attempt) for attempt in left.select_related("trial"))
 
@@ -268,11 +271,15 @@ def holders() -> list[int]:
 
 
 def end_left_sandboxes() -> None:
-    """Ends what attempts of vanished holders still run here, when no worker will come soon to do it."""
+    """Ends what attempts of vanished processes of this machine still run here. Whoever takes their episodes over may be
+    on another machine, and reach nothing of it; or nobody will."""
     running = Attempt.objects.filter(status=Attempt.Status.RUNNING).exclude(worker="")
     for attempt in running:
         if (name := ProcessName.parse(attempt.worker)) and name.is_gone:
-            end_attempt_processes(attempt)
+            try:
+                end_attempt_processes(attempt)
+            except SandboxError as error:
+                log.warning("attempt %s: its sandbox was not ended: %s", attempt.public_id, error)
 
 
 # --- hints ------------------------------------------------------------------------------------------------------
@@ -309,7 +316,8 @@ def _enqueue(episode_id: str, *, first: bool) -> bool:
 def reconcile() -> int:
     """Gives every free open episode that has no hint in the queue one, and returns how many. Safe at any time.
 
-    A lease whose holder is a process of this machine that ended is freed at once instead of when it runs out.
+    A lease whose holder is a process of this machine that ended is freed at once instead of when it runs out. What a
+    worker that was killed had no time to say or to end is said and ended here, where no other will come to do it.
     """
     now = timezone.now()
     for episode in Episode.objects.own().held_by_the_dead():
@@ -317,6 +325,8 @@ def reconcile() -> int:
         freed.update(lease_owner="", lease_until=None)
         log.warning("episode %s: its holder %s is gone", episode.public_id, episode.lease_owner)
     end_stopped()
+    for run in Run.objects.ended_unsaid():
+        run.follow()
     in_order = Episode.objects.own().free(now).order_by(*EPISODE_ORDER)
     free = [str(found) for found in in_order.values_list("public_id", flat=True)]
     if not free:

@@ -9,7 +9,7 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from benchapp import jobs, recorded
-from benchapp.models import Activity, Entry, Episode, Experiment, Run, Skip, Trial, User
+from benchapp.models import Activity, Entry, Episode, Experiment, ModelCall, Run, Skip, Trial, User
 from benchapp.models.episodes import EpisodeQuerySet
 from benchapp.plans import plan_of, suite_of
 from benchapp.schedule import EPISODE_ORDER
@@ -78,6 +78,8 @@ def cancel(target: Target, *, reason: str, by: User | None = None, after_trial: 
     with transaction.atomic():
         episodes = _episodes(target)
         stopped = episodes.wish(Episode.Wish.CANCEL) if after_trial else episodes.cancel()
+        cancelled = _episodes(target).filter(status=Episode.Status.CANCELLED)
+        ModelCall.objects.filter(episode__in=cancelled).end_started("interrupted: its episode was cancelled")
         return _acted("cancel", target, stopped, reason, by, after_trial=after_trial)
 
 
@@ -116,9 +118,16 @@ def _acted(verb: str, target: Target, episodes: int, reason: str, by: User | Non
     if not episodes:
         raise NotPossible(f"{verb}: {_name(target)} has no episode to which that would apply")
     _keep(verb, target, {"episodes": episodes, **detail}, reason, by)
-    for run in Run.objects.filter(episodes__in=_episodes(target)).distinct():
+    for run in _locked_runs(target):
         run.follow()
     return episodes
+
+
+def _locked_runs(target: Target) -> list[Run]:
+    """All of them before the first one follows, and with it the experiment: whoever ends a trial locks its run and then
+    the experiment, and would wait for us while we wait for its run."""
+    parts = Run.objects.filter(pk__in=_episodes(target).values("run"))
+    return list(parts.order_by("pk").select_for_update())
 
 
 def _name(target: Target) -> str:

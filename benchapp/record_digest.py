@@ -116,7 +116,10 @@ def _attempt(attempt: Attempt) -> list[Any]:
         for trajectory in sorted(attempt.trajectories.all(), key=lambda item: (item.name, item.digest))
     ]
     uses = sorted([use.skill, use.kind, use.step or 0, use.path] for use in attempt.skill_uses.all())
-    return [_values(attempt, _ATTEMPT), verdicts, trajectories, uses]
+    told = _values(attempt, _ATTEMPT)
+    if attempt.priced_usd is not None:  # only there, so that records without one keep their digest
+        told["priced_usd"] = attempt.priced_usd
+    return [told, verdicts, trajectories, uses]
 
 
 def _decision(decision: Decision) -> list[Any]:

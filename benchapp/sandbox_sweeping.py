@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import uuid
 from datetime import timedelta
 
-from django.db import DatabaseError
 from django.utils import timezone
 
 from benchapp.models import Attempt
-from runner.errors import SandboxError
 from runner.sandboxes.docker_sweep import Leftover, Swept, sweep
 
 CLOSING = timedelta(minutes=10)  # an attempt that has just ended may still be putting its sandbox away
-
-log = logging.getLogger(__name__)
 
 
 def is_dead(found: Leftover) -> bool:
@@ -46,16 +41,3 @@ def _attempt(public_id: str) -> Attempt | None:
 def sweep_sandboxes(*, dry_run: bool = False) -> Swept:
     """SandboxError when no engine answers."""
     return sweep(is_dead, dry_run=dry_run)
-
-
-def sweep_at_start() -> None:
-    """For a worker: what a crash left goes before new work begins. Without an engine there is nothing to sweep."""
-    try:
-        swept = sweep_sandboxes()
-    except (SandboxError, DatabaseError) as error:
-        log.info("sandboxes not swept: %s", error)
-        return
-    for found in swept.removed:
-        log.warning("removed a %s that an earlier attempt left: %s", found.kind, found.name)
-    for complaint in swept.failed:
-        log.warning("a sandbox could not be swept: %s", complaint)

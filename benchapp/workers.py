@@ -84,6 +84,7 @@ class EpisodeWorker(Worker):
     def handle_work_horse_killed(self, job: Any, retpid: Any, ret_val: Any, rusage: Any) -> None:
         super().handle_work_horse_killed(job, retpid, ret_val, rusage)
         self._tell_end(job, ret_val)
+        self._end_what_it_left()
         self._reconcile()
 
     def _tell_end(self, job: Any, status: int) -> None:
@@ -92,6 +93,14 @@ class EpisodeWorker(Worker):
             jobs.note_killed(str(job.args[0]), _how_it_ended(status))
         except DatabaseError:
             log.warning("not noted how the work-horse of %s ended: the database is away", job.id)
+
+    def _end_what_it_left(self) -> None:
+        """Before the episode is free for others: they may be elsewhere, and this worker may live for months until the
+        next one sweeps at its start."""
+        try:
+            jobs.end_left_sandboxes()
+        except DatabaseError:
+            log.warning("nothing ended of what the work-horse left: the database is away")
 
     def _reconcile(self) -> None:
         """The connection is closed afterwards: a work-horse is a fork and must not share it."""

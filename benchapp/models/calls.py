@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.utils import timezone
 
 from benchapp.models.base import PublicModel
 from benchapp.models.blobs import Blob
@@ -12,6 +13,11 @@ class ModelCallQuerySet(models.QuerySet["ModelCall"]):
         """Calls to be billed that no attempt is billed for: an agent's own, where they were kept, are in their attempt's
         sum; a copy is billed to the run it was forked from."""
         return self.filter(is_copy=False).exclude(purpose=AGENT_CALLS)
+
+    def end_started(self, reason: str) -> int:
+        """Calls whose answer will not be taken any more. What they cost stays unknown."""
+        started = self.filter(status=ModelCall.Status.STARTED)
+        return started.update(status=ModelCall.Status.FAILED, error=reason, finished_at=timezone.now())
 
 
 class ModelCall(PublicModel):

@@ -140,6 +140,13 @@ class RunQuerySet(models.QuerySet["Run"]):
     def for_detail(self) -> RunQuerySet:
         return self.standing().select_related("experiment", "experiment__suite")
 
+    def ended_unsaid(self) -> RunQuerySet:
+        """Own runs that say they are open though none of their episodes is: whoever ended the last one vanished before
+        the run could follow."""
+        still_open = (Progress.WAITING, Progress.RUNNING)
+        own = self.standing().filter(experiment__origin=Experiment.Origin.RUN, status__in=still_open)
+        return own.exclude(episodes__status__in=still_open)
+
     def touch(self) -> None:
         """Says that numbers of these runs have changed: whatever was computed from them is out of date.
 
@@ -191,9 +198,9 @@ class Run(PublicModel):
 
     def follow(self) -> None:
         """Takes the status from the episodes and lets the experiment follow. Workers may end episodes at once, so
-        each locks the row before it looks."""
+        each locks the row before it looks. Always the run first, then the experiment."""
         with transaction.atomic():
-            run = Run.objects.select_for_update().select_related("experiment").get(pk=self.pk)
+            run = Run.objects.select_for_update(of=("self",)).select_related("experiment").get(pk=self.pk)
             status = Progress.of_parts(run.episodes.values_list("status", flat=True))
             if status != run.status:
                 run.status = status

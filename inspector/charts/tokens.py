@@ -29,7 +29,7 @@ COLUMNS = (
     Column("input", "input", "tokens per run"),
     Column("cached", "of it from the cache", "tokens per run"),
     Column("output", "output", "tokens per run"),
-    Column("cost_known", "of them with a cost"),
+    Column("cost_known", "of them with a whole cost"),
     Column("cost", "cost", "USD per run"),
     Column("source", "source"),
 )
@@ -88,7 +88,7 @@ def draw(sheet: Sheet) -> Drawing:
             Block("Agent", "tokens per run", tuple(_token_bar(sheet, group, agent) for group, (agent, _) in shown)),
             Block("Author", "tokens per run", tuple(_token_bar(sheet, group, author) for group, (_, author) in shown)),
         ]
-    priced = any(share.spent.cost_known for _, shares in shown for share in shares)
+    priced = any(share.spent.cost_usd is not None for _, shares in shown for share in shares)
     if priced:
         costs = tuple(_cost_bar(sheet, group, shares) for group, shares in shown)
         own.append(Block("Cost", "USD per run", costs))

@@ -171,6 +171,7 @@ def _attempt_as_json(attempt: Attempt) -> dict[str, Any]:
         "input_tokens": attempt.input_tokens,
         "output_tokens": attempt.output_tokens,
         "cost_usd": attempt.cost_usd,
+        "priced_usd": attempt.priced_usd,
         "exception_type": attempt.exception_type,
         "exception_message": attempt.exception_message[:JSON_CHARS],
     }

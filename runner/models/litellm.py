@@ -17,13 +17,12 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from importlib import metadata
 from typing import Any
 
 from runner.errors import KeyRefused, ModelRefused, ModelUnavailable, SetupError
 from runner.models.presets import Preset
+from runner.retry_after import retry_after_seconds
 from runner.types import ModelReply, ModelRequest, ToolCall, Usage
 
 PROVIDER = "litellm"
@@ -33,7 +32,6 @@ LONGEST_PAUSE_SECONDS = 60.0
 TIMEOUT_SECONDS = 180.0
 MAX_ERROR_CHARS = 2_000
 SHORTEST_PRIVATE = 6  # characters; a shorter key is none, and taking it out would take words apart
-LONGEST_RETRY_AFTER_SECONDS = 86_400.0
 TOO_LONG = "context_length"  # finish reason where a conversation has outgrown what the model takes
 FILTERED = "content_filter"  # finish reason of a reply that the provider or the model withheld
 
@@ -260,17 +258,10 @@ def _is_server_error(error: Exception) -> bool:
 
 
 def _retry_after(error: Exception) -> float | None:
-    """Seconds, where the provider said so in a header, as a number or as a date (RFC 9110, 10.2.3)."""
+    """Seconds, where the provider said so in a header."""
     response = getattr(error, "response", None)
     headers = getattr(error, "litellm_response_headers", None) or getattr(response, "headers", None) or {}
-    told = str(headers.get("retry-after") or "").strip()
-    try:
-        seconds = (
-            float(told) if told[:1].isdigit() else (parsedate_to_datetime(told) - datetime.now(UTC)).total_seconds()
-        )
-    except (TypeError, ValueError):
-        return None
-    return max(seconds, 0.0) if seconds < LONGEST_RETRY_AFTER_SECONDS else None
+    return retry_after_seconds(str(headers.get("retry-after") or ""))
 
 
 def _pause(tried: int) -> float:

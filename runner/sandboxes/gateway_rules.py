@@ -10,6 +10,7 @@ from http.client import HTTPResponse
 from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
 
 from runner.errors import KeyRefused, ModelRefused, ModelUnavailable, RunnerError, SetupError
+from runner.retry_after import retry_after_seconds
 from runner.sandboxes import Provider
 
 # What a model is asked by: Anthropic, OpenAI (Responses, chat), Gemini. Everything else an account can do (files,
@@ -115,9 +116,7 @@ def trouble_of(answer: HTTPResponse, provider: Provider) -> RunnerError | None:
     if status == 404:
         return ModelRefused("the provider answered 404: it knows no such model or call")
     if status in (408, 409, 425, 429) or status >= 500 or 300 <= status < 400:
-        told = answer.getheader("retry-after") or ""
-        wait = float(told) if told.isascii() and told.isdigit() and len(told) < 6 else None
-        return ModelUnavailable(f"the provider answered {status}", wait)
+        return ModelUnavailable(f"the provider answered {status}", retry_after_seconds(answer.getheader("retry-after")))
     return None
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from benchapp import jobs
@@ -111,6 +113,17 @@ def test_raising_lets_only_those_go_on_that_stood_still_for_it(
     assert (episode.status, episode.blocked_reason, other.status) == ("waiting", "", "blocked")
     assert hinted == [str(episode.public_id)]
     assert (episode.run.budget_usd, episode.run.budget_tokens) == (2.5, 1_000)
+
+
+def test_raising_locks_episodes_before_their_run(episode: Episode) -> None:
+    """As every other act does: one that held the run and then asked for an episode would stand against them."""
+    Run.objects.update(budget_usd=1.0)
+    run = Run.objects.get()
+    with CaptureQueriesContext(connection) as queries:
+        raise_budget(run, usd=2.0)
+    asked = [row["sql"] for row in queries if row["sql"].startswith("SELECT")]
+    assert 'FROM "benchapp_episode"' in asked[0]
+    assert 'FROM "benchapp_run"' in asked[1]
 
 
 def test_the_command_says_what_is_wrong(episode: Episode) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import django_rq
@@ -18,10 +19,12 @@ from django.utils import timezone
 from benchapp import embedded, jobs, log_tail, workers
 from benchapp.launching import launch
 from benchapp.models import Attempt, Episode, Experiment, Suite
+from benchapp.plans import plan_of, suite_of
 from benchapp.recording import RowRecorder
 from runner import engine
 from runner.digests import EMPTY_LIBRARY
 from runner.errors import SandboxError
+from runner.sandboxes import sandbox_kind
 from runner.sandboxes.process_names import ProcessName, started_at, this_machine
 from runner.types import Phase, Slot
 from tests.benchapp.small_rows import hold
@@ -125,6 +128,24 @@ def test_how_a_work_horse_ended_is_kept_for_whoever_looks(episode: Episode) -> N
     epoch = hold(episode)
     Episode.objects.count_vanished(episode.pk, epoch=epoch, reason="vanished")
     assert Episode.objects.get().last_failure == told
+
+
+def test_a_killed_work_horse_s_sandbox_ends_where_it_ran(episode: Episode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the episode is given back: whoever takes it over may be on another machine."""
+    child = subprocess.Popen([sys.executable, "-c", "pass"])
+    gone = str(ProcessName(this_machine(), child.pid, started_at(child.pid) or "unknown"))
+    child.wait()
+    recorder = RowRecorder(episode, hold(episode), worker=gone)
+    attempt = recorder.start_attempt(FIRST, snapshot=EMPTY_LIBRARY, retrieved=())
+    sandbox = sandbox_kind("local").open_sandbox(plan_of(episode, suite_of(episode)).task(FIRST.task), name=attempt)
+    recorder.sandbox_opened(attempt, sandbox.handle)
+    there_when_freed: list[bool] = []
+    monkeypatch.setattr(jobs, "reconcile", lambda: there_when_freed.append(sandbox.folder.exists()))
+    monkeypatch.setattr(workers.Worker, "handle_work_horse_killed", lambda *_: None)
+    monkeypatch.setattr(workers.connections, "close_all", lambda: None)
+    worker = workers.EpisodeWorker.__new__(workers.EpisodeWorker)
+    worker.handle_work_horse_killed(SimpleNamespace(args=[str(episode.public_id)], id="x"), child.pid, 9, None)
+    assert there_when_freed == [False]
 
 
 def test_nothing_is_noted_about_an_episode_that_somebody_else_holds(episode: Episode) -> None:

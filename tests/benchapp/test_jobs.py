@@ -243,7 +243,19 @@ def test_a_machine_failure_is_tried_again_later(
     assert (episode.failures, episode.status, queued) == (1, "running", [])
     assert jobs.reconcile() == 0
     wait = (episode.lease_until - timezone.now()).total_seconds()
-    assert 35 < wait <= 40
+    assert 35 < wait <= 40 * jobs.LONGER
+
+
+def test_episodes_that_failed_together_do_not_come_back_together(
+    queued: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = launch({**SPEC, "replicates": 6})
+    failing(monkeypatch, ModelUnavailable("rate limit", retry_after_seconds=1_000))
+    for waiting in Episode.objects.filter(run__experiment=experiment):
+        jobs.advance(str(waiting.public_id))
+    until = sorted(Episode.objects.values_list("lease_until", flat=True))
+    assert (until[-1] - until[0]).total_seconds() > 20
+    assert (until[0] - timezone.now()).total_seconds() > 900
 
 
 def test_a_machine_that_keeps_failing_blocks_the_episode(
@@ -395,6 +407,15 @@ def test_the_lease_of_a_dead_process_is_freed_at_once(episode: Episode, queued: 
     assert jobs.reconcile() == 1
     episode.refresh_from_db()
     assert (episode.lease_owner, episode.lease_until) == ("", None)
+
+
+def test_a_run_ends_though_its_last_worker_was_killed_before_it_said_so(episode: Episode) -> None:
+    """Between the end of the episode and that of its run: nobody is given a hint for an episode that is done."""
+    Episode.objects.finish(episode.pk, epoch=hold(episode))
+    Run.objects.update(status="running")
+    Experiment.objects.update(status="running")
+    assert jobs.reconcile() == 0
+    assert (Run.objects.get().status, Experiment.objects.get().status) == ("done", "done")
 
 
 @pytest.mark.parametrize("change", [{"origin": "imported"}, {"deleted_at": timezone.now()}])

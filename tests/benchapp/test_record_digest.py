@@ -31,6 +31,7 @@ TOLD: dict[str, Callable[[], int]] = {
         )
     ),
     "what was retrieved": lambda: Trial.objects.first().retrieved.add(Trial.objects.last()) is None,
+    "the known part of a cost": lambda: Attempt.objects.filter(pk=Attempt.objects.first().pk).update(priced_usd=0.5),
     "a second attempt": lambda: bool(Attempt.objects.create(trial=Trial.objects.first(), number=2)),
 }
 

@@ -16,7 +16,8 @@ from django.utils import timezone
 
 from benchapp.models import Attempt
 from benchapp.processes import ProcessName, this_process
-from benchapp.sandbox_sweeping import is_dead, sweep_at_start
+from benchapp.sandbox_sweeping import is_dead
+from benchapp.workers import sweep_at_start
 from runner.sandboxes.docker_sweep import Leftover
 from tests.docker_images import base_image
 from tests.factories import make_attempt, make_episode, make_trial

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,14 +13,16 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from benchapp import jobs, operating
+from benchapp import budgets, jobs, operating
 from benchapp.launching import launch
-from benchapp.models import Activity, Attempt, Episode, Experiment, Run
+from benchapp.models import Activity, Attempt, Episode, Experiment, ModelCall, Run
+from benchapp.plans import plan_of, suite_of
 from benchapp.recording import RowRecorder
 from runner import engine
 from runner.digests import EMPTY_LIBRARY
 from runner.errors import LeaseLost
-from runner.types import Phase, Slot
+from runner.sandboxes import sandbox_kind
+from runner.types import ModelRequest, Phase, Slot
 from tests.benchapp.small_rows import hold
 from tests.factories import make_user
 
@@ -140,6 +143,46 @@ def test_cancel_now_takes_nothing_more_from_whoever_works(experiment: Experiment
     assert statuses() == ["cancelled", "waiting"]
 
 
+def test_a_call_under_way_ends_with_the_episode_that_is_cancelled(experiment: Experiment) -> None:
+    for episode in Episode.objects.order_by("id"):
+        recorder = RowRecorder(episode, hold(episode))
+        recorder.start_call("asked", purpose="author", model="scripted/x", request=ModelRequest(messages=()))
+    operating.cancel(Episode.objects.order_by("id")[0], reason="wrong model")
+    calls = ModelCall.objects.order_by("episode_id").values_list("status", "error", "cost_usd")
+    assert list(calls) == [("failed", "interrupted: its episode was cancelled", None), ("started", "", None)]
+
+
+@pytest.mark.parametrize("stop", ["pause", "block"])
+def test_what_a_vanished_worker_left_ends_though_its_episode_stopped_meanwhile(
+    experiment: Experiment, tmp_path: Path, stop: str
+) -> None:
+    """Nobody takes such an episode over soon, so nobody else would end its sandbox."""
+    episode = Episode.objects.order_by("id")[0]
+    recorder = RowRecorder(episode, hold(episode))
+    attempt = recorder.start_attempt(FIRST, snapshot=EMPTY_LIBRARY, retrieved=())
+    sandbox = sandbox_kind("local").open_sandbox(plan_of(episode, suite_of(episode)).task(FIRST.task), name=attempt)
+    recorder.sandbox_opened(attempt, sandbox.handle)
+    Episode.objects.filter(pk=episode.pk).update(lease_owner="", lease_until=None)  # freed: its holder is dead
+    if stop == "pause":
+        operating.pause(episode, reason="later")
+    else:
+        budgets.block_all(episode.run, "Budget spent.")
+    jobs.reconcile()
+    assert Attempt.objects.get().status == "interrupted"
+    assert not sandbox.folder.exists()
+
+
+def test_a_skipped_trial_stays_skipped_when_what_was_left_of_it_is_ended(experiment: Experiment) -> None:
+    episode = Episode.objects.select_related("run__experiment", "environment").order_by("id")[0]
+    RowRecorder(episode, hold(episode)).start_attempt(FIRST, snapshot=EMPTY_LIBRARY, retrieved=())
+    Episode.objects.filter(pk=episode.pk).update(lease_owner="", lease_until=None)
+    budgets.block_all(episode.run, "Budget spent.")
+    operating.skip(Episode.objects.get(pk=episode.pk), reason="its fixture is broken")
+    jobs.advance(str(episode.public_id))
+    skipped = episode.trials.get(phase=FIRST.phase, task__key=FIRST.task)
+    assert (skipped.status, skipped.attempts.get().status) == ("skipped", "interrupted")
+
+
 def test_blocked_and_paused_episodes_are_cancelled_too(experiment: Experiment) -> None:
     first, second = Episode.objects.order_by("id")
     Episode.objects.block(first.pk, epoch=hold(first), reason="x")
@@ -215,6 +258,16 @@ def test_an_act_looks_at_each_episode_in_the_moment_it_changes_it(experiment: Ex
     updates = [row["sql"] for row in queries if row["sql"].startswith('UPDATE "benchapp_episode"')]
     assert len(updates) >= 4
     assert not [sql for sql in updates if 'FROM "benchapp_episode"' in sql]
+
+
+def test_an_act_locks_every_run_before_the_experiment(experiment: Experiment) -> None:
+    """As workers do, one run each. An act that held the experiment and then asked for a run would stand against them."""
+    with CaptureQueriesContext(connection) as queries:
+        operating.pause(experiment, reason="x")
+    asked = [row["sql"] for row in queries]
+    runs = next(at for at, sql in enumerate(asked) if 'ORDER BY "benchapp_run"."id"' in sql)
+    own = f'"benchapp_experiment"."id" = {experiment.pk}'
+    assert runs < next(at for at, sql in enumerate(asked) if 'FROM "benchapp_experiment"' in sql and own in sql)
 
 
 def test_whoever_took_an_episode_that_was_cancelled_says_nothing_about_it(experiment: Experiment) -> None:

@@ -146,6 +146,14 @@ def test_it_keeps_interrupted_attempts_in_sight(client: Client) -> None:
     assert "Attempts that did not count" in page(client, run)
 
 
+def test_a_sum_of_costs_that_some_attempts_do_not_tell_says_so(client: Client) -> None:
+    whole = make_trial(make_episode(), attempt={"cost_usd": 1.0})
+    run = whole.episode.run
+    assert "$1.00 agent" in page(client, run)
+    make_attempt(whole, counts=False, cost_usd=None, priced_usd=0.5)
+    assert '$1.50 agent <span class="muted">of 1/2 attempts</span>' in page(client, run)
+
+
 def test_it_asks_again_while_running_and_names_the_worker(client: Client) -> None:
     run = make_learning_run(families=1, status="running")
     attempt = make_attempt(run.episodes.get().trials.last(), counts=False, worker="host-3")

@@ -92,6 +92,13 @@ def test_it_calls_the_unknown_unknown(client):
     assert twin(client, trial)["cost_usd"] is None
 
 
+def test_it_tells_the_known_part_of_a_cost_as_a_part(client):
+    trial = make_trial(attempt={"cost_usd": None, "priced_usd": 0.25})
+    assert "at least $0.25" in re.sub(r"<[^>]+>", "", page(client, trial))
+    assert (twin(client, trial)["cost_usd"], twin(client, trial)["attempts"][0]["priced_usd"]) == (None, 0.25)
+    assert "at least" not in page(client, make_trial(attempt={"cost_usd": 0.5}))
+
+
 def test_it_waits_and_runs(client):
     waiting = make_trial(finished=False)
     assert "It has not started." in page(client, waiting)
