@@ -490,7 +490,7 @@ def test_a_broker_that_is_away_fails_nothing(monkeypatch: pytest.MonkeyPatch) ->
     for number in range(1, 50):
         live.publish("a", Step(number, Source.AGENT, "text"))
     assert live.read("a") == []
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30  # and not 49 times the time a connection may take
 
 
 def test_a_launch_without_a_broker_is_recorded_and_waits(django_capture_on_commit_callbacks: Callable) -> None:

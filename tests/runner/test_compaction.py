@@ -128,7 +128,7 @@ def test_the_search_for_signals_is_linear(unit: str) -> None:
     text = "rror " + unit * (400_000 // len(unit))
     started = time.perf_counter()
     has_signal(Step(1, Source.AGENT, text))
-    assert time.perf_counter() - started < 2.0
+    assert time.perf_counter() - started < 20  # a search that backtracks takes hours
 
 
 def test_over_budget_the_oldest_signals_go_first() -> None:

@@ -127,11 +127,11 @@ def test_a_build_ends_at_its_time_limit(task: Task, client: docker.APIClient, co
 
 
 def test_a_build_that_falls_silent_late_ends_at_its_time_limit_too(task: Task, client: docker.APIClient) -> None:
-    dockerfile(task, "RUN sleep 3; echo nearly; sleep 1076")
+    dockerfile(task, "RUN sleep 1; echo nearly; sleep 1076")
     began = time.monotonic()
-    with pytest.raises(SandboxError, match="was not built within 4 s") as caught:
-        image_for(client, replace(task, machine=replace(task.machine, build_timeout_seconds=4)))
-    assert time.monotonic() - began < 6
+    with pytest.raises(SandboxError, match="was not built within 8 s") as caught:
+        image_for(client, replace(task, machine=replace(task.machine, build_timeout_seconds=8)))
+    assert time.monotonic() - began < 60
     assert "nearly" in caught.value.log
 
 

@@ -496,10 +496,10 @@ def test_it_stops_at_once_even_in_the_middle_of_an_answer(upstream: Upstream, op
     assert arrived.wait(20)
     began = time.monotonic()
     gateway.close()
-    asking.join(5)
+    asking.join(15)
     never.set()
     assert not asking.is_alive()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 15
     with pytest.raises(OSError):
         ask(gateway)
     gateway.close()

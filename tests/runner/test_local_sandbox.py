@@ -95,7 +95,7 @@ def test_it_closes_stdin(sandbox: LocalSandbox) -> None:
 def test_it_ends_a_command_at_its_time_limit_and_keeps_what_it_said(sandbox: LocalSandbox) -> None:
     started = time.monotonic()
     done = sandbox.execute("echo early; sleep 60; echo late", timeout_seconds=0.4)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 40
     assert done.timed_out
     assert done.exit_code is None
     assert done.output == "early\n\n[ended at the time limit]\n"
@@ -108,9 +108,9 @@ def test_it_ends_the_whole_group_at_the_time_limit(sandbox: LocalSandbox) -> Non
 
 
 def test_it_does_not_wait_for_background_processes(sandbox: LocalSandbox) -> None:
-    done = sandbox.execute("sleep 63 & echo started", timeout_seconds=10)
+    done = sandbox.execute("sleep 63 & echo started", timeout_seconds=60)
     assert done.output == "started\n"
-    assert done.duration_seconds < 5
+    assert done.duration_seconds < 40
     sandbox.end_processes()
 
 

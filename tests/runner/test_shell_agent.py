@@ -199,7 +199,7 @@ def test_it_stops_at_the_turn_limit(run: Callable[..., AgentRun]) -> None:
 def test_it_stops_at_the_time_limit_and_keeps_the_partial_output(run: Callable[..., AgentRun]) -> None:
     started = time.monotonic()
     done = run(says("", call("shell", command="echo early; sleep 60")), limits=Limits(timeout_seconds=0.5))
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 40
     assert done.failure is not None
     assert done.failure.type == "AgentTimeout"
     assert steps(done)[-1].observations[0].content == "early\n\n[ended at the time limit]\n"
