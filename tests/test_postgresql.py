@@ -31,10 +31,6 @@ def test_the_same_tests_pass_on_postgresql():
         "django_db and not slow and not browser",
         "-k",  # odd queries never reach the database
         "not test_no_query_breaks_a_page and not test_nothing_is_inline",
-        "-n",
-        "2",
-        "--dist",
-        "loadfile",
     ]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *chosen],

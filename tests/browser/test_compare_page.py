@@ -74,6 +74,7 @@ def test_a_permalink_pins_the_table_and_announces_what_came(base: str, page: Pag
     before = table(page)
     address = page.get_by_role("link", name="Permalink").get_attribute("href")
     assert address is not None
+    page.wait_for_load_state("networkidle")
     experiment = make_experiment(name="later", suite=make_suite(environments=1, families=1))
     make_learning_run(experiment, condition="later", scripted=True)
     second = browser.new_context()
