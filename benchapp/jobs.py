@@ -34,7 +34,7 @@ from benchapp.redaction import Redactor
 from benchapp.schedule import EPISODE_ORDER
 from runner import engine
 from runner.cleaning import Cleaner
-from runner.errors import BudgetSpent, InfrastructureError, KeyRefused, LeaseLost, SandboxError
+from runner.errors import AccountRefused, BudgetSpent, InfrastructureError, KeyRefused, LeaseLost, SandboxError
 from runner.sandboxes import sandbox_kind
 from runner.toolbox import toolbox_for
 from runner.trajectories.text import storable
@@ -90,7 +90,7 @@ def _work(episode: Episode, lease: Lease) -> bool:
     except (OperationalError, InterfaceError) as error:
         _outlast(episode, lease, error)
         return False
-    except (BudgetSpent, KeyRefused) as error:
+    except (BudgetSpent, KeyRefused, AccountRefused) as error:
         _stop_run(episode, lease, error)
         return False
     except Exception as error:  # the worker's loop: record it, go on with other episodes
@@ -104,8 +104,8 @@ def _work(episode: Episode, lease: Lease) -> bool:
     return False
 
 
-def _stop_run(episode: Episode, lease: Lease, error: BudgetSpent | KeyRefused) -> None:
-    """What stops one episode stops the others of its run: they share the budget and the key. Those under way meet it
+def _stop_run(episode: Episode, lease: Lease, error: BudgetSpent | KeyRefused | AccountRefused) -> None:
+    """What stops one episode stops the others of its run: they share the budget, the key and the models. Those under way meet it
     themselves, at their next call; none of the others begins an attempt that could not get anywhere.
     """
     reason = Redactor(own_secrets()).text(storable(str(error)))[:MAX_REASON]

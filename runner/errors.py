@@ -90,6 +90,10 @@ class KeyRefused(ModelRefused):
         self.variable = variable
 
 
+class AccountRefused(ModelRefused):
+    """The account has no credit, or the provider has no such model: no call of the run gets another answer."""
+
+
 class BudgetSpent(RunnerError):
     pass
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -176,6 +176,10 @@ class Usage:
         )
         known = _sum(self.known_usd, other.known_usd)
         return Usage(*tokens, None, known) if self.is_unpriced or other.is_unpriced else Usage(*tokens, known)
+
+    def in_part(self) -> Usage:
+        """The same, where a call beside these was answered and did not tell what it used: its cost is missing too."""
+        return replace(self, cost_usd=None, priced_usd=self.known_usd)
 
     @property
     def known_usd(self) -> float | None:

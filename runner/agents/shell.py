@@ -14,7 +14,7 @@ from runner.errors import SetupError
 from runner.models import Model
 from runner.models.litellm import TOO_LONG
 from runner.sandboxes import NOTHING, Needs, Sandbox
-from runner.types import Failure, ModelReply, ModelRequest, Observation, Source, Step
+from runner.types import Failure, ModelReply, ModelRequest, Observation, Source, Step, Usage
 
 SYSTEM = """\
 You solve tasks in a shell. Each turn, call a tool. `shell` runs a command with sh in the working directory, which holds the
@@ -49,7 +49,8 @@ class Shell:
         session = _Session(job, sandbox, model, Notebook(on_step))
         failure = session.work()
         trajectory = session.notebook.trajectory(self.name, self.version, model.name)
-        return AgentRun((trajectory,), trajectory.usage, session.turns, failure)
+        usage = trajectory.usage.in_part() if session.untold else trajectory.usage
+        return AgentRun((trajectory,), usage, session.turns, failure)
 
 
 class _Session:
@@ -60,6 +61,7 @@ class _Session:
         self.seconds = job.limits.timeout_seconds or job.task.agent_timeout_seconds
         self.deadline = time.monotonic() + self.seconds
         self.turns = 0
+        self.untold = 0  # replies that did not tell what they used
         self.messages: list[Mapping[str, Any]] = []
         self.tools = tools_offered(job.library)
         self.toolset = Toolset(sandbox, job.skills if job.library else None, self.remaining)
@@ -120,6 +122,7 @@ class _Session:
 
     def keep(self, reply: ModelReply, observations: tuple[Observation, ...], at: str | None = None) -> None:
         """The reply and what its calls returned, in the conversation and in the notebook."""
+        self.untold += reply.usage == Usage()
         self.messages.append(_assistant_message(reply))
         for call, observation in zip(reply.tool_calls, observations, strict=True):
             self.messages.append({"role": "tool", "tool_call_id": call.id, "content": observation.content})

@@ -20,7 +20,7 @@ from dataclasses import replace
 from importlib import metadata
 from typing import Any
 
-from runner.errors import KeyRefused, ModelRefused, ModelUnavailable, SetupError
+from runner.errors import AccountRefused, KeyRefused, ModelRefused, ModelUnavailable, SetupError
 from runner.models.presets import Preset
 from runner.retry_after import retry_after_seconds
 from runner.types import ModelReply, ModelRequest, ToolCall, Usage
@@ -104,7 +104,8 @@ class LiteLLM:
     def complete(self, request: ModelRequest) -> ModelReply:
         """ModelUnavailable after TRIES failures that may pass (429, 5xx, connection); ModelRefused at once for the rest.
 
-        KeyRefused, at once, names the variable that holds the key. No error quotes the key or a private address.
+        KeyRefused, at once, names the variable that holds the key; AccountRefused, at once, where the account has no
+        credit or the provider no such model. No error quotes the key or a private address.
         A reply that was withheld (a refusal, a content filter) is a reply: its finish reason says so. So is the end of a
         conversation with tools that has grown too long, which is the agent's own doing and no fault of the setup.
         """
@@ -123,6 +124,8 @@ class LiteLLM:
                 # "from None": a trace that goes on into litellm's own errors would quote what is kept out of ours.
                 if _is_of_the_key(error):
                     raise self._key_refused(error) from None
+                if getattr(error, "status_code", None) in (402, 404):
+                    raise AccountRefused(f"{self.name}: {self._told(error)}") from None
                 if type(error).__name__ not in PASSING and not _is_server_error(error):
                     raise ModelRefused(f"{self.name}: {self._told(error)}") from None
                 pause = _retry_after(error)

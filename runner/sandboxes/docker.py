@@ -9,6 +9,7 @@ no failure of the machine, and one that cannot be started again because of what 
 from __future__ import annotations
 
 import contextlib
+import logging
 import secrets
 import socket
 import time
@@ -38,6 +39,7 @@ FOLDERS = {name: f"/{name}" for name in (SKILLS, TESTS, LOGS, SOLUTION)}  # as i
 _ROOTS = ("/tests", "/logs/verifier")  # made at the start where they are missing; and those of the image's user:
 _USERS = (SKILLS_PATH, "/logs/agent")
 _NOT_RUNNING = 409
+log = logging.getLogger(__name__)
 AT_TIME_LIMIT = "ended at the time limit"
 WENT_DOWN = "the container went down; everything that ran in it is gone"
 
@@ -381,17 +383,27 @@ class DockerSandbox:
             self.gateway.close()
 
     def close(self) -> None:
-        """Removes container, network and volumes. Closing twice is harmless."""
+        """Removes container, network and volumes. Closing twice is harmless.
+
+        What the engine does not let go of now is told in the log and left to the next sweep: the attempt has ended, and
+        its result stands.
+        """
         if self._watch is not None:
             self._watch.stop()
         self._close_gateway()
+        own = PREFIX + self.mark
+        if self.container:
+            self._let_go("container", self.container)
+        if self.needs.skill_folders:
+            self._let_go("volume", own)
+        if self.network is not None and self.network.name == own:
+            self._let_go("network", own)
+        self.client.close()
+
+    def _let_go(self, kind: str, name: str) -> None:
         try:
-            if self.container:
-                engine.remove(self.client, "container", self.container)
-            if self.needs.skill_folders:
-                engine.remove(self.client, "volume", PREFIX + self.mark)
-            if self.network is not None and self.network.name == PREFIX + self.mark:
-                leave(self.client, self.network.name)
-                engine.remove(self.client, "network", self.network.name)
-        finally:
-            self.client.close()
+            if kind == "network":
+                leave(self.client, name)
+            engine.remove(self.client, kind, name)
+        except SandboxError as error:
+            log.warning("sandbox %s: %s", self.mark, error)

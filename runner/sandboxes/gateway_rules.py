@@ -9,7 +9,7 @@ from email.message import Message
 from http.client import HTTPResponse
 from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
 
-from runner.errors import KeyRefused, ModelRefused, ModelUnavailable, RunnerError, SetupError
+from runner.errors import AccountRefused, KeyRefused, ModelRefused, ModelUnavailable, RunnerError, SetupError
 from runner.retry_after import retry_after_seconds
 from runner.sandboxes import Provider
 
@@ -112,8 +112,8 @@ def trouble_of(answer: HTTPResponse, provider: Provider) -> RunnerError | None:
         named = f"the key in the environment variable {provider.key_variable}" if provider.key_variable else "no key"
         return KeyRefused(f"the provider answered {status} to {named}", provider.key_variable)
     if status == 402:
-        return ModelRefused("the provider answered 402: the account has no credit left")
-    if status == 404:
+        return AccountRefused("the provider answered 402: the account has no credit left")
+    if status == 404:  # of this attempt alone: a path that does not exist is the program's own doing
         return ModelRefused("the provider answered 404: it knows no such model or call")
     if status in (408, 409, 425, 429) or status >= 500 or 300 <= status < 400:
         return ModelUnavailable(f"the provider answered {status}", retry_after_seconds(answer.getheader("retry-after")))

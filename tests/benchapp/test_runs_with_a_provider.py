@@ -208,6 +208,13 @@ def test_a_refused_key_ends_the_run_at_once_and_is_told_by_its_variables_name(
         assert provider.url not in text
 
 
+def test_an_account_without_credit_ends_the_run_at_once(run: Callable[..., Run], provider: ModelProvider) -> None:
+    provider.refusing = [(402, {})] * 9
+    ended = run(environments=["E1", "E2"])
+    assert provider.asked == 1
+    assert [episode.blocked_reason[:22] for episode in ended.episodes.all()] == ["AccountRefused: house:"] * 2
+
+
 def everything_recorded() -> str:
     with connection.cursor() as cursor:
         tables = [name for name in connection.introspection.table_names(cursor) if name.startswith("benchapp_")]

@@ -14,11 +14,13 @@ from pathlib import Path
 
 import docker
 import pytest
+from docker.errors import APIError
 
 from runner.errors import SandboxError, SandboxRuined, SetupError
 from runner.sandboxes import Needs, Program, Provider, docker_programs, sandbox_kind
 from runner.sandboxes import docker as docker_sandbox
 from runner.sandboxes.docker import DockerSandbox, end_processes, open_sandbox
+from runner.sandboxes.docker_engine import remove_marked
 from runner.sandboxes.docker_limits import ContainerLimits
 from runner.sandboxes.docker_sweep import Leftover, leftovers, sweep
 from runner.sandboxes.process_names import this_process
@@ -178,6 +180,25 @@ def test_it_mounts_one_writable_library_at_every_place_and_removes_it(task: Task
     finally:
         opened.close()
     assert left_behind(opened.mark) == []
+
+
+def test_what_the_engine_does_not_let_go_of_costs_no_result_and_the_rest_goes(
+    task: Task, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    opened = open_sandbox(task, name="t", needs=Needs(skill_folders=("/root/.claude/skills",)))
+    with monkeypatch.context() as patch:
+        patch.setattr(type(opened.client), "remove_container", refused)
+        opened.close()
+    assert "removing the container" in caplog.text
+    assert "removing the volume" in caplog.text  # tried all the same; the container holds it
+    client = docker.APIClient(version="auto")
+    assert len(remove_marked(client, opened.mark)) == 2  # as a sweep does
+    client.close()
+    assert left_behind(opened.mark) == []
+
+
+def refused(*_: object, **__: object) -> None:
+    raise APIError("busy")
 
 
 def test_it_mounts_a_program_read_only_from_a_volume_loaded_once(task: Task, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from runner.errors import BudgetSpent, KeyRefused, ModelRefused, ModelUnavailable, SetupError
+from runner.errors import AccountRefused, BudgetSpent, KeyRefused, ModelRefused, ModelUnavailable, SetupError
 from runner.sandboxes import Provider
 from runner.sandboxes.gateway import Gateway, GatewayLimits
 from runner.types import Usage
@@ -313,7 +313,7 @@ def test_it_passes_a_stream_on_as_it_comes(upstream: Upstream, opened: Callable[
     [
         (401, KeyRefused, 400),
         (403, KeyRefused, 400),
-        (402, ModelRefused, 402),
+        (402, AccountRefused, 402),
         (404, ModelRefused, 404),
         (429, ModelUnavailable, 429),
         (500, ModelUnavailable, 500),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runner.errors import ModelRefused, ModelUnavailable, SetupError
+from runner.errors import AccountRefused, KeyRefused, ModelRefused, ModelUnavailable, SetupError
 from runner.models import make_model
 from runner.models.litellm import FILTERED, TOO_LONG, TRIES, LiteLLM
 from runner.types import ModelRequest, Usage
@@ -106,11 +106,17 @@ def test_it_gives_up_after_so_many_tries_and_says_when_to_come_back(provider: Pr
     assert caught.value.retry_after_seconds == 7.0
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404])
-def test_it_asks_once_where_asking_again_is_of_no_use(provider: Provider, status: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(400, ModelRefused), (401, KeyRefused), (402, AccountRefused), (403, KeyRefused), (404, AccountRefused)],
+)
+def test_it_asks_once_where_asking_again_is_of_no_use(
+    provider: Provider, status: int, kind: type[ModelRefused]
+) -> None:
     provider.fails(status, "not like this")
-    with pytest.raises(ModelRefused, match="not like this"):
+    with pytest.raises(ModelRefused, match="not like this") as caught:
         model(provider).complete(REQUEST)
+    assert type(caught.value) is kind
     assert len(provider.asked) == 1
 
 

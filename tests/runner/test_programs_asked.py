@@ -17,7 +17,8 @@ from runner.models.litellm import LiteLLM
 from runner.sandboxes import NOTHING, Completed, Needs, Program, Provider, Sandbox
 from runner.sandboxes.gateway import Gateway
 from runner.sandboxes.gateway_rules import Refusal
-from runner.types import Role, Task
+from runner.sandboxes.metering import Metered
+from runner.types import Role, Task, Usage
 from tests.program_runs import KEY, KEY_VARIABLE, preset_for
 from tests.runner.small_episode import MemorySandbox, MemorySandboxes, small_environment, small_plan, small_toolbox
 
@@ -101,6 +102,27 @@ def test_every_program_is_held_to_its_turns_by_the_gateway(name: str) -> None:
     assert sandbox.asked == 3
     assert ran.failure is not None
     assert ran.failure.type == "TurnLimit"
+
+
+class _Answered(MemorySandbox):
+    """A program whose first call was answered with a count, and whose second one without."""
+
+    def execute(
+        self, command: str, *, timeout_seconds: float, environment: Mapping[str, str] | None = None
+    ) -> Completed:
+        for usage in (Usage(10, 0, 1), Usage()):
+            self.gateway.ask()
+            self.gateway.answered(Metered(usage))
+        return Completed(0, "")
+
+
+def test_a_call_that_told_nothing_leaves_the_cost_known_in_part() -> None:
+    sandbox = _Answered({}, provider_url="http://here")
+    provider = Provider("https://here.example", None)
+    sandbox.gateway = Gateway(provider, price=lambda usage, written: 0.5 if usage.input_tokens else None)
+    model = LiteLLM.of_preset(preset_for("claude-code", "https://here.example", "model-1"))
+    ran = make_agent("claude-code").run(JOB, sandbox, model, lambda step: None)
+    assert ran.usage == Usage(10, 0, 1, None, priced_usd=0.5)
 
 
 class _Noting(MemorySandboxes):

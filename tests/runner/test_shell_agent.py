@@ -190,6 +190,12 @@ def test_a_conversation_that_outgrew_the_model_ends_as_the_agents_failure(run: C
     assert steps(done)[-1].message == "too many tokens"
 
 
+def test_a_reply_that_does_not_tell_what_it_used_leaves_the_cost_known_in_part(run: Callable[..., AgentRun]) -> None:
+    told = ModelReply("", (call("shell", command="true"),), Usage(100, 10, 5, 0.25))
+    done = run(told, ModelReply("Done.", (call("submit"),), Usage()))
+    assert done.usage == Usage(100, 10, 5, None, priced_usd=0.25)
+
+
 def test_it_stops_at_the_turn_limit(run: Callable[..., AgentRun]) -> None:
     done = run(*[says("", call("shell", command="true"))] * 5, limits=Limits(max_turns=3))
     assert done.failure is not None
