@@ -52,7 +52,7 @@ class ScriptAgent:
     """Runs its script as one command and keeps what it said."""
 
     script: str
-    seconds: float = 20.0
+    seconds: float = 120.0
     skill_folders: tuple[str, ...] = ()
     name: str = "script"
     version: str = "1"

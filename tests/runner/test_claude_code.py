@@ -70,7 +70,7 @@ def test_it_ends_as_turn_limit_where_the_turns_are_used_up(
 ) -> None:
     agent = use_program("claude-code", monkeypatch)
     preset = preset_for("claude-code", provider.url, MODEL, key_header="x-api-key")
-    ran = attempt(agent, preset, tmp_path, limits=Limits(max_turns=2, timeout_seconds=60))
+    ran = attempt(agent, preset, tmp_path, limits=Limits(max_turns=2, timeout_seconds=300))
     assert ran.result is not None
     assert ran.result.failure is not None
     assert ran.result.failure.type == "TurnLimit"
@@ -91,7 +91,7 @@ def test_it_counts_what_was_used_until_the_time_was_up(
         output=8,
     )
     preset = preset_for("claude-code", provider.url, MODEL, key_header="x-api-key")
-    ran = attempt(agent, preset, tmp_path, limits=Limits(timeout_seconds=30))
+    ran = attempt(agent, preset, tmp_path, limits=Limits(timeout_seconds=45))
     assert ran.result is not None
     assert ran.result.failure is not None
     assert ran.result.failure.type == "AgentTimeout"

@@ -88,7 +88,7 @@ def test_it_has_its_turns_limited_by_the_gateway(
 ) -> None:
     agent = use_program("codex", monkeypatch)
     preset = preset_for("codex", f"{provider.url}/v1", MODEL)
-    ran = attempt(agent, preset, tmp_path, limits=Limits(max_turns=1, timeout_seconds=60))
+    ran = attempt(agent, preset, tmp_path, limits=Limits(max_turns=1, timeout_seconds=300))
     assert ran.result is not None
     assert ran.result.failure is not None
     assert ran.result.failure.type == "TurnLimit"

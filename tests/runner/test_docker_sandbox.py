@@ -44,7 +44,7 @@ def sandbox(task: Task) -> Iterator[DockerSandbox]:
     assert left_behind(opened.mark) == []
 
 
-def run(sandbox: DockerSandbox, command: str, seconds: float = 30) -> str:
+def run(sandbox: DockerSandbox, command: str, seconds: float = 120) -> str:
     return sandbox.execute(command, timeout_seconds=seconds).output
 
 
@@ -85,19 +85,19 @@ def test_it_keeps_the_callers_secrets_out(sandbox: DockerSandbox, monkeypatch: p
 
 
 def test_it_gives_a_command_its_variables(sandbox: DockerSandbox) -> None:
-    done = sandbox.execute("echo $EXTRA", timeout_seconds=20, environment={"EXTRA": "here"})
+    done = sandbox.execute("echo $EXTRA", timeout_seconds=120, environment={"EXTRA": "here"})
     assert (done.exit_code, done.output) == (0, "here\n")
 
 
 def test_it_reports_exit_codes_and_both_streams(sandbox: DockerSandbox) -> None:
-    done = sandbox.execute("echo out; echo err >&2; exit 7", timeout_seconds=20)
+    done = sandbox.execute("echo out; echo err >&2; exit 7", timeout_seconds=120)
     assert (done.exit_code, done.timed_out, done.truncated) == (7, False, False)
     assert sorted(done.output.splitlines()) == ["err", "out"]
 
 
 def test_it_cuts_long_output_in_the_middle_and_says_so(sandbox: DockerSandbox) -> None:
     sandbox.limits = ContainerLimits(output_characters=1_000)
-    done = sandbox.execute("echo first; head -c 5000 /dev/zero | tr '\\0' x; echo last", timeout_seconds=20)
+    done = sandbox.execute("echo first; head -c 5000 /dev/zero | tr '\\0' x; echo last", timeout_seconds=120)
     assert done.truncated
     assert done.output.startswith("first\nxx")
     assert done.output.endswith("xxlast\n")
@@ -141,12 +141,12 @@ def test_it_tells_an_agent_that_nothing_can_run_any_more_and_the_verifier_that_i
     sandbox: DockerSandbox,
 ) -> None:
     run(sandbox, "rm /bin/sh")
-    told = sandbox.execute("true", timeout_seconds=20)
+    told = sandbox.execute("true", timeout_seconds=120)
     assert told.exit_code in (126, 127)
     assert "/bin/sh" in told.output
     sandbox.end_processes()
     with pytest.raises(SandboxRuined, match="nothing can run in the sandbox any more"):
-        sandbox.execute("true", timeout_seconds=20)
+        sandbox.execute("true", timeout_seconds=120)
 
 
 def test_a_container_that_somebody_else_removed_is_no_doing_of_the_agent(sandbox: DockerSandbox) -> None:
@@ -154,7 +154,7 @@ def test_a_container_that_somebody_else_removed_is_no_doing_of_the_agent(sandbox
     sandbox.end_processes()
     sandbox.client.remove_container(sandbox.container, force=True)
     with pytest.raises(SandboxError, match="removed by somebody else") as caught:
-        sandbox.execute("true", timeout_seconds=20)
+        sandbox.execute("true", timeout_seconds=120)
     assert not isinstance(caught.value, SandboxRuined)
 
 
@@ -354,7 +354,7 @@ def test_it_says_that_an_image_has_no_shell(task: Task) -> None:
     try:
         opened = open_sandbox(replace(task, machine=Machine(image="skillglass-test-empty:1")), name="t")
         with pytest.raises(SetupError, match="cannot run /bin/sh"):
-            opened.execute("true", timeout_seconds=20)
+            opened.execute("true", timeout_seconds=120)
         opened.close()
     finally:
         client.images.remove("skillglass-test-empty:1", force=True)

@@ -31,9 +31,9 @@ class Attack:
     script: str
     says: str = ""
     succeeds: bool = False
-    seconds: float = 20.0
+    seconds: float = 120.0
     stalls: bool = False  # it makes the verifier wait for ever: no verdict, so the machine's failure and never a score
-    fails: str = ""  # type of the failure kept with the attempt
+    fails: str = ""  # pattern of the type of the failure kept with the attempt; empty: there is none
     writes: tuple[str, ...] = ()  # library paths that the record must name
     skill_folders: tuple[str, ...] = ()
 
@@ -102,11 +102,11 @@ ATTACKS = {
     ),
     "memory of init": Attack("dd if=/dev/zero of=/proc/1/mem bs=1 count=1; echo tried", "tried"),
     # too much
-    "fork bomb": Attack("bomb() { bomb | bomb & }; bomb; sleep 2; echo over", seconds=5),
+    "fork bomb": Attack("bomb() { bomb | bomb & }; bomb; sleep 2; echo over", seconds=5, fails="(AgentTimeout)?"),
     "all process ids": Attack("i=0; while [ $i -lt 3000 ]; do sleep 1000 & i=$((i+1)); done; echo full", "fork|full"),
     "memory": Attack("python3 -c 'x = bytearray(1 << 30); print(len(x))'; echo code $?", "code 137"),
     "disk": Attack("while :; do head -c 50000000 /dev/zero >> big; done", "wrote more than 300 MiB"),
-    "a billion bytes of output": Attack("head -c 1000000000 /dev/zero | tr '\\0' x", "characters left out", seconds=60),
+    "a billion bytes of output": Attack("head -c 1000000000 /dev/zero | tr '\\0' x", "characters left out", seconds=300),
     "output of init": Attack("head -c 200000000 /dev/zero > /proc/1/fd/1; echo done", "done"),
     "files": Attack(
         python("import itertools, os\nos.mkdir('d')\nfor i in itertools.count(): os.mknod(f'd/{i}')"),
@@ -136,7 +136,7 @@ ATTACKS = {
         python("import os\nos.chdir('/skills')\nfor _ in range(300):\n os.mkdir('d' * 200); os.chdir('d' * 200)")
         + "\nsleep 20",
         "nested too deeply",
-        seconds=30,
+        seconds=120,
     ),
     "giant names": Attack(
         "touch /skills/$(head -c 255 /dev/zero | tr '\\0' n); echo made", "made", writes=("n" * 255,)
@@ -195,7 +195,7 @@ def _check(attack: Attack, outcome: Outcome) -> None:
     assert re.search(attack.says, outcome.said), outcome.said[-2000:]
     assert outcome.success is attack.succeeds
     failure = outcome.result.failure
-    assert (failure.type if failure else "") == attack.fails
+    assert re.fullmatch(attack.fails, failure.type if failure else "")
     written = outcome.result.library_writes
     assert [path for path in attack.writes if not any(path in each for each in written)] == [], written
 

@@ -35,7 +35,7 @@ def sandbox(task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     opened.close()
 
 
-def run(sandbox: LocalSandbox, command: str, seconds: float = 20) -> str:
+def run(sandbox: LocalSandbox, command: str, seconds: float = 120) -> str:
     return sandbox.execute(command, timeout_seconds=seconds).output
 
 
