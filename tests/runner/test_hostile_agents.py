@@ -106,7 +106,9 @@ ATTACKS = {
     "all process ids": Attack("i=0; while [ $i -lt 3000 ]; do sleep 1000 & i=$((i+1)); done; echo full", "fork|full"),
     "memory": Attack("python3 -c 'x = bytearray(1 << 30); print(len(x))'; echo code $?", "code 137"),
     "disk": Attack("while :; do head -c 50000000 /dev/zero >> big; done", "wrote more than 300 MiB"),
-    "a billion bytes of output": Attack("head -c 1000000000 /dev/zero | tr '\\0' x", "characters left out", seconds=300),
+    "a billion bytes of output": Attack(
+        "head -c 1000000000 /dev/zero | tr '\\0' x", "characters left out", seconds=300
+    ),
     "output of init": Attack("head -c 200000000 /dev/zero > /proc/1/fd/1; echo done", "done"),
     "files": Attack(
         python("import itertools, os\nos.mkdir('d')\nfor i in itertools.count(): os.mknod(f'd/{i}')"),
