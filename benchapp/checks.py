@@ -116,13 +116,8 @@ def _docker() -> Finding:
 
 
 def _docker_version() -> str:
-    import docker
-
-    client = docker.from_env(timeout=5)
-    try:
+    with engine_checks.engine() as client:
         return f"engine {client.version()['Version']}"
-    finally:
-        client.close()
 
 
 def _storage() -> Finding:
@@ -144,15 +139,10 @@ def _base_image() -> Finding:
 
 
 def _base_image_there() -> str:
-    import docker
-
     from runner.sandboxes.docker_images import base_name
 
-    client = docker.from_env(timeout=5)
-    try:
+    with engine_checks.engine() as client:
         return f"{base_name()}, {client.images.get(base_name()).id[:19]}"
-    finally:
-        client.close()
 
 
 def _attempt(name: str, look: Callable[[], str], cost: str) -> Finding:

@@ -20,7 +20,7 @@ class NoLimits(Exception):
 
 
 @contextmanager
-def _engine() -> Iterator[Any]:
+def engine() -> Iterator[Any]:
     import docker
 
     client = docker.from_env(timeout=5)
@@ -32,7 +32,7 @@ def _engine() -> Iterator[Any]:
 
 def storage() -> str:
     """Where and how the engine keeps its images. Raises whatever the client raises when no engine answers."""
-    with _engine() as client:
+    with engine() as client:
         info = client.info()
     under = dict(info.get("DriverStatus") or ()).get("Backing Filesystem", "an unknown file system")
     size = f"{info.get('NCPU')} processors, {info.get('MemTotal', 0) / 1024**3:.1f} GiB of memory"
@@ -41,7 +41,7 @@ def storage() -> str:
 
 def limits() -> str:
     """The limits that the engine enforces. NoLimits names those it does not."""
-    with _engine() as client:
+    with engine() as client:
         info = client.info()
     if missing := [name for key, name in LIMITS.items() if not info.get(key)]:
         raise NoLimits(f"the engine does not enforce: {', '.join(missing)}")
@@ -58,7 +58,7 @@ def _disk(root: str) -> str:
 def volumes() -> set[str] | None:
     """Names of the engine's volumes; None when no engine answers."""
     try:
-        with _engine() as client:
+        with engine() as client:
             return {row["Name"] for row in client.api.volumes()["Volumes"] or ()}
     except Exception:  # whatever the client raises; the engine has a line of its own
         return None
