@@ -140,6 +140,7 @@ document.addEventListener("htmx:afterSwap", (event) => {
   const thread = document.getElementById("thread");
   if (!thread) return;
   if (thread.dataset.taken !== undefined) sessionStorage.removeItem(`comment:${thread.dataset.taken}`);
+  htmx.process(thread); // htmx itself waits a moment, and a text sent meanwhile would leave by the plain way
   settle(thread);
   const total = Number(thread.dataset.total);
   if (opener?.isConnected && !Number.isNaN(total)) {

@@ -40,6 +40,10 @@ def log_in(page: Page, base: str, name: str) -> None:
 
 def open_thread(page: Page, base: str, trial: Trial) -> None:
     page.goto(f"{base}{trial.get_absolute_url()}")
+    open_thread_here(page)
+
+
+def open_thread_here(page: Page) -> None:
     page.wait_for_load_state("networkidle")
     page.keyboard.press("j")
     page.keyboard.press("j")
@@ -75,6 +79,22 @@ def test_two_people_talk_about_a_step_by_keyboard_alone(live_server: Any, browse
     expect(page.locator(".mentioned")).to_have_count(0)
     context.close()
     assert errors + more == []
+
+
+def test_a_text_sent_before_htmx_settles_leaves_no_copy_behind(
+    live_server: Any, context: BrowserContext, trial: Trial
+) -> None:
+    base = live_server.url
+    page, errors = open_in(context, base, "light")
+    log_in(page, base, "ada")
+    page.goto(f"{base}{trial.get_absolute_url()}")
+    page.evaluate("htmx.config.defaultSettleDelay = 60000")
+    open_thread_here(page)
+    page.keyboard.type(TEXT)
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#thread .comment strong")).to_have_text("here")
+    expect(page.locator("#thread textarea").last).to_have_value("")
+    assert trial.get_absolute_url() in page.url and errors == []  # the trial's page is still the one at hand
 
 
 def test_what_is_typed_outlives_the_session(live_server: Any, context: BrowserContext, trial: Trial) -> None:
