@@ -94,7 +94,8 @@ def test_a_text_sent_before_htmx_settles_leaves_no_copy_behind(
     page.keyboard.press("Control+Enter")
     expect(page.locator("#thread .comment strong")).to_have_text("here")
     expect(page.locator("#thread textarea").last).to_have_value("")
-    assert trial.get_absolute_url() in page.url and errors == []  # the trial's page is still the one at hand
+    assert trial.get_absolute_url() in page.url  # the trial's page is still the one at hand
+    assert errors == []
 
 
 def test_what_is_typed_outlives_the_session(live_server: Any, context: BrowserContext, trial: Trial) -> None:
