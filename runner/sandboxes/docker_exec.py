@@ -31,7 +31,7 @@ for round in 1 2; do
 done
 """
 _READ_BYTES = 1 << 16
-STANDARD_OUTPUT = 1  # in the engine's stream
+_STANDARD_OUTPUT = 1  # in the engine's stream
 # The engine tells that a command ended up to two seconds late when an earlier one left a child that holds its output.
 _SLOWEST_NEWS = 6.0
 _LONGEST_FIRST = 4_096  # bytes; a shell that tells no process id in so many is none, and what it says is output
@@ -195,7 +195,7 @@ class Execution:
         except OSError:
             return False
         for source, piece in self._frames.feed(content):
-            is_told = source != STANDARD_OUTPUT or self.pid is not None or self._has_no_pid
+            is_told = source != _STANDARD_OUTPUT or self.pid is not None or self._has_no_pid
             output.add(piece if is_told else self._without_pid(piece))
         return bool(content)
 

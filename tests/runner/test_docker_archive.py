@@ -9,7 +9,7 @@ import tarfile
 import threading
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -111,23 +111,28 @@ def test_links_without_number_are_not_all_named() -> None:
     assert tree.left_out[-1] == "10: and all after it, more than 10 files"
 
 
+class Engine:
+    """Says of its one command what a test wants, and hands out the stream that the test writes to."""
+
+    def __init__(self, stream: socket.socket, *, code: int = 0, runs: Callable[[], bool] = lambda: False) -> None:
+        self.stream, self.code, self.runs = stream, code, runs
+
+    def exec_create(self, *_: object, **__: object) -> dict[str, str]:
+        return {"Id": "one"}
+
+    def exec_start(self, *_: object, **__: object) -> socket.socket:
+        return self.stream
+
+    def exec_inspect(self, _: str) -> dict[str, object]:
+        return {"Running": self.runs(), "ExitCode": self.code}
+
+
 def test_an_error_that_overtakes_the_process_id_hides_it_not() -> None:
     ours, theirs = socket.socketpair()
-
-    class Engine:
-        def exec_create(self, *_: object, **__: object) -> dict[str, str]:
-            return {"Id": "one"}
-
-        def exec_start(self, *_: object, **__: object) -> socket.socket:
-            return ours
-
-        def exec_inspect(self, _: str) -> dict[str, object]:
-            return {"Running": False, "ExitCode": 7}
-
     for kind, text in ((2, b"err\n"), (1, b"16\nout\n")):
         theirs.sendall(bytes([kind, 0, 0, 0]) + len(text).to_bytes(4, "big") + text)
     theirs.close()
-    execution = Execution(Engine(), "c", "true", folder="/", user="0", environment={})
+    execution = Execution(Engine(ours, code=7), "c", "true", folder="/", user="0", environment={})
     executed = execution.follow(1_000, time.monotonic() + 60)
     assert (executed.started, executed.exit_code, executed.text) == (True, 7, "err\nout\n")
     assert execution.pid == 16
@@ -138,16 +143,6 @@ def test_a_shell_that_tells_no_process_id_is_held_in_little_memory() -> None:
     piece = b"y" * 60_000
     ours, theirs = socket.socketpair()
 
-    class Engine:
-        def exec_create(self, *_: object, **__: object) -> dict[str, str]:
-            return {"Id": "one"}
-
-        def exec_start(self, *_: object, **__: object) -> socket.socket:
-            return ours
-
-        def exec_inspect(self, _: str) -> dict[str, object]:
-            return {"Running": not done.is_set(), "ExitCode": 0}
-
     def talk() -> None:
         for _ in range(500):
             theirs.sendall(b"\1\0\0\0" + len(piece).to_bytes(4, "big") + piece)
@@ -155,7 +150,9 @@ def test_a_shell_that_tells_no_process_id_is_held_in_little_memory() -> None:
         theirs.close()
 
     done = threading.Event()
-    execution = Execution(Engine(), "c", "true", folder="/", user="0", environment={})
+    execution = Execution(
+        Engine(ours, runs=lambda: not done.is_set()), "c", "true", folder="/", user="0", environment={}
+    )
     threading.Thread(target=talk, daemon=True).start()
     tracemalloc.start()
     executed = execution.follow(1_000, time.monotonic() + 60)
