@@ -7,7 +7,7 @@ a line that was copied into a file that lives on elsewhere belongs to whoever co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from benchapp.lineage.matching import Move, kept_lines, lines_of, moved_files
@@ -63,18 +63,19 @@ class Blame:
             return path
         return next((move.new for move in self.moves[state + 1].values() if move.old == path), None)
 
-    def skills_holding(self, born: int) -> list[frozenset[str]]:
-        """For each state the skills in which a line that was born there stands; empty before, and after the last."""
-        return [
-            frozenset(
-                path.partition("/")[0]
-                for path, written in files.items()
-                if any(self.lines[number].born == born for number in written)
-            )
-            if state >= born
-            else frozenset()
-            for state, files in enumerate(self.states)
-        ]
+    def holding(self) -> list[dict[int, frozenset[str]]]:
+        """For each state: state a line was written in -> the skills in which such lines stand."""
+        known: dict[int, frozenset[int]] = {}  # files that nobody touched share their lines
+        found = []
+        for files in self.states:
+            skills: dict[int, set[str]] = {}
+            for path, written in files.items():
+                if id(written) not in known:
+                    known[id(written)] = frozenset(self.lines[number].born for number in written)
+                for born in known[id(written)]:
+                    skills.setdefault(born, set()).add(path.partition("/")[0])
+            found.append({born: frozenset(names) for born, names in skills.items()})
+        return found
 
 
 def blame(manifests: Sequence[Manifest], contents: Contents) -> Blame:
@@ -100,25 +101,18 @@ def blame(manifests: Sequence[Manifest], contents: Contents) -> Blame:
                 files[path] = tuple(write(len(lines_of(contents.get(digest, b""))), state))
                 continue
             written = states[-1][source]
-            files[path] = (
-                written
-                if before[source] == digest
-                else _carried(
-                    written, contents.get(before[source], b""), contents.get(digest, b""), lambda n: write(n, state)
-                )
-            )
+            if before[source] == digest:
+                files[path] = written
+                continue
+            kept = kept_lines(lines_of(contents.get(before[source], b"")), lines_of(contents.get(digest, b"")))
+            fresh = iter(write(kept.count(None), state))
+            files[path] = tuple(next(fresh) if place is None else written[place] for place in kept)
         if state:
             _end(last, states[-1], files, state - 1)
         states.append(files)
         moves.append(moved)
     lines = tuple(Line(*ends) for ends in zip(born, last, strict=True))
     return Blame(tuple(states), lines, tuple(moves))
-
-
-def _carried(written: Written, old: bytes, new: bytes, write: Callable[[int], range]) -> Written:
-    kept = kept_lines(lines_of(old), lines_of(new))
-    fresh = iter(write(kept.count(None)))
-    return tuple(next(fresh) if place is None else written[place] for place in kept)
 
 
 def _end(last: list[int], before: Mapping[str, Written], after: Mapping[str, Written], state: int) -> None:
