@@ -15,7 +15,7 @@ from inspector.changes import FileChange, TreeRow, changes_between, contents_of,
 from inspector.diff import Row, is_binary, source_rows
 from inspector.excerpt import Segment
 from inspector.provenance import Shown, evidence_of
-from inspector.rail import Rail, State, Stop, build_rail
+from inspector.rail import Rail, State, Stop, build_rail, family_of
 
 MAX_ROWS = 1_200  # lines of one page
 AGES = 5  # shades, the newest first
@@ -104,6 +104,9 @@ class BlamedFile:
     rows_left_out: int
     moves: tuple[tuple[State, Move], ...]
     chosen: ChosenLine | None
+    ledger: tuple[
+        tuple[Stop, LedgerRow], ...
+    ]  # of every change of the library up to the last; none beside a chosen line
     is_beside: bool  # whether this experiment has no-skill trials of these tasks
 
     @property
@@ -129,8 +132,9 @@ class BlamedFile:
 
 def open_blame(run: Run, episode: Episode, query: Mapping[str, str]) -> BlamedFile:
     """The page for a query string. Whatever the query says, a page comes out: nonsense falls back."""
-    rail = build_rail(Entry.objects.filter(episode=episode).in_order(), episode.library)
-    lineage = lineage_of(run, episode)
+    entries = list(Entry.objects.filter(episode=episode).in_order())
+    rail = build_rail(entries, episode.library)
+    lineage = lineage_of(run, episode, entries)
     asked = query.get("at", "")
     state = rail.state(asked) or rail.state(f"R{asked}") or rail.states[-1]
     place = rail.states.index(state)
@@ -154,7 +158,18 @@ def open_blame(run: Run, episode: Episode, query: Mapping[str, str]) -> BlamedFi
         rows_left_out=max(0, len(rows) - MAX_ROWS),
         moves=_moves(rail, lineage, place, path),
         chosen=_chosen_line(rail, lineage, place, path, rows, origins, number, baseline) if rows and number else None,
+        ledger=() if number else ledger_of(rail, lineage, baseline),
         is_beside=bool(baseline),
+    )
+
+
+def ledger_of(rail: Rail, lineage: Lineage, baseline: Baseline) -> tuple[tuple[Stop, LedgerRow], ...]:
+    """One row for every stop that changed the library, the latest first."""
+    if lineage.too_big:
+        return ()
+    made = [(place, rail.made(state)) for place, state in enumerate(rail.states) if place]
+    return tuple(
+        (stop, ledger_row(lineage, place, family_of(stop), baseline)) for place, stop in reversed(made) if stop
     )
 
 
@@ -194,9 +209,7 @@ def _origins(rail: Rail, lineage: Lineage, place: int, path: str, baseline: Base
     borns = lineage.blame.origins(place, path)
     newest_first = sorted(set(borns), reverse=True)
     for born in newest_first:
-        numbers = [
-            line for line, at in zip(lineage.blame.states[place][path], borns, strict=True) if at == born
-        ]
+        numbers = [line for line, at in zip(lineage.blame.states[place][path], borns, strict=True) if at == born]
         last = max(lineage.blame.lines[number].last for number in numbers)
         found[born] = Origin(
             place=born,
@@ -270,16 +283,10 @@ def _chosen_line(
         origin=origin,
         stands_until=None if line.last == len(rail.states) - 1 else rail.states[line.last],
         later=_later(lineage, place, path, line.born, line.last, baseline),
-        ledger=ledger_row(lineage, line.born, _family(origin.stop), baseline),
+        ledger=ledger_row(lineage, line.born, family_of(origin.stop), baseline),
         evidence=tuple(evidence),
         alike=tuple(_alike(text, evidence)),
     )
-
-
-def _family(stop: Stop | None) -> int | None:
-    if stop is None:
-        return None
-    return stop.decision.family_id if stop.decision else stop.seeding.family_id if stop.seeding else None
 
 
 def _alike(line: str, evidence: Sequence[Shown]) -> list[Likeness]:

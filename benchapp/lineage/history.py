@@ -1,12 +1,12 @@
 """An episode's library as it went: its states in the order of the spine, who wrote their lines, and who worked with them.
 
-Read once per run and kept until a number of the run changes: five queries, the contents of the library's files among them.
+Read once per run and kept until a number of the run changes: four queries, the contents of the library's files among them.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -69,16 +69,17 @@ class Lineage:
 KEPT: Kept[dict[int, Lineage]] = Kept(40)  # runs; a library of sixty rounds takes about 1 MB
 
 
-def lineage_of(run: Run, episode: Episode) -> Lineage:
+def lineage_of(run: Run, episode: Episode, entries: Sequence[Entry]) -> Lineage:
+    """`entries`: the episode's spine as `Entry.objects.in_order` gives it; the states are those of exactly this spine."""
+    states, places = _states(entries, episode.library_id)
     kept = KEPT.get(run) or {}
-    if episode.pk not in kept:
-        kept = {**kept, episode.pk: _read(episode)}
+    if episode.pk not in kept or len(kept[episode.pk].states) != len(states):
+        kept = {**kept, episode.pk: _read(episode, states, places)}
         KEPT.put(run, kept)
     return kept[episode.pk]
 
 
-def _read(episode: Episode) -> Lineage:
-    states, places = _states(episode)
+def _read(episode: Episode, states: Sequence[State], places: Mapping[int, int]) -> Lineage:
     snapshots = {state.snapshot for state in states if state.snapshot is not None}
     files: dict[int, dict[str, str]] = defaultdict(dict)
     sizes: dict[str, int] = {}
@@ -93,40 +94,29 @@ def _read(episode: Episode) -> Lineage:
     return Lineage(tuple(states), found, tuple(found.holding()), tuple(_worked(episode, states, places)), too_big)
 
 
-def _states(episode: Episode) -> tuple[list[State], dict[int, int]]:
+def _states(entries: Iterable[Entry], library: int | None) -> tuple[list[State], dict[int, int]]:
     """The states in order, and trial pk -> its place on the spine. The same states as the time machine's rail."""
-    rows = list(
-        Entry.objects.filter(episode=episode)
-        .order_by("sequence")
-        .values_list(
-            "sequence",
-            "decision_id",
-            "decision__status",
-            "decision__before_id",
-            "decision__after_id",
-            "seeding_id",
-            "seeding__snapshot_id",
-            "seal__snapshot_id",
-            "attempt__trial_id",
-        )
-    )
-    states = [State(_first(rows, episode.library_id))]
+    entries = list(entries)
+    states = [State(_first(entries, library))]
     places = {}
-    for sequence, decision, status, _, after, seeding, seeded, _, trial in rows:
-        if decision and status == DecisionStatus.APPLIED and after != states[-1].snapshot:
-            states.append(State(after, sequence, decision=decision))
-        elif seeding:
-            states.append(State(seeded, sequence, seeding=seeding))
-        elif trial:
-            places[trial] = sequence
+    for entry in entries:
+        decision = entry.decision
+        if decision and decision.status == DecisionStatus.APPLIED and decision.after_id != states[-1].snapshot:
+            states.append(State(decision.after_id, entry.sequence, decision=decision.pk))
+        elif entry.seeding:
+            states.append(State(entry.seeding.snapshot_id, entry.sequence, seeding=entry.seeding.pk))
+        elif entry.attempt:
+            places[entry.attempt.trial_id] = entry.sequence
     return states, places
 
 
-def _first(rows: Sequence[tuple], library: int | None) -> int | None:
+def _first(entries: Iterable[Entry], library: int | None) -> int | None:
     """What the library held before the first thing that could change it."""
-    for _, decision, _, before, _, seeding, _, sealed, _ in rows:
-        if decision or seeding or sealed:
-            return before if decision else None if seeding else sealed
+    for entry in entries:
+        if entry.decision:
+            return entry.decision.before_id
+        if entry.seeding or entry.seal:
+            return entry.seal.snapshot_id if entry.seal else None
     return library
 
 

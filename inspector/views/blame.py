@@ -56,6 +56,7 @@ def _as_json(request: HttpRequest, run: Run, found: BlamedFile) -> dict[str, Any
         "spans": [{"first": span.first, "last": span.last, "origin": span.origin.state.key} for span in found.spans],
         "lines": [row.text for span in found.spans for row in span.rows],
         "lines_left_out": found.rows_left_out,
+        "ledger": [{"state": stop.after.key, **row.as_json()} for stop, row in found.ledger],
         "line": _line_as_json(request, found.chosen) if found.chosen else None,
     }
 

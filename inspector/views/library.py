@@ -98,6 +98,7 @@ def _as_json(request: HttpRequest, machine: TimeMachine) -> dict[str, Any]:
             for shown in machine.evidence
         ],
         "users": _users_as_json(machine.users) if machine.users else None,
+        "ledger": machine.ledger.as_json() if machine.ledger else None,
     }
 
 
