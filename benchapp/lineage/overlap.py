@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 MIN_SHARED = 2  # words
-MIN_SHARE = 0.4  # of the line's words
+MIN_SHARE = 0.3  # of the line's words
 MAX_CHARS = 100_000  # of one step that are looked at
 _WORD = re.compile(r"[^\W\d_][\w.\-]{2,60}|\d[\d.,:]{2,30}")
 _COMMON = frozenset(
