@@ -92,7 +92,7 @@ def test_it_tells_of_a_line_its_decision_its_evidence_and_its_later_trials(clien
         "Ledger",
         "same family",
         "context-shift",
-        "readers : no-skill",
+        "no-skill",
     ):
         assert words in text, words
     line = twin(client, run, "?line=1")["line"]
