@@ -150,6 +150,13 @@ def neighbours(rail: Rail, selection: Selection) -> tuple[Stop | None, Stop | No
     return None, next((stop for stop in stops if stop.before is selection.after), None)
 
 
+def family_of(stop: Stop | None) -> int | None:
+    """The family a change was made for."""
+    if stop is None:
+        return None
+    return stop.decision.family_id if stop.decision else stop.seeding.family_id if stop.seeding else None
+
+
 def _first_snapshot(entries: list[Entry], library: Snapshot | None) -> Snapshot | None:
     """What the library held before the first thing that could change it."""
     for entry in entries:

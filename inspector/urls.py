@@ -7,6 +7,7 @@ from django.urls import URLPattern, path
 from inspector.pages import twin
 from inspector.views import (
     activity,
+    blame,
     charts,
     comments,
     compare,
@@ -52,6 +53,7 @@ urlpatterns: list[URLPattern] = [
     # /runs/<id>/
     *twin("runs/<uuid:public_id>/", runs.run, "run"),
     *twin("runs/<uuid:public_id>/library/", library.library, "library"),
+    *twin("runs/<uuid:public_id>/library/blame/", blame.blame, "blame"),
     # /trials/<id>/
     *twin("trials/<uuid:public_id>/", trials.trial, "trial"),
     path("trials/<uuid:public_id>/field/", trials.field, name="trial-field"),

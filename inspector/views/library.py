@@ -28,7 +28,7 @@ def library(request: HttpRequest, public_id: str, *, as_json: bool = False) -> H
     if closed := closed_to(request, run=run, as_json=as_json):
         return closed
     episodes = list(run.episodes.select_related("library", "family").annotate(decisions_total=Count("decisions")))
-    episode = _chosen(episodes, request.GET.get("episode", ""))
+    episode = chosen_episode(episodes, request.GET.get("episode", ""))
     machine = open_time_machine(run, episode, request.GET) if episode else None
     data = {
         "run": {"id": run.public_id, "condition": run.condition, "scripted": run.scripted},
@@ -57,7 +57,7 @@ def _commented(run: Run, machine: TimeMachine) -> CommentedLines:
     return commented_lines(run, {"episode": str(machine.episode.public_id), **state, "view": machine.view})
 
 
-def _chosen(episodes: Sequence[Episode], public_id: str) -> Episode | None:
+def chosen_episode(episodes: Sequence[Episode], public_id: str) -> Episode | None:
     """The one asked for; else the first where an author worked; else the first with a library; else the first."""
     asked = (episode for episode in episodes if str(episode.public_id) == public_id)
     authored = (episode for episode in episodes if episode.decisions_total)
@@ -98,6 +98,7 @@ def _as_json(request: HttpRequest, machine: TimeMachine) -> dict[str, Any]:
             for shown in machine.evidence
         ],
         "users": _users_as_json(machine.users) if machine.users else None,
+        "ledger": machine.ledger.as_json() if machine.ledger else None,
     }
 
 

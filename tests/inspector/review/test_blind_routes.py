@@ -33,8 +33,17 @@ def routes(trial: Trial) -> list[str]:
     page = reverse("trial", args=[trial.public_id])
     run = trial.episode.run.public_id
     library = reverse("library", args=[run])
+    blame = reverse("blame", args=[run])
     field = reverse("trial-field", args=[trial.public_id])
-    return [page, f"{page[:-1]}.json", f"{field}?step=3&field=message", library, f"{library[:-1]}.json"]
+    return [
+        page,
+        f"{page[:-1]}.json",
+        f"{field}?step=3&field=message",
+        library,
+        f"{library[:-1]}.json",
+        blame,
+        f"{blame[:-1]}.json",
+    ]
 
 
 def test_every_other_route_to_an_open_item_is_closed(client: Client, reader: User) -> None:
@@ -42,7 +51,7 @@ def test_every_other_route_to_an_open_item_is_closed(client: Client, reader: Use
     build(A, reader)
     trial = Trial.objects.get(public_id=A.trial_id)
     said = [client.get(url) for url in routes(trial)]
-    assert [response.status_code for response in said] == [403] * 5
+    assert [response.status_code for response in said] == [403] * 7
     for response in said:
         assert "Spring" in response.text
         for secret in (A.condition, A.model, A.slug, A.experiment):
