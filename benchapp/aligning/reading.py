@@ -1,0 +1,48 @@
+"""One side of an alignment, read from the record within bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchapp.aligning.signs import Sign, sign_of
+from benchapp.models import Trajectory
+from benchapp.trajectory_store import iterate_beginning
+from runner.trajectories.outline import first_text
+
+MAX_STEPS = 4_000  # of one side
+MAX_CHUNKS = 8  # of at most 1 MiB each
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The beginning of a trajectory, as far as the bounds reach. `lines`: each step in a line. `tokens`: input (cached
+    ones among it) and output of each step, None where the step does not tell."""
+
+    signs: tuple[Sign, ...]
+    lines: tuple[str, ...]
+    tokens: tuple[tuple[int | None, int | None], ...]
+    errors: frozenset[int]  # numbers of steps with an error
+    total: int
+
+    @property
+    def left_out(self) -> int:
+        """Steps beyond the bounds, which no alignment knows of."""
+        return self.total - len(self.signs)
+
+
+NOTHING = Side((), (), (), frozenset(), 0)
+
+
+def read_side(trajectory: Trajectory | None) -> Side:
+    """One query. Memory: one chunk, and a few hundred bytes per step."""
+    if trajectory is None:
+        return NOTHING
+    signs, lines, tokens, errors = [], [], [], set()
+    for stored, pieces in iterate_beginning(trajectory, steps=MAX_STEPS, chunks=MAX_CHUNKS):
+        step, usage = stored.step, stored.step.usage
+        signs.append(sign_of(step, pieces))
+        lines.append(first_text(step))
+        tokens.append((usage.input_tokens, usage.output_tokens) if usage else (None, None))
+        if any(observation.is_error for observation in step.observations):
+            errors.add(step.number)
+    return Side(tuple(signs), tuple(lines), tuple(tokens), frozenset(errors), trajectory.steps_total)
