@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from benchapp.aligning.align import align
-from benchapp.aligning.alignment import Alignment, Kind, Parting, Row, Stretch
+from benchapp.aligning.alignment import Alignment, Kind, Part, Parting, Row, Stretch
 from benchapp.aligning.reading import Side, read_side
+from benchapp.aligning.signs import Sign
 from benchapp.metrics.comparability import Comparability, compare_setups
 from benchapp.models import Attempt, Trajectory, Trial
 from benchapp.trajectory_store import read_picked
 from inspector.inspection import MAX_SKILL_STEPS, SkillFacts, skill_facts, skill_steps
 from inspector.outline import ROW_CHARS
+from inspector.pair_fields import Budget, FieldPair, paired_fields
 from inspector.steps import StepView, draw_steps
 from inspector.token_curves import Curves, curves_of
 from inspector.verdict import GROUP_WORDS, VerdictView, verdicts_of
@@ -22,10 +24,17 @@ from runner.types import CheckGroup
 
 UNITS = 8  # on one page
 APART = 3  # steps of either side in one unit where the two go their own ways
+DEED_CHARS = 110
 FOLDED_LINES = 12  # of a folded stretch that are listed
 SIDE_BYTES = 14_000  # of escaped text of one side on one page
 MAX_CHECKS = 60
 MAX_SKILLS = 40
+DIFFERS = {
+    Part.GIVEN: "told something else",
+    Part.ACTION: "another action",
+    Part.RESULT: "another result",
+    Part.WORDS: "other words",
+}
 STRIP_WIDTH = 1_000
 STRIP_PLACES = 250
 
@@ -58,7 +67,12 @@ class CheckPair:
 
     @property
     def differs(self) -> bool:
-        return self.left != self.right
+        """Both sides name it, and it ended differently."""
+        return None not in (self.left, self.right) and self.left != self.right
+
+    @property
+    def is_one_sided(self) -> bool:
+        return None in (self.left, self.right)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +93,17 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Deed:
+    """What one side did at the parting. `is_next`: its step there has no counterpart on this side, which went on so."""
+
+    letter: str
+    number: int | None
+    tool: str
+    text: str
+    is_next: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Unit:
     """What is drawn as one: a folded stretch, a pair, or steps of both sides that belong to no other. `row` from 1."""
 
@@ -89,11 +114,17 @@ class Unit:
     left: tuple[StepView, ...] = ()
     right: tuple[StepView, ...] = ()
     lines: tuple[Line, ...] = ()
+    fields: tuple[FieldPair, ...] = ()
     is_parting: bool = False
 
     @property
     def differs(self) -> list[str]:
         return sorted({part.value for row in self.rows for part in row.differs})
+
+    @property
+    def words(self) -> str:
+        """In what a pair of steps differs."""
+        return " and ".join(DIFFERS[Part(part)] for part in self.differs)
 
     @property
     def left_out(self) -> int:
@@ -156,6 +187,21 @@ class Pair:
         return next((unit for unit in self.units if row in unit.rows), None)
 
     @property
+    def deeds(self) -> list[Deed]:
+        """What either side did where they part, in a line each."""
+        at = self.parting.first
+        return [] if at is None else [self._deed(half, at) for half in self.halves]
+
+    def _deed(self, half: Half, at: int) -> Deed:
+        places = (row.left if half is self.left else row.right for row in self.alignment.rows[at:])
+        own = next(places)
+        place = next((each for each in places if each is not None), None) if own is None else own
+        if place is None:
+            return Deed(half.letter, None, "", "", is_next=True)
+        sign, text = half.side.signs[place], half.side.lines[place]
+        return Deed(half.letter, place + 1, _tool(sign), one_line(text, DEED_CHARS), own is None)
+
+    @property
     def parting_unit(self) -> Unit | None:
         return next((unit for unit in self.units if unit.is_parting), None)
 
@@ -185,37 +231,44 @@ def drawn(pair: Pair, units: Iterable[Unit]) -> list[Unit]:
     """The units of one page with their steps. Four queries, and only the chunks these steps lie in."""
     shown = list(units)
     places = [row for unit in shown if unit.kind != "same" for row in unit.rows]
-    left = _views(pair.left, [row.left + 1 for row in places if row.left is not None])
-    right = _views(pair.right, [row.right + 1 for row in places if row.right is not None])
-    return [_filled(pair, unit, left, right) for unit in shown]
+    left = _Drawn(pair.left, [row.left + 1 for row in places if row.left is not None])
+    right = _Drawn(pair.right, [row.right + 1 for row in places if row.right is not None])
+    budget = Budget()
+    return [_filled(pair, unit, left, right, budget) for unit in shown]
 
 
-def _filled(pair: Pair, unit: Unit, left: Mapping[int, StepView], right: Mapping[int, StepView]) -> Unit:
-    lines = tuple(_line(pair, row) for row in unit.rows[:FOLDED_LINES]) if unit.kind == "same" else ()
-    return Unit(
-        unit.row,
-        unit.last,
-        unit.kind,
-        unit.rows,
-        left=tuple(left[row.left + 1] for row in unit.rows if row.left is not None and row.left + 1 in left),
-        right=tuple(right[row.right + 1] for row in unit.rows if row.right is not None and row.right + 1 in right),
-        lines=lines,
-        is_parting=unit.is_parting,
-    )
+class _Drawn:
+    """The steps of one side that a page shows, as stored and as drawn."""
+
+    def __init__(self, half: Half, numbers: list[int]) -> None:
+        self.stored = read_picked(half.trajectory, numbers) if half.trajectory else {}
+        ordered = [self.stored[number] for number in sorted(self.stored)]
+        views = draw_steps(ordered, skills=half.skill_steps, kept={}, page_bytes=SIDE_BYTES)
+        self.views = {view.number: view for view in views}
+
+    def of(self, places: Iterable[int | None]) -> tuple[StepView, ...]:
+        return tuple(self.views[place + 1] for place in places if place is not None and place + 1 in self.views)
+
+
+def _filled(pair: Pair, unit: Unit, left: _Drawn, right: _Drawn, budget: Budget) -> Unit:
+    if unit.kind == "same":
+        return replace(unit, lines=tuple(_line(pair, row) for row in unit.rows[:FOLDED_LINES]))
+    mine, theirs = left.of(row.left for row in unit.rows), right.of(row.right for row in unit.rows)
+    fields: tuple[FieldPair, ...] = ()
+    if unit.kind == "changed" and mine and theirs:
+        stored = left.stored[mine[0].number], right.stored[theirs[0].number]
+        fields = paired_fields(mine[0], theirs[0], stored, budget)
+    return replace(unit, left=mine, right=theirs, fields=fields)
 
 
 def _line(pair: Pair, row: Row) -> Line:
     assert row.left is not None and row.right is not None  # noqa: PT018 (a stretch of pairs)
     sign, text = pair.left.side.signs[row.left], pair.left.side.lines[row.left]
-    tool = one_line(sign.tools[0], 24) if sign.tools else sign.source
-    return Line(row.left + 1, row.right + 1, tool, one_line(text, ROW_CHARS))
+    return Line(row.left + 1, row.right + 1, _tool(sign), one_line(text, ROW_CHARS))
 
 
-def _views(half: Half, numbers: list[int]) -> dict[int, StepView]:
-    stored = read_picked(half.trajectory, numbers) if half.trajectory else {}
-    ordered = [stored[number] for number in sorted(stored)]
-    views = draw_steps(ordered, skills=half.skill_steps, kept={}, page_bytes=SIDE_BYTES)
-    return {view.number: view for view in views}
+def _tool(sign: Sign) -> str:
+    return one_line(sign.tools[0], 24) if sign.tools else sign.source
 
 
 # --- one of the two ---------------------------------------------------------------------------------------------
@@ -321,13 +374,14 @@ def _strip(alignment: Alignment) -> Iterator[Mark]:
 
 
 def _checks(left: VerdictView | None, right: VerdictView | None) -> list[CheckPair]:
-    """Those that ended differently first, each kept in the verifier's order. A name used twice is held apart."""
+    """Those that ended differently first, then those that one side names; else in the verifier's order. A name used twice
+    is held apart."""
     mine, theirs = _statuses(left), _statuses(right)
     pairs = [
         CheckPair(visible(key[1]), GROUP_WORDS[CheckGroup(key[0])], mine.get(key), theirs.get(key))
         for key in dict.fromkeys([*mine, *theirs])
     ]
-    return sorted(pairs, key=lambda pair: not pair.differs)
+    return sorted(pairs, key=lambda pair: (not pair.differs, not pair.is_one_sided))
 
 
 def _statuses(view: VerdictView | None) -> dict[tuple[str, str, int], str]:

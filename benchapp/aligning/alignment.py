@@ -19,8 +19,9 @@ class Kind(StrEnum):
 
 class Part(StrEnum):
     GIVEN = "given"  # the prompt, or whatever else was not the agent's doing
-    ACTION = "action"
+    ACTION = "action"  # what the agent called, or that it called anything here
     RESULT = "result"
+    WORDS = "words"  # what it said in a step that calls nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +55,12 @@ class Parting:
     given: int | None
     action: int | None
     result: int | None
+    words: int | None
 
     @property
     def first(self) -> int | None:
         """Where the agents first acted differently; where they never did, the first difference of any kind."""
-        others = [row for row in (self.given, self.result) if row is not None]
+        others = [row for row in (self.given, self.result, self.words) if row is not None]
         return self.action if self.action is not None else min(others, default=None)
 
 
@@ -76,7 +78,7 @@ class Alignment:
 
     def parting(self) -> Parting:
         firsts = {part: next((at for at, row in enumerate(self.rows) if part in row.differs), None) for part in Part}
-        return Parting(firsts[Part.GIVEN], firsts[Part.ACTION], firsts[Part.RESULT])
+        return Parting(firsts[Part.GIVEN], firsts[Part.ACTION], firsts[Part.RESULT], firsts[Part.WORDS])
 
     def stretches(self) -> list[Stretch]:
         found, at = [], 0
@@ -101,7 +103,8 @@ def rows_of(left: Sequence[Sign], right: Sequence[Sign], pairs: Iterable[tuple[i
 
 
 def _alone(sign: Sign) -> Part:
-    return Part.GIVEN if sign.is_given else Part.ACTION
+    """What the step is, where it stands alone or differs."""
+    return Part.GIVEN if sign.is_given else Part.ACTION if sign.tools else Part.WORDS
 
 
 def _pair(left: int, right: int, one: Sign, other: Sign) -> Row:

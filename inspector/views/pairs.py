@@ -45,6 +45,7 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
         "checks": this.checks[:MAX_CHECKS],
         "checks_left_out": max(0, len(this.checks) - MAX_CHECKS),
         "checks_differ": sum(check.differs for check in this.checks),
+        "checks_both": sum(not check.is_one_sided for check in this.checks),
         "skills": this.skills[:MAX_SKILLS],
         "skills_left_out": max(0, len(this.skills) - MAX_SKILLS),
         "same": this.alignment.count(Kind.SAME),
@@ -124,6 +125,7 @@ def _as_json(request: HttpRequest, this: Pair, page: Page[Unit], units: list[Uni
             "given": _row_as_json(alignment.rows, parting.given),
             "action": _row_as_json(alignment.rows, parting.action),
             "result": _row_as_json(alignment.rows, parting.result),
+            "words": _row_as_json(alignment.rows, parting.words),
         },
         "checks": [
             {"name": check.name, "group": check.group, "A": check.left, "B": check.right} for check in this.checks

@@ -104,7 +104,33 @@ def test_it_sets_the_verdicts_beside_each_other(client, pair):
     checks = {check["name"]: (check["A"], check["B"]) for check in data["checks"]}
     assert checks == {"the file is there": ("passed", "passed"), "missing cells are left out": ("failed", "passed")}
     assert data["checks"][0]["name"] == "missing cells are left out"
-    assert "1 of 2 ended differently" in page(client, pair)
+    assert "1 of 2 that both name ended differently" in page(client, pair)
+
+
+def test_it_says_what_either_did_where_they_part(client, pair):
+    text = re.sub(r"<[^>]+>", "", page(client, pair))
+    assert "A went on with step 4 shell awk sum data.csv" in text
+    assert "B step 4 shell head skills/tidy/SKILL.md" in text
+
+
+def test_a_check_that_one_side_does_not_name_did_not_end_differently(client):
+    found = pair_of(walked(["ls"]), walked(["ls"]))
+    found[0].counting_attempt().verdicts.all().delete()
+    text = page(client, found)
+    assert "no check is named by both" in text
+    assert "not named" in text
+
+
+def test_it_shows_the_lines_that_differ_and_folds_what_is_equal(client):
+    program = [f"line {n} of the program" for n in range(30)]
+    other = [*program[:10], "a line of its own", *program[10:]]
+    found = pair_of(walked(["\n".join(program)]), walked(["\n".join(other)]))
+    text = page(client, found)
+    assert "another action" in text
+    assert "equal lines left out" in text
+    assert '<span class="visually-hidden">only in B: </span>a line of its own' in text
+    assert "line 29 of the program" not in text
+    assert "result: the same" in text
 
 
 def test_it_names_the_skills_in_play_on_either_side(client, pair):

@@ -149,6 +149,12 @@ def test_they_part_at_another_result_where_they_never_act_differently() -> None:
     assert found.parting().first == 1
 
 
+def test_what_an_agent_says_without_acting_is_no_other_action() -> None:
+    parting = align([said("I will look."), did("ls", "a")], [said("First, a plan."), did("ls", "b")]).parting()
+    assert (parting.words, parting.action, parting.result) == (0, None, 2)
+    assert parting.first == 0
+
+
 def test_an_extra_step_is_on_its_side_alone() -> None:
     found = align([did("ls"), did("cat a")], [did("ls"), did("pwd"), did("cat a")])
     assert [row.kind for row in found.rows] == [Kind.SAME, Kind.RIGHT, Kind.SAME]
