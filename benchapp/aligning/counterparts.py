@@ -8,12 +8,21 @@ from django.db.models import Case, F, IntegerField, Q, QuerySet, Value, When
 
 from benchapp.comparing.choices import NO_SKILL
 from benchapp.models import Trial
+from runner.types import Phase
 
 MOST = 10
 
-# The closest first: what differs between the two is one thing in the first four.
-WORDS = ("other phase of this episode", "other sample", "other replicate", NO_SKILL, "other condition", "elsewhere")
-OTHER_PHASE, OTHER_SAMPLE, OTHER_REPLICATE, BASELINE, OTHER_CONDITION, ELSEWHERE = range(len(WORDS))
+# The closest first: in most of them one thing differs.
+WORDS = (
+    "other phase of this episode",
+    "other sample",
+    "other replicate",
+    NO_SKILL,
+    "other condition",
+    "same experiment",
+    "elsewhere",
+)
+OTHER_PHASE, OTHER_SAMPLE, OTHER_REPLICATE, BASELINE, OTHER_CONDITION, SAME_EXPERIMENT, ELSEWHERE = range(len(WORDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +62,16 @@ def _closeness(trial: Trial) -> Case:
         OTHER_PHASE: Q(episode=trial.episode_id, sample=trial.sample) & ~Q(phase=trial.phase),
         OTHER_SAMPLE: Q(episode=trial.episode_id, phase=trial.phase),
         OTHER_REPLICATE: same_slot & same_arm & same_author & Q(episode__run__condition=run.condition),
-        BASELINE: same_slot & same_arm & Q(episode__run__condition=NO_SKILL),
+        BASELINE: Q(phase__in=_baseline_phases(trial.phase), sample=trial.sample)
+        & same_arm
+        & Q(episode__run__condition=NO_SKILL),
         OTHER_CONDITION: same_slot & same_arm,
+        SAME_EXPERIMENT: Q(episode__run__experiment=run.experiment_id),
     }
     whens = [When(asked, then=Value(closeness)) for closeness, asked in cases.items()]
     return Case(*whens, default=Value(ELSEWHERE), output_field=IntegerField())
+
+
+def _baseline_phases(phase: str) -> list[str]:
+    """A baseline seldom replays: its first try at the task stands for it."""
+    return [phase, Phase.ACQUISITION] if phase == Phase.REPLAY else [phase]

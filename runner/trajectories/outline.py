@@ -38,7 +38,7 @@ def outline_row(step: Step) -> dict[str, Any]:
 
 def first_text(step: Step) -> str:
     """A step in a line: the message; else what the first tool call is about; else reasoning or the first result."""
-    candidates = [step.message, *(_subject(call) for call in step.tool_calls), step.reasoning or ""]
+    candidates = [step.message, *(subject(call) for call in step.tool_calls), step.reasoning or ""]
     candidates += [observation.content for observation in step.observations]
     for candidate in candidates:
         text = " ".join(candidate[: MAX_TEXT_CHARS * 4].split())
@@ -47,6 +47,7 @@ def first_text(step: Step) -> str:
     return ""
 
 
-def _subject(call: ToolCall) -> str:
+def subject(call: ToolCall) -> str:
+    """What a call is about: the first of its arguments, by name, that is a text."""
     values = (value for _, value in sorted(call.arguments.items()) if isinstance(value, str) and value.strip())
     return next(values, "")
