@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchapp.aligning.align import MAX_CELLS, align
@@ -34,14 +34,17 @@ signs = st.sampled_from(
         *(told(command) for command in COMMANDS),
     ]
 )
-walks = st.lists(signs, max_size=24)
+walks = st.lists(signs, max_size=16)
 rooms = st.sampled_from((0, 7, 40, MAX_CELLS))
+
+patient = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def mirrored(alignment: Alignment) -> set[tuple[int | None, int | None]]:
     return {(row.right, row.left) for row in alignment.rows}
 
 
+@patient
 @given(walks, walks, rooms)
 def test_it_has_every_step_once_and_keeps_the_order_of_both(left: list[Sign], right: list[Sign], room: int) -> None:
     rows = align(left, right, max_cells=room).rows
@@ -49,6 +52,7 @@ def test_it_has_every_step_once_and_keeps_the_order_of_both(left: list[Sign], ri
     assert [row.right for row in rows if row.right is not None] == list(range(len(right)))
 
 
+@patient
 @given(walks, walks, rooms)
 def test_exchanging_the_sides_exchanges_the_result(left: list[Sign], right: list[Sign], room: int) -> None:
     one, other = align(left, right, max_cells=room), align(right, left, max_cells=room)
@@ -56,6 +60,7 @@ def test_exchanging_the_sides_exchanges_the_result(left: list[Sign], right: list
     assert (one.cells, one.is_banded) == (other.cells, other.is_banded)
 
 
+@patient
 @given(walks, rooms)
 def test_identical_trajectories_belong_together_step_by_step(walk: list[Sign], room: int) -> None:
     found = align(walk, list(walk), max_cells=room)
@@ -64,6 +69,7 @@ def test_identical_trajectories_belong_together_step_by_step(walk: list[Sign], r
     assert found.cells == 0
 
 
+@patient
 @given(walks, walks, rooms)
 def test_only_what_is_alike_is_paired_and_same_means_equal(left: list[Sign], right: list[Sign], room: int) -> None:
     for row in align(left, right, max_cells=room).rows:
@@ -74,6 +80,7 @@ def test_only_what_is_alike_is_paired_and_same_means_equal(left: list[Sign], rig
         assert (row.kind is Kind.SAME) == (one == other)
 
 
+@patient
 @given(walks, walks, st.integers(0, 600))
 def test_it_weighs_no_more_pairs_than_its_bound(left: list[Sign], right: list[Sign], room: int) -> None:
     asked = 0
@@ -87,6 +94,7 @@ def test_it_weighs_no_more_pairs_than_its_bound(left: list[Sign], right: list[Si
     assert asked == found.cells <= room + 3 * (len(left) + len(right))
 
 
+@patient
 @given(walks, walks)
 def test_without_a_band_no_other_pairing_between_anchors_is_more_alike(left: list[Sign], right: list[Sign]) -> None:
     """Against a slow second implementation, where nothing is equal and so nothing is anchored."""
@@ -111,6 +119,7 @@ def slowly(left: list[Sign], right: list[Sign]) -> int:
     return best[-1][-1]
 
 
+@patient
 @given(signs, signs)
 def test_likeness_is_symmetric_and_whole_only_for_equal_steps(one: Sign, other: Sign) -> None:
     assert likeness(one, other) == likeness(other, one)
