@@ -177,9 +177,9 @@ class Pair:
     def paired(self) -> int:
         return self.alignment.count(Kind.SAME) + self.alignment.count(Kind.CHANGED)
 
-    def page_of(self, row: int) -> int:
-        """The page that holds a row (from 1); the first where there is none such."""
-        return next((at // UNITS + 1 for at, unit in enumerate(self.units) if unit.row <= row <= unit.last), 1)
+    def unit_at(self, row: int) -> Unit | None:
+        """The unit that an address points at by a row's number."""
+        return next((unit for unit in self.units if unit.row <= row <= unit.last), None)
 
     def unit_of(self, place: int) -> Unit | None:
         """The unit that holds a row (from 0)."""

@@ -34,7 +34,8 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
             request, "inspector/pair_refused.html", data=data, context=context, as_json=as_json, status=400
         )
     this = pair_of(left, right, request.GET)
-    page = _page(request, this)
+    pointed = _pointed(request, this)
+    page = _page(request, this, pointed)
     units = drawn(this, page)
     data = _as_json(request, this, page, units)
     context = {
@@ -42,6 +43,7 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
         "this": this,
         "this_page": page,
         "shown": units,
+        "pointed": pointed.row if pointed else None,
         "checks": this.checks[:MAX_CHECKS],
         "checks_left_out": max(0, len(this.checks) - MAX_CHECKS),
         "checks_differ": sum(check.differs for check in this.checks),
@@ -68,10 +70,15 @@ def _problem(left: Trial, right: Trial, query: Mapping[str, str]) -> str:
     return ""
 
 
-def _page(request: HttpRequest, this: Pair) -> Page[Unit]:
-    """?page=3, else the page that holds ?row=41, else the first."""
+def _pointed(request: HttpRequest, this: Pair) -> Unit | None:
+    """The unit that holds ?row=41."""
     row = request.GET.get("row", "")
-    asked = request.GET.get("page") or (this.page_of(int(row)) if row.isdecimal() and len(row) < 9 else 1)
+    return this.unit_at(int(row)) if row.isdecimal() and len(row) < 9 else None
+
+
+def _page(request: HttpRequest, this: Pair, pointed: Unit | None) -> Page[Unit]:
+    """?page=3, else the page that holds the row pointed at, else the first."""
+    asked = request.GET.get("page") or (this.units.index(pointed) // UNITS + 1 if pointed else 1)
     return Paginator(this.units, UNITS).get_page(asked)
 
 

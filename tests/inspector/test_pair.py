@@ -245,7 +245,8 @@ def test_the_pages_hold_every_step_once(client):
 def test_a_link_to_a_row_opens_the_page_that_holds_it(client):
     found = long_pair()
     later = twin(client, found, "?page=3")["units"][1]["row"]
-    assert f'id="row-{later}"' in page(client, found, f"?row={later}")
+    text = page(client, found, f"?row={later}")
+    assert re.search(rf'<li id="row-{later}" class="[^"]* pointed"', text)
     assert page(client, found, "?row=nonsense&page=many")
 
 
