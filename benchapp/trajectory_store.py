@@ -11,7 +11,7 @@ rows inside the transaction of whoever records the attempt. Rows therefore never
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -245,6 +245,34 @@ class StoredStep:
 def read_steps(trajectory: Trajectory, first: int, count: int) -> list[StoredStep]:
     """Steps `first` to `first + count - 1`, as far as they exist. Loads only the chunks they lie in."""
     return [_stored(raw) for raw in _raw_steps(trajectory, first, count)]
+
+
+def read_picked(trajectory: Trajectory, numbers: Collection[int]) -> dict[int, StoredStep]:
+    """Some steps by their numbers, as far as they exist. Two queries; loads only the chunks they lie in."""
+    starts = list(trajectory.chunks.values_list("first_step", "steps_total"))
+    wanted = [first for first, count in starts if any(first <= number < first + count for number in numbers)]
+    found = {}
+    for chunk in trajectory.chunks.filter(first_step__in=wanted).select_related("blob"):
+        lines = chunk.blob.content().splitlines()
+        for number in numbers:
+            if chunk.first_step <= number < chunk.first_step + len(lines):
+                found[number] = _stored(orjson.loads(lines[number - chunk.first_step]))
+    return found
+
+
+def iterate_beginning(
+    trajectory: Trajectory, *, steps: int, chunks: int
+) -> Iterator[tuple[StoredStep, dict[str, list[str]]]]:
+    """The first `steps` steps, of at most `chunks` chunks, with the digests of their long texts by part of the step
+    ("message", "tool_calls", "observation"): two long texts with one beginning need not be equal. One chunk in memory."""
+    found = (
+        trajectory.chunks.filter(ordinal__lt=chunks, first_step__lte=steps).select_related("blob").order_by("ordinal")
+    )
+    for chunk in found.iterator(chunk_size=1):
+        for line in chunk.blob.content().splitlines()[: steps - chunk.first_step + 1]:
+            raw = orjson.loads(line)
+            pieces = {part: list(references(value)) for part, value in raw.items()} if b'"$' in line else {}
+            yield _stored(raw), {part: digests for part, digests in pieces.items() if digests}
 
 
 def read_page(trajectory: Trajectory, first: int, count: int) -> list[StoredStep]:

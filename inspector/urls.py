@@ -24,6 +24,7 @@ from inspector.views import (
     login,
     operate,
     overview,
+    pairs,
     people,
     published,
     replay,
@@ -57,6 +58,7 @@ urlpatterns: list[URLPattern] = [
     # /trials/<id>/
     *twin("trials/<uuid:public_id>/", trials.trial, "trial"),
     path("trials/<uuid:public_id>/field/", trials.field, name="trial-field"),
+    *twin("trials/<uuid:public_id>/compare/<uuid:other_id>/", pairs.pair, "compare-pair"),
     # /compare/
     *twin("compare/", compare.compare, "compare"),
     *twin("compare/trials/", compared_trials.compared_trials, "compare-trials"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from django import forms
@@ -11,7 +11,9 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
-from benchapp.models import Attempt, Trajectory, Trial
+from benchapp.aligning.counterparts import Counterpart, counterparts
+from benchapp.models import Attempt, Trajectory, Trial, User
+from benchapp.reviewing.blinding import closed_trials
 from benchapp.trajectory_store import StoredStep, read_field
 from inspector.commented import commented_steps
 from inspector.inspection import Inspection, inspect_trial
@@ -43,7 +45,8 @@ def trial(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
     if closed := closed_to(request, trial=found, as_json=as_json):
         return closed
     inspection = inspect_trial(found, request.GET)
-    data = _as_json(request, inspection)
+    beside = counterparts(found, without=closed_trials(cast(User, request.user)))
+    data = {**_as_json(request, inspection), "compare_with": [_beside_as_json(request, found, each) for each in beside]}
     kept = _kept_query(inspection)
     context = {
         "section": "trial",
@@ -53,6 +56,7 @@ def trial(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         "this_hidden": kept,
         "this_piece": f"&trajectory={inspection.trajectory.public_id}" if kept and inspection.trajectory else "",
         "views": list(VIEW_WORDS.items()),
+        "counterparts": beside,
         "commented": commented_steps(found, inspection.trajectory) if inspection.steps and not as_json else None,
     }
     return render_page(request, "inspector/trial.html", data=data, context=context, as_json=as_json)
@@ -131,6 +135,11 @@ def _as_json(request: HttpRequest, this: Inspection) -> dict[str, Any]:
         "steps_total": this.window.total,
         "next": _next(request, this),
     }
+
+
+def _beside_as_json(request: HttpRequest, found: Trial, beside: Counterpart) -> dict[str, Any]:
+    url = absolute(request, "compare-pair-json", found.public_id, beside.trial.public_id)
+    return {"id": beside.trial.public_id, "why": beside.why, "status": beside.trial.status, "url": url}
 
 
 def _facts(request: HttpRequest, found: Trial) -> dict[str, Any]:
