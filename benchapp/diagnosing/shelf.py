@@ -13,6 +13,11 @@ MAX_TEXT = 400_000  # characters of one file that rules read; longer ones are cu
 MAX_FILES = 2_000
 
 
+def text_of(content: bytes) -> str:
+    """What rules read of a file, and what their offsets count in."""
+    return content[: 4 * MAX_TEXT].decode("utf-8", "replace").replace("\r\n", "\n")[:MAX_TEXT]
+
+
 @dataclass(frozen=True)
 class Text:
     path: str
@@ -46,8 +51,7 @@ class Shelf:
         found = {}
         for path, file in list(self.files.items())[:MAX_FILES]:
             if b"\0" not in file.content[:8_000]:
-                text = file.content[: 4 * MAX_TEXT].decode("utf-8", "replace").replace("\r\n", "\n")
-                found[path] = Text(path, text[:MAX_TEXT])
+                found[path] = Text(path, text_of(file.content))
         return found
 
     @cached_property

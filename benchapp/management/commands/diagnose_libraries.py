@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
+from benchapp.diagnosing.queueing import with_library
 from benchapp.diagnosing.storing import diagnose_episode
 from benchapp.models import Episode
 
@@ -21,10 +22,10 @@ class Command(BaseCommand):
         parser.add_argument("--again", action="store_true", help="also those that are up to date")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        episodes = Episode.objects.filter(run__experiment__deleted_at=None).exclude(library=None, decisions=None)
+        episodes = with_library(Episode.objects.filter(run__experiment__deleted_at=None))
         if options["run"]:
             episodes = episodes.filter(run__public_id=options["run"])
-        episodes = episodes.select_related("run", "library", "family").distinct().order_by("pk")
+        episodes = episodes.select_related("run", "library", "family").order_by("pk")
         if options["run"] and not episodes.exists():
             raise CommandError(f"no run {options['run']} with a library")
         worked_out = sum(diagnose_episode(episode, again=options["again"]) for episode in episodes.iterator(200))
