@@ -272,6 +272,7 @@ def _past(found: Sequence[Line], finding: LibraryFinding, number: int) -> bool:
 def _pieces(line: str, start: int, end: int) -> tuple[tuple[str, bool], ...]:
     """The line in up to three pieces, cut around the span where it is long."""
     start, end = max(0, min(start, len(line))), max(0, min(end, len(line)))
+    start += len(line[start:end]) - len(line[start:end].lstrip())  # of an indented line the words are marked
     left = max(0, min(start, len(line) - MAX_COLUMNS) - 40) if len(line) > MAX_COLUMNS else 0
     right = min(len(line), left + MAX_COLUMNS)
     end = min(end, right)

@@ -56,7 +56,7 @@ def _layout(shelf: Shelf) -> Iterator[Broken]:
         yield Broken("skill-file", path, f"the folder {skill!r} has no {SKILL_FILE}, so no harness loads it")
     for skill in shelf.skills:
         if problem := slug_problem(skill):
-            yield Broken("slug-format", f"{skill}/{SKILL_FILE}", f"the folder's name {skill[:80]!r}: {problem}")
+            yield Broken("slug-format", f"{skill}/{SKILL_FILE}", f"the folder is named {skill[:80]!r}: {problem}")
 
 
 def _finder(rule: str) -> Callable[[Shelf, Sources], Iterator[Hit]]:
@@ -82,6 +82,9 @@ def _hit(shelf: Shelf, broken: Broken) -> Hit:
     if text is not None:
         key = _KEY.get(broken.rule)
         quoted = re.search(r"'([^']+)'|names (\S+),", broken.message)
+        at_line = re.match(r"line (\d+):", broken.message)
+        if at_line:
+            return Hit(broken.path, *text.line_span(int(at_line[1])), broken.message[:1].upper() + broken.message[1:])
         wanted = rf"^{key}:.*$" if key else re.escape(next(filter(None, quoted.groups()), "")) if quoted else ""
         place = re.search(wanted, text.text, re.MULTILINE) if wanted else None
         start, end = place.span() if place else (0, 0)

@@ -48,6 +48,14 @@ class Corpus:
                 found.setdefault(shingle, number)
         return cls(size, found)
 
+    def without(self, texts: Iterable[str]) -> Corpus:
+        """The same, less every shingle that one of these texts has too."""
+        left = dict(self.shingles)
+        for text in texts:
+            for shingle in shingles_of([word.text for word in words_of(text)], self.size):
+                left.pop(shingle, None)
+        return Corpus(self.size, left)
+
     def runs_in(self, text: str, *, distinct: int = 5) -> Iterator[Run]:
         """The longest runs of words that the corpus has too, left to right, none inside another. `distinct` different
         words at least, so that a ruler or a row of numbers is no copied text."""

@@ -16,7 +16,19 @@ from django.db.models import Min, Q, QuerySet
 from benchapp.diagnosing.constants import Constant, constants_in
 from benchapp.diagnosing.shelf import Shelf
 from benchapp.diagnosing.sources import Sighting, Sources, Spoken
-from benchapp.models import Blob, Check, Entry, Episode, Family, Seeding, Snapshot, SnapshotFile, Trajectory, Trial
+from benchapp.models import (
+    Blob,
+    Check,
+    Entry,
+    Episode,
+    Family,
+    Seeding,
+    Snapshot,
+    SnapshotFile,
+    TaskRevision,
+    Trajectory,
+    Trial,
+)
 from benchapp.trajectory_store import iterate_steps
 from runner.digests import EMPTY_LIBRARY, digest_json
 from runner.trajectories.fields import fields
@@ -192,6 +204,7 @@ class Evidence:
             tasks_seen=len({witness.trial.task_id for witness in before}),
             trials_read=len(before),
             trials_left_out=max(0, len(self._own) - MAX_OWN_TRIALS),
+            public_texts=tuple(self._instructions.values()),
             verifier_texts=tuple(_verifier_texts(before)),
             hidden_checks=tuple(_hidden_checks(self.witnesses)),
             references=tuple(self._references),
@@ -206,6 +219,12 @@ class Evidence:
                 siblings = tasks[seen.family] - 1 if seen.family else 0
                 by_task.setdefault(seen.sighting.task, replace(seen.sighting, siblings=max(0, siblings)))
         return tuple(by_task.values())
+
+    @cached_property
+    def _instructions(self) -> dict[str, str]:
+        revisions = {witness.trial.task_revision_id for witness in self.witnesses} - {None}
+        blobs = TaskRevision.objects.filter(pk__in=revisions).exclude(instruction=None)
+        return _texts(blobs.values_list("instruction", flat=True))
 
     @cached_property
     def _references(self) -> list[Spoken]:
@@ -225,19 +244,24 @@ def _spellings(constant: Constant) -> tuple[str, ...]:
 
 
 def _first_places(trial: Trial, wanted: Mapping[Constant, tuple[str, ...]]) -> Iterator[tuple[Constant, int, str]]:
-    """(constant, step, field) of the first place of each in the counting attempt's trajectories."""
-    left = dict(wanted)
+    """(constant, step, field) of the first place of each in the counting attempt's main trajectory.
+
+    What first stands where the agent opened a skill, in that step or the next, came out of a skill: it is no sighting.
+    """
     found = Trajectory.objects.filter(attempt__trial=trial, attempt__counts=True, is_superseded=False, kind="main")
-    for trajectory in found:
-        budget = MAX_TRIAL_CHARS
+    for trajectory in found[:1]:
+        left, budget = dict(wanted), MAX_TRIAL_CHARS
+        opened = set(trajectory.skill_uses.exclude(step=None).exclude(kind="mounted").values_list("step", flat=True))
         for step in iterate_steps(trajectory):
+            is_skill = step.number in opened or step.number - 1 in opened
             for name, text in fields(step):
                 for constant in [each for each, spelled in left.items() if _stands_in(spelled, text)]:
                     del left[constant]
-                    yield constant, step.number, name
+                    if not is_skill:
+                        yield constant, step.number, name
                 budget -= len(text)
             if budget < 0 or not left:
-                break
+                return
 
 
 def _stands_in(spelled: tuple[str, ...], text: str) -> bool:

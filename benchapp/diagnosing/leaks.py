@@ -7,18 +7,20 @@ makes it matter: a library which holds an answer measures memory, not skill.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from benchapp.diagnosing.constants import Constant, constants_in
-from benchapp.diagnosing.copied import Corpus
+from benchapp.diagnosing.copied import Corpus, words_of
 from benchapp.diagnosing.hits import Hit, Rule, Severity
 from benchapp.diagnosing.shelf import Shelf
-from benchapp.diagnosing.sources import Sighting, Sources, Spoken
+from benchapp.diagnosing.sources import Sighting, Sources
 
 PLACES_SHOWN = 3  # of one constant in one file
 FEW_TASKS = 3  # below so many a constant cannot be told from a convention
 VERIFIER_WORDS = 8
 REFERENCE_WORDS = 12
+LONG_RUN = 25  # words; shorter ones may be common code
+MUCH_SHARED = 0.2  # of a file's words
 MIN_NAME = 8  # characters of a hidden check's name that is looked for
 
 _ABOUT_CHECKING = re.compile(
@@ -88,23 +90,27 @@ def _is_telling(name: str) -> bool:
 
 
 def verifier_text(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
-    yield from _copied(shelf, sources.verifier_texts, VERIFIER_WORDS, distinct=4)
+    """Words that the task's own instruction has are no leak: every agent is told them."""
+    corpus = Corpus.of((each.text for each in sources.verifier_texts), VERIFIER_WORDS).without(sources.public_texts)
+    for text in shelf.texts.values():
+        for run in corpus.runs_in(text.text, distinct=4):
+            source = sources.verifier_texts[run.source]
+            yield Hit(text.path, run.start, run.end, f"{run.words} words in a row also in {source.who}", source.trial)
 
 
 def reference_text(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
-    yield from _copied(shelf, sources.references, REFERENCE_WORDS, distinct=7)
-
-
-def _copied(shelf: Shelf, spoken: Sequence[Spoken], size: int, *, distinct: int) -> Iterator[Hit]:
-    corpus = Corpus.of((each.text for each in spoken), size)
-    if not corpus.shingles:
-        return
-    for text in shelf.texts.values():
-        for run in corpus.runs_in(text.text, distinct=distinct):
-            source = spoken[run.source]
-            yield Hit(
-                text.path, run.start, run.end, f"{run.words} words in a row also in {source.who}", trial=source.trial
+    """A few words of common code are weak; a long run, or a file of which much is shared, is not."""
+    corpus = Corpus.of((each.text for each in sources.references), REFERENCE_WORDS).without(sources.public_texts)
+    for text in shelf.texts.values() if corpus.shingles else ():
+        runs = list(corpus.runs_in(text.text, distinct=7))
+        shared, total = sum(run.words for run in runs), len(words_of(text.text))
+        for run in runs:
+            weak = run.words < LONG_RUN and shared / total < MUCH_SHARED
+            says = (
+                f"{run.words} words in a row also in {sources.references[run.source].who}; "
+                f"in all {shared:,} of this file's {total:,} words are shared"
             )
+            yield Hit(text.path, run.start, run.end, says, severity="warning" if weak else None)
 
 
 def talk_of_checking(shelf: Shelf, sources: Sources) -> Iterator[Hit]:

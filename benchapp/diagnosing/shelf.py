@@ -27,6 +27,13 @@ class Text:
         """The line, from 1, that the character stands in."""
         return self.text.count("\n", 0, place) + 1
 
+    def line_span(self, line: int) -> tuple[int, int]:
+        """Where that line stands; the last one for a number beyond it."""
+        lines = self.text.split("\n")
+        start = sum(len(each) + 1 for each in lines[: min(line, len(lines)) - 1])
+        end = self.text.find("\n", start)
+        return start, len(self.text) if end < 0 else end
+
     @property
     def skill(self) -> str:
         return self.path.partition("/")[0]

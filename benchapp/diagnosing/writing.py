@@ -18,7 +18,9 @@ PARSED_CHARS = 100_000
 _UNPINNED = re.compile(
     r"^(?!\s*#).*?\b(?:pip3? install|uv pip install|npm install|conda install)\s+(?!-r\b)([^\n`]+)", re.M
 )
-_HOME = re.compile(r"(?<![\w/])(?:/Users/[A-Za-z0-9_.-]+|/home/(?!user\b|\$)[A-Za-z0-9_.-]+|[A-Z]:\\Users\\[^\s\\]+)")
+_HOME = re.compile(
+    r"(?<![\w/])(?:/Users/[A-Za-z0-9_.-]+|/home/(?!user\b|\$)[A-Za-z0-9_.-]+(?=/)|[A-Z]:\\Users\\[^\s\\]+)"
+)
 _PLACEHOLDER = re.compile(
     r"\b(?:TODO|FIXME|TBD|XXX)\b(?!-)|<(?:your|insert|fill)[- _][^>\n]{1,40}>|\blorem ipsum\b|\[(?:insert|your) [^\]\n]{1,40}\]",
     re.I,
@@ -87,14 +89,8 @@ def broken_python(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
         try:
             ast.parse(text.text)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            start, end = _line_span(text, getattr(error, "lineno", None) or 1)
+            start, end = text.line_span(getattr(error, "lineno", None) or 1)
             yield Hit(text.path, start, end, f"Python cannot read it: {str(error)[:200]}")
-
-
-def _line_span(text: Text, line: int) -> tuple[int, int]:
-    start = sum(len(each) + 1 for each in text.text.split("\n")[: line - 1])
-    end = text.text.find("\n", start)
-    return min(start, len(text.text)), len(text.text) if end < 0 else end
 
 
 def too_long(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
