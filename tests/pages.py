@@ -8,6 +8,7 @@ from django.urls import reverse
 
 from benchapp.comparing.choices import Choices
 from benchapp.comparing.saving import save_comparison
+from benchapp.diagnosing.storing import diagnose_episode
 from benchapp.metrics.catalogue import METRICS
 from benchapp.models import AgreementReport, Attempt, CodebookVersion, Comparison, Episode, Queue, Run, Trial
 from benchapp.reviewing.agreeing import take_report
@@ -58,6 +59,7 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "experiment": lambda: [_run().experiment.public_id],
     "run": lambda: [_run().public_id],
     "library": lambda: [_run().public_id],
+    "findings": lambda: [_run().public_id],
     "compare": list,
     "compare-trials": list,
     "compare-libraries": list,
@@ -106,6 +108,7 @@ def make_world() -> None:
     _put_to_work(run.episodes.last().trials.last())
     _block(make_run(experiment, condition="raw-trajectory", status="blocked"))
     make_attempt(run.episodes.first().trials.first(), counts=False)
+    diagnose_episode(run.episodes.first())
     imported = make_run(
         make_experiment(name="<b>imported</b>", origin="imported"), condition="unknown", agent_model="unknown"
     )
