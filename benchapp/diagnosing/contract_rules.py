@@ -71,9 +71,18 @@ def _finder(rule: str) -> Callable[[Shelf, Sources], Iterator[Hit]]:
 def _broken(shelf: Shelf) -> tuple[Broken, ...]:
     """Worked out once for a shelf: sixteen rules ask."""
     if "contract" not in shelf.__dict__:
-        shelf.__dict__["contract"] = tuple(dict.fromkeys(broken_rules(shelf)))
+        broken = dict.fromkeys(each for each in broken_rules(shelf) if not _is_of_omitted(shelf, each))
+        shelf.__dict__["contract"] = tuple(broken)
     found: tuple[Broken, ...] = shelf.__dict__["contract"]
     return found
+
+
+def _is_of_omitted(shelf: Shelf, broken: Broken) -> bool:
+    """Names a file that was there and did not come along with the import."""
+    skill = broken.path.partition("/")[0]
+    return broken.rule == "citation-dangling" and any(
+        path.startswith(f"{skill}/") and path.partition("/")[2] in broken.message for path in shelf.omitted
+    )
 
 
 def _hit(shelf: Shelf, broken: Broken) -> Hit:

@@ -36,7 +36,7 @@ class Diagnosis:
 
 def diagnose(files: Files, sources: Sources) -> Diagnosis:
     """Pure. Alarms first, then warnings and notes; within them by rule, path and place."""
-    shelf = Shelf(files)
+    shelf = Shelf(files, sources.omitted)
     found: list[Found] = []
     left_out: Counter[str] = Counter()
     broken: dict[str, set[str]] = defaultdict(set)

@@ -204,6 +204,7 @@ class Evidence:
             tasks_seen=len({witness.trial.task_id for witness in before}),
             trials_read=len(before),
             trials_left_out=max(0, len(self._own) - MAX_OWN_TRIALS),
+            omitted=self._omitted,
             public_texts=tuple(self._instructions.values()),
             verifier_texts=tuple(_verifier_texts(before)),
             hidden_checks=tuple(_hidden_checks(self.witnesses)),
@@ -219,6 +220,13 @@ class Evidence:
                 siblings = tasks[seen.family] - 1 if seen.family else 0
                 by_task.setdefault(seen.sighting.task, replace(seen.sighting, siblings=max(0, siblings)))
         return tuple(by_task.values())
+
+    @cached_property
+    def _omitted(self) -> frozenset[str]:
+        """What a release's manifest says was left out of it (SkillLearnBench: skills/<config>/<task>/<skill>/...)."""
+        paths = self.episode.run.experiment.spec.get("omitted", [])
+        prefix = f"skills/{self.episode.run.setup.get('config', '')}/{self.episode.key}/"
+        return frozenset(path.removeprefix(prefix) for path in paths if path.startswith(prefix))
 
     @cached_property
     def _instructions(self) -> dict[str, str]:

@@ -20,7 +20,7 @@ FEW_TASKS = 3  # below so many a constant cannot be told from a convention
 VERIFIER_WORDS = 8
 REFERENCE_WORDS = 12
 LONG_RUN = 25  # words; shorter ones may be common code
-MUCH_SHARED = 0.2  # of a file's words
+MUCH_SHARED = 0.3  # of a file's words
 MIN_NAME = 8  # characters of a hidden check's name that is looked for
 
 _ABOUT_CHECKING = re.compile(
@@ -40,6 +40,8 @@ def episode_constants(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
             seen = sources.sightings.get(constant, ())
             if len(seen) != 1 or shown.get(constant, 0) >= PLACES_SHOWN:
                 continue
+            if constant.kind == "path" and not seen[0].siblings:
+                continue  # names of files are mostly the family's, and nothing here could tell
             shown[constant] = shown.get(constant, 0) + 1
             sighting = seen[0]
             yield Hit(
@@ -50,7 +52,7 @@ def episode_constants(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
                 trial=sighting.trial,
                 step=sighting.step,
                 field=sighting.field,
-                severity=_constant_weighs(constant, sighting, sources),
+                severity=_constant_weighs(sighting, sources),
             )
 
 
@@ -63,12 +65,9 @@ def _constant_says(constant: Constant, sighting: Sighting, sources: Sources) -> 
     return said
 
 
-def _constant_weighs(constant: Constant, sighting: Sighting, sources: Sources) -> Severity | None:
-    """None: as the rule says. One task of a family cannot tell what is the task's from what is the family's; there a
-    file's name weighs least, because names are mostly the family's."""
-    if not sighting.siblings:
-        return "note" if constant.kind == "path" else "warning"
-    return None if sighting.own and sources.tasks_seen >= FEW_TASKS else "warning"
+def _constant_weighs(sighting: Sighting, sources: Sources) -> Severity | None:
+    """None: as the rule says. One task of a family cannot tell what is the task's from what is the family's."""
+    return None if sighting.siblings and sighting.own and sources.tasks_seen >= FEW_TASKS else "warning"
 
 
 _KINDS = {"path": "A path", "id": "An id, date or address", "number": "A number"}
@@ -110,7 +109,7 @@ def reference_text(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
                 f"{run.words} words in a row also in {sources.references[run.source].who}; "
                 f"in all {shared:,} of this file's {total:,} words are shared"
             )
-            yield Hit(text.path, run.start, run.end, says, severity="warning" if weak else None)
+            yield Hit(text.path, run.start, run.end, says, severity="note" if weak else None)
 
 
 def talk_of_checking(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
@@ -124,7 +123,8 @@ LEAKS = (
         "episode-constant",
         "leak",
         "alarm",
-        "A path, id or number that the trials of exactly one task show, and those of no other task looked through.",
+        "A path, id or number that the trials of exactly one task show, and those of no other task looked through. Paths "
+        "count only where another task of the family was looked through too.",
         episode_constants,
     ),
     Rule(

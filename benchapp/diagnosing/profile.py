@@ -89,7 +89,7 @@ def facts_of(shelf: Shelf, skill: str, broken: Mapping[str, frozenset[str]]) -> 
 
 
 def pattern_of(shelf: Shelf, skill: str) -> str:
-    paths = [path.lower() for path in shelf.files if path.startswith(f"{skill}/")]
+    paths = [path.lower() for path in (*shelf.files, *shelf.omitted) if path.startswith(f"{skill}/")]
     inner = [path.partition("/")[2] for path in paths]
     if any(path.startswith("agents/") or path.endswith(("mcp.json", ".mcp")) for path in inner):
         return "C"

@@ -50,7 +50,10 @@ class Text:
 
 @dataclass(frozen=True)
 class Shelf:
+    """`omitted`: files that belong to the library and did not come with it. Nothing in them can be read or found."""
+
     files: Files
+    omitted: frozenset[str] = frozenset()
 
     @cached_property
     def texts(self) -> Mapping[str, Text]:

@@ -39,6 +39,7 @@ class Sources:
     tasks_seen: int = 0
     trials_read: int = 0
     trials_left_out: int = 0
+    omitted: frozenset[str] = frozenset()  # files of the library that the import says it was not given
     public_texts: tuple[str, ...] = ()  # what the tasks' agents are told anyway
     verifier_texts: tuple[Spoken, ...] = ()
     hidden_checks: tuple[Spoken, ...] = ()

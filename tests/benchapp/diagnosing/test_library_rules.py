@@ -110,7 +110,7 @@ def seen(*tasks: str, own: bool = True, siblings: int = 2) -> Sources:
     [
         (seen("T1"), "alarm"),
         (seen("T1", own=False), "warning"),
-        (seen("T1", siblings=0), "warning"),
+        (seen("T1", siblings=0), "warning"),  # an id; of a path nothing would be said
         (seen("T1", "T2"), None),
         (Sources(), None),
     ],
@@ -165,6 +165,14 @@ def test_patterns_and_cues_are_counted():
     assert (by_skill["tidy-tables"].pattern, by_skill["read-logs"].pattern) == ("B", "A")
     assert by_skill["tidy-tables"].cues["procedure"]["steps"]
     assert not by_skill["read-logs"].cues["procedure"]["steps"]
+
+
+def test_a_file_that_the_import_left_out_is_not_missing():
+    files = skill("Run scripts/fix_dates.py.\n")
+    assert [one.rule.id for one in read(files).found] == ["citation-dangling"]
+    known = read(files, Sources(omitted=frozenset({"tidy-tables/scripts/fix_dates.py"})))
+    assert known.found == ()
+    assert known.skills[0].pattern == "B"
 
 
 def test_one_rule_cannot_fill_the_page():
