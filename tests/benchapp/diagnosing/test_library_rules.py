@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from benchapp.diagnosing.constants import Constant
@@ -183,3 +186,9 @@ def test_one_rule_cannot_fill_the_page():
 
 def test_every_rule_says_something_and_has_its_own_name():
     assert all(rule.says.endswith(".") and rule.id == key for key, rule in RULES.items())
+
+
+def test_the_document_has_every_rule_at_its_weight():
+    document = (Path(__file__).parents[3] / "docs" / "diagnostics.md").read_text()
+    listed = set(re.findall(r"^\| `([a-z0-9-]+)` \| (\w+) \| (\w+) \|", document, re.MULTILINE))
+    assert listed == {(rule.id, rule.group, rule.severity) for rule in RULES.values()}
