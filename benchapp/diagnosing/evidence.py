@@ -56,7 +56,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A trial that is looked through. sequence None: of another run, whose agent had no skill within reach."""
+    """A trial that is looked through. sequence None: of another run that is not known to have given it a library."""
 
     trial: Trial
     sequence: int | None
@@ -114,7 +114,7 @@ class Evidence:
 
     @cached_property
     def _others(self) -> list[Witness]:
-        """One trial of each task whose agent had no skill, in other runs of the experiment: what the task shows by itself."""
+        """One trial of each task that was given no library, in other runs of the experiment: what the task shows by itself."""
         bare = Q(snapshot=None) | Q(snapshot__files_total=0)
         rows = Trial.objects.filter(bare, episode__run__experiment=self.episode.run.experiment_id, is_done=True)
         rows = rows.exclude(skills_mounted__gt=0).exclude(steps=None).exclude(episode=self.episode)
