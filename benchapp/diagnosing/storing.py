@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from benchapp.diagnosing.diagnosis import RULES_VERSION, Diagnosis, diagnose
@@ -27,7 +28,9 @@ def diagnose_episode(episode: Episode, *, again: bool = False) -> int:
     evidence.look(libraries)
     for state in due:
         sources = evidence.sources(state)
-        _store(episode, state, diagnose(libraries[state.snapshot.pk], sources), sources, digests[state.snapshot.pk])
+        diagnosis = diagnose(libraries[state.snapshot.pk], sources)
+        with suppress(IntegrityError):  # another worker stored the same at this moment
+            _store(episode, state, diagnosis, sources, digests[state.snapshot.pk])
     return len(due)
 
 
