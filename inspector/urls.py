@@ -16,6 +16,7 @@ from inspector.views import (
     comparisons,
     experiments,
     exports,
+    findings,
     health,
     imports,
     jobs,
@@ -55,6 +56,8 @@ urlpatterns: list[URLPattern] = [
     *twin("runs/<uuid:public_id>/", runs.run, "run"),
     *twin("runs/<uuid:public_id>/library/", library.library, "library"),
     *twin("runs/<uuid:public_id>/library/blame/", blame.blame, "blame"),
+    *twin("runs/<uuid:public_id>/library/findings/", findings.findings, "findings"),
+    path("runs/<uuid:public_id>/library/findings/ask/", findings.findings_ask, name="findings-ask"),
     # /trials/<id>/
     *twin("trials/<uuid:public_id>/", trials.trial, "trial"),
     path("trials/<uuid:public_id>/field/", trials.field, name="trial-field"),

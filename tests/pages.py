@@ -8,6 +8,7 @@ from django.urls import reverse
 
 from benchapp.comparing.choices import Choices
 from benchapp.comparing.saving import save_comparison
+from benchapp.diagnosing.storing import diagnose_episode
 from benchapp.metrics.catalogue import METRICS
 from benchapp.models import AgreementReport, Attempt, CodebookVersion, Comparison, Episode, Queue, Run, Trial
 from benchapp.reviewing.agreeing import take_report
@@ -69,6 +70,7 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "run": lambda: [_run().public_id],
     "library": lambda: [_run().public_id],
     "blame": lambda: [_run().public_id],
+    "findings": lambda: [_run().public_id],
     "compare": list,
     "compare-trials": list,
     "compare-libraries": list,
@@ -120,6 +122,7 @@ def make_world() -> None:
     make_attempt(run.episodes.first().trials.first(), counts=False)
     for place, trial in enumerate(Trial.objects.filter(public_id__in=_first_and_replay()).order_by("pk")):
         record_steps(trial.counting_attempt(), _steps(place))
+    diagnose_episode(run.episodes.first())
     imported = make_run(
         make_experiment(name="<b>imported</b>", origin="imported"), condition="unknown", agent_model="unknown"
     )

@@ -6,6 +6,7 @@ from benchapp.models.calls import ModelCall
 from benchapp.models.codebooks import Code, Codebook, CodebookVersion, CodeExample, CodeOrigin
 from benchapp.models.comments import Comment, Mention
 from benchapp.models.comparisons import Comparison
+from benchapp.models.diagnoses import LibraryDiagnosis, LibraryFinding
 from benchapp.models.episodes import Entry, Episode, Refusal, Seal, Seeding, Skip
 from benchapp.models.experiments import Experiment, Run
 from benchapp.models.imports import ImportBatch, ImportProblem
@@ -56,6 +57,8 @@ __all__ = [
     "JudgeCall",
     "KeyPoint",
     "Label",
+    "LibraryDiagnosis",
+    "LibraryFinding",
     "Mark",
     "Mention",
     "ModelCall",

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
-from benchapp.models import Decision, Episode, Run, Trial
+from benchapp.models import Decision, Episode, LibraryDiagnosis, Run, Trial
 from inspector.changes import FileChange, ShownFile
 from inspector.commented import CommentedLines, commented_lines
 from inspector.pages import absolute, render_page
@@ -45,6 +45,7 @@ def library(request: HttpRequest, public_id: str, *, as_json: bool = False) -> H
         "machine": machine,
         "views": [(view, VIEW_WORDS[view]) for view in VIEWS],
         "tabs": TABS,
+        "diagnoses": {each.snapshot_id: each for each in LibraryDiagnosis.objects.filter(episode=episode)},
         "commented": _commented(run, machine) if machine and not as_json else None,
     }
     return render_page(request, "inspector/library.html", data=data, context=context, as_json=as_json)
