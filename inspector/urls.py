@@ -27,6 +27,7 @@ from inspector.views import (
     published,
     replay,
     runs,
+    skills,
     trials,
 )
 from inspector.views.review import (
@@ -52,6 +53,7 @@ urlpatterns: list[URLPattern] = [
     # /runs/<id>/
     *twin("runs/<uuid:public_id>/", runs.run, "run"),
     *twin("runs/<uuid:public_id>/library/", library.library, "library"),
+    *twin("runs/<uuid:public_id>/skills/", skills.skills, "skills"),
     # /trials/<id>/
     *twin("trials/<uuid:public_id>/", trials.trial, "trial"),
     path("trials/<uuid:public_id>/field/", trials.field, name="trial-field"),
