@@ -7,6 +7,7 @@ from django.urls import URLPattern, path
 from inspector.pages import twin
 from inspector.views import (
     activity,
+    author_call,
     charts,
     comments,
     compare,
@@ -53,6 +54,12 @@ urlpatterns: list[URLPattern] = [
     # /runs/<id>/
     *twin("runs/<uuid:public_id>/", runs.run, "run"),
     *twin("runs/<uuid:public_id>/library/", library.library, "library"),
+    *twin("runs/<uuid:public_id>/library/author/", author_call.author_call, "author-call"),
+    path(
+        "runs/<uuid:public_id>/library/author/<uuid:call_id>/<slug:part>.txt",
+        author_call.author_text,
+        name="author-text",
+    ),
     *twin("runs/<uuid:public_id>/skills/", skills.skills, "skills"),
     # /trials/<id>/
     *twin("trials/<uuid:public_id>/", trials.trial, "trial"),

@@ -58,6 +58,7 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "experiment": lambda: [_run().experiment.public_id],
     "run": lambda: [_run().public_id],
     "library": lambda: [_run().public_id],
+    "author-call": lambda: [_run().public_id],
     "skills": lambda: [_run().public_id],
     "compare": list,
     "compare-trials": list,
