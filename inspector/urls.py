@@ -21,6 +21,7 @@ from inspector.views import (
     jobs,
     launch,
     library,
+    live_trial,
     login,
     operate,
     overview,
@@ -63,6 +64,7 @@ urlpatterns: list[URLPattern] = [
     *twin("runs/<uuid:public_id>/skills/", skills.skills, "skills"),
     # /trials/<id>/
     *twin("trials/<uuid:public_id>/", trials.trial, "trial"),
+    path("trials/<uuid:public_id>/live/", live_trial.live_trial, name="trial-live"),
     path("trials/<uuid:public_id>/field/", trials.field, name="trial-field"),
     # /compare/
     *twin("compare/", compare.compare, "compare"),

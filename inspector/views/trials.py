@@ -15,6 +15,7 @@ from benchapp.models import Attempt, Trajectory, Trial
 from benchapp.trajectory_store import StoredStep, read_field
 from inspector.commented import commented_steps
 from inspector.inspection import Inspection, inspect_trial
+from inspector.live_trial import live_steps
 from inspector.pages import absolute, render_page
 from inspector.verdict import VerdictView
 from inspector.views.review.closed import closed_to
@@ -43,11 +44,13 @@ def trial(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
     if closed := closed_to(request, trial=found, as_json=as_json):
         return closed
     inspection = inspect_trial(found, request.GET)
-    data = _as_json(request, inspection)
+    live = live_steps(inspection.attempt) if inspection.trajectory is None else None
+    data = {**_as_json(request, inspection), "live": [step for _, step in live.published] if live else None}
     kept = _kept_query(inspection)
     context = {
         "section": "trial",
         "this": inspection,
+        "live": live,
         "this_trial": found,
         "this_query": "".join(f"&{name}={value}" for name, value in kept),
         "this_hidden": kept,

@@ -42,7 +42,7 @@ def decide(steps: int = 60, **fields: Any) -> Decision:
     assert attempt
     told = [
         Step(n, Source.AGENT, f"said {n}", tool_calls=(ToolCall("c", "shell", {"command": "x" * 700}),),
-             observations=(Observation("c", "y" * 5_000),))
+             observations=(Observation("y" * 800, "c"),))
         for n in range(1, steps + 1)
     ]  # fmt: skip
     trajectory = record_steps(attempt, told)
