@@ -8,6 +8,7 @@ from inspector.pages import twin
 from inspector.views import (
     activity,
     blame,
+    author_call,
     charts,
     comments,
     compare,
@@ -22,6 +23,7 @@ from inspector.views import (
     jobs,
     launch,
     library,
+    live_trial,
     login,
     operate,
     overview,
@@ -30,6 +32,7 @@ from inspector.views import (
     published,
     replay,
     runs,
+    skills,
     trials,
 )
 from inspector.views.review import (
@@ -58,8 +61,16 @@ urlpatterns: list[URLPattern] = [
     *twin("runs/<uuid:public_id>/library/blame/", blame.blame, "blame"),
     *twin("runs/<uuid:public_id>/library/findings/", findings.findings, "findings"),
     path("runs/<uuid:public_id>/library/findings/ask/", findings.findings_ask, name="findings-ask"),
+    *twin("runs/<uuid:public_id>/library/author/", author_call.author_call, "author-call"),
+    path(
+        "runs/<uuid:public_id>/library/author/<uuid:call_id>/<slug:part>.txt",
+        author_call.author_text,
+        name="author-text",
+    ),
+    *twin("runs/<uuid:public_id>/skills/", skills.skills, "skills"),
     # /trials/<id>/
     *twin("trials/<uuid:public_id>/", trials.trial, "trial"),
+    path("trials/<uuid:public_id>/live/", live_trial.live_trial, name="trial-live"),
     path("trials/<uuid:public_id>/field/", trials.field, name="trial-field"),
     *twin("trials/<uuid:public_id>/compare/<uuid:other_id>/", pairs.pair, "compare-pair"),
     # /compare/

@@ -71,6 +71,8 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "library": lambda: [_run().public_id],
     "blame": lambda: [_run().public_id],
     "findings": lambda: [_run().public_id],
+    "author-call": lambda: [_run().public_id],
+    "skills": lambda: [_run().public_id],
     "compare": list,
     "compare-trials": list,
     "compare-libraries": list,

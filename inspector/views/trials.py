@@ -17,6 +17,7 @@ from benchapp.reviewing.blinding import closed_trials
 from benchapp.trajectory_store import StoredStep, read_field
 from inspector.commented import commented_steps
 from inspector.inspection import Inspection, inspect_trial
+from inspector.live_trial import live_steps
 from inspector.pages import absolute, render_page
 from inspector.verdict import VerdictView
 from inspector.views.review.closed import closed_to
@@ -46,11 +47,17 @@ def trial(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         return closed
     inspection = inspect_trial(found, request.GET)
     beside = counterparts(found, without=closed_trials(cast(User, request.user)))
-    data = {**_as_json(request, inspection), "compare_with": [_beside_as_json(request, found, each) for each in beside]}
+    live = live_steps(inspection.attempt) if inspection.trajectory is None else None
+    data = {
+        **_as_json(request, inspection),
+        "live": [step for _, step in live.published] if live else None,
+        "compare_with": [_beside_as_json(request, found, each) for each in beside],
+    }
     kept = _kept_query(inspection)
     context = {
         "section": "trial",
         "this": inspection,
+        "live": live,
         "this_trial": found,
         "this_query": "".join(f"&{name}={value}" for name, value in kept),
         "this_hidden": kept,
