@@ -111,7 +111,7 @@ class _Import:
     def _import_experiment(self, found: FoundExperiment) -> None:
         recorder = ExperimentRecorder(found.source, self.mapping, self.report.problems, self.author, self.report.counts)
         self.experiments.add(recorder.places.experiment.pk)
-        total, done = len(found.trials) + found.libraries_total, 0
+        total, done = len(found.trials) + found.libraries_total + len(found.histories), 0
         with transaction.atomic():
             for facts in found.tasks:
                 recorder.places.tell(facts)
@@ -121,6 +121,10 @@ class _Import:
             self._tell(found.source.name, done, total)
         for run in recorder.record_trials(found.trials):
             self.runs.add(run)
+            done += 1
+            self._tell(found.source.name, done, total)
+        for history in found.histories:
+            recorder.record_history(history)
             done += 1
             self._tell(found.source.name, done, total)
         recorder.finish()
