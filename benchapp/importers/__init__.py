@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from benchapp.importers import harbor, skillevolbench, skilllearnbench
+from benchapp.importers import harbor, skillevolbench, skillflow, skilllearnbench
 from benchapp.importers.problems import ProblemList
 from benchapp.importers.sources import FoundExperiment
 from benchapp.importers.walking import Root
 
 AUTO = "auto"
-WHOLE_FOLDERS = (skillevolbench, skilllearnbench)  # whatever lies in a folder they claim is theirs
+WHOLE_FOLDERS = (skillevolbench, skillflow, skilllearnbench)  # whatever lies in a folder they claim is theirs
 FORMATS: dict[str, ModuleType] = {module.NAME: module for module in (harbor, *WHOLE_FOLDERS)}
 CLAIMED_DEPTH = 4  # how deep below the folder given a folder of these formats is looked for
 _NOT_ENTERED = frozenset({".git", "node_modules", "__pycache__"})

@@ -118,7 +118,7 @@ def _experiment(root: Root, folder: Path) -> ExperimentSource:
     return ExperimentSource(
         key=f"{NAME}:{name}",
         name=f"SkillEvolBench {name}",
-        path=root.label(folder.parent) if folder != root.base else root.label(folder),
+        path=root.label(folder.parent) if folder.parent.is_relative_to(root.base) else root.label(root.base),
         spec={"format": NAME},
         suite=NAME,
     )

@@ -83,7 +83,7 @@ def _decision(decision: Decision, current: str, rounds: int) -> Iterator[Flaw]:
 def _sealing(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
     """An import may come from a source that never says when its library was frozen; one that says so is held to it."""
     sealed: Seal | None = None
-    is_own = episode.run.experiment.origin == Experiment.Origin.RUN
+    is_own = episode.run.experiment.origin != Experiment.Origin.IMPORTED
     for entry in entries:
         if entry.seal is not None:
             sealed = entry.seal

@@ -1,4 +1,4 @@
-"""Small run folders as SkillEvolBench leaves them, with a library in git, written into a test's own directory."""
+"""Small run folders as SkillEvolBench (library in git) and SkillFlow (patches) leave them, in a test's own directory."""
 
 from __future__ import annotations
 
@@ -172,4 +172,59 @@ def evolution_run(folder: Path) -> Path:
     assert after_first != frozen
     for name, events in (("lifecycle", lifecycle), ("patches", patches)):
         write(folder / f"stores/events/{name}.jsonl", "".join(json.dumps(event) + "\n" for event in events))
+    return folder
+
+
+# --- SkillFlow ----------------------------------------------------------------------------------------------------
+
+PATCHES: tuple[dict[str, Any], ...] = (
+    {"summary": "Sum with awk", "upsert_files": {"totals/SKILL.md": FIRST}, "delete_paths": []},
+    {"summary": "Nothing new", "upsert_files": {}, "delete_paths": []},
+    {"summary": "Headers", "upsert_files": {"totals/SKILL.md": SECOND}, "delete_paths": ["totals/notes.md"]},
+)
+
+
+def flow_trial(job: Path, number: int, patch: dict[str, Any] | None, **applied: Any) -> dict[str, Any] | None:
+    """A trial's folder and its row of the history. patch None: the author could not be read."""
+    name = f"task-{number}__{number:07d}"
+    told = result(number, task_name=f"task-{number}", trial_name=name)
+    told["config"] = {
+        **told["config"],
+        "task": {"path": f"/tables/task-{number}", "source": "tables"},
+        "trial_name": name,
+    }
+    folder = job / name
+    write(folder / "result.json", told)
+    write(folder / "config.json", told["config"])
+    write(folder / "agent/trajectory.json", atif("Working."))
+    write(folder / "verifier/reward.txt", "1")
+    given = patch or {"summary": "LLM call failed: timeout", "upsert_files": {}, "delete_paths": []}
+    done = {"deleted": given["delete_paths"], "upserted": sorted(given["upsert_files"]), "errors": [], **applied}
+    tried = {"attempt_count": 1, "attempt_modes": ["full"], "successful_attempt": 1 if patch else None}
+    write(folder / "skill_evolution/patch.json", {**given, **tried})
+    write(folder / "skill_evolution/applied.json", done)
+    return {
+        "trial_name": name,
+        "task_name": name,
+        "reward": 1.0,
+        "verifier_passed": True,
+        "patch_model_name": "lab/model-1",
+        "summary": given["summary"],
+        "upsert_paths": sorted(given["upsert_files"]),
+        "delete_paths": given["delete_paths"],
+        "applied": done,
+        **tried,
+    }
+
+
+def flow_root(folder: Path, patches: tuple[dict[str, Any] | None, ...] = PATCHES, end: str = SECOND) -> Path:
+    """jobs/<name>/ with one evolving family of as many trials as patches."""
+    job = folder / f"{folder.name}__tables"
+    agent = {"import_path": "libs.agents:NoInstallClaudeCode", "model_name": "lab/model-1"}
+    paths = [{"path": f"/tables/task-{number}", "source": "tables"} for number in range(1, len(patches) + 1)]
+    datasets = [{"path": "/tables", "n_tasks": 0}]
+    write(job / "config.json", {"job_name": job.name, "agents": [agent], "tasks": paths, "datasets": datasets})
+    rows = [flow_trial(job, number, patch) for number, patch in enumerate(patches, start=1)]
+    write(job / "skill_patch_history.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    write(job / "shared_skills/tables/totals/SKILL.md", end)
     return folder
