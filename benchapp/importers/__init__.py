@@ -11,13 +11,27 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 
-from benchapp.importers import harbor, inspect_log, sessions, skillevolbench, skillflow, skilllearnbench, swe_agent
+from benchapp.importers import (
+    harbor,
+    inspect_log,
+    sessions,
+    skillevolbench,
+    skillflow,
+    skilllearnbench,
+    skilllearnbench_output,
+    swe_agent,
+)
 from benchapp.importers.problems import ProblemList
 from benchapp.importers.sources import FoundExperiment
 from benchapp.importers.walking import MAX_DEPTH, Entry, Root
 
 AUTO = "auto"
-WHOLE_FOLDERS = (skillevolbench, skillflow, skilllearnbench)  # whatever lies in a folder they claim is theirs
+WHOLE_FOLDERS = (
+    skillevolbench,
+    skillflow,
+    skilllearnbench_output,
+    skilllearnbench,
+)  # whatever lies in a folder they claim is theirs
 LOOSE_FILES = (inspect_log, swe_agent, sessions)
 FORMATS: dict[str, ModuleType] = {module.NAME: module for module in (harbor, *WHOLE_FOLDERS, *LOOSE_FILES)}
 CLAIMED_DEPTH = 4  # how deep below the folder given a folder of these formats is looked for
