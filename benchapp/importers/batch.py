@@ -11,7 +11,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from benchapp.importers import AUTO, find, find_file
+from benchapp.importers import AUTO, FORMATS, find, find_file
 from benchapp.importers.editing import Author
 from benchapp.importers.mapping import Mapping
 from benchapp.importers.problems import ProblemList
@@ -36,7 +36,7 @@ COUNTED = (
 )
 OK, NOTHING_READ, WITH_PROBLEMS = 0, 1, 3
 
-EXPECTED = "a Harbor job or trial, or a SkillLearnBench release"
+EXPECTED = f"jobs, trials, runs or logs in one of the formats {', '.join(FORMATS)}"
 
 Progress = Callable[[str, int, int], None]  # (experiment, done, total) of its trials and libraries
 
@@ -113,7 +113,9 @@ class _Import:
         if is_folder:
             problems.add(str(path), "", EXPECTED, "none was found in it")
         else:
-            problems.add(str(path), "", "a folder", "a single file or archive; unpack it first")
+            problems.add(
+                str(path), "", "a folder, or a log that stands alone", "another file, or an archive; unpack it first"
+            )
 
     def _import_experiment(self, found: FoundExperiment) -> None:
         recorder = ExperimentRecorder(found.source, self.mapping, self.report.problems, self.author, self.report.counts)

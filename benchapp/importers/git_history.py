@@ -110,7 +110,9 @@ class History:
             head, _, raw = record.partition(b"\t")
             mode, _, ident, size = head.decode("ascii", "replace").split()
             path = clean(raw.decode("utf-8", "replace")).removeprefix(where)[:1000]
-            if mode not in _MODES or not _OBJECT.fullmatch(ident) or not size.isdigit():
+            if mode in _MODES and not size.isdigit():
+                raise GitProblem("every object of the history", f"{path} is missing or broken")
+            if mode not in _MODES or not _OBJECT.fullmatch(ident):
                 self._report(path, "a regular file", "a link or a nested repository; it was left out")
                 continue
             if int(size) > MAX_FILE_BYTES:
