@@ -49,7 +49,9 @@ def sniff(source: Path | BinaryIO) -> str:
         return "chat-messages" if "role" in keys else "plain-text"
     for line in (stripped, *start.split(b"\n", SNIFFED_LINES)[1:SNIFFED_LINES]):
         if line.lstrip().startswith(b"{"):
-            found = _object_format(_top_keys(line, until_atif=True))
+            found = _object_format(keys := _top_keys(line, until_atif=True))
+            if found is None and "trajectory" in keys and b'"action"' in start and b'"observation"' in start:
+                return "swe-agent"
             if found is not None:
                 return found
     return "plain-text"
@@ -63,6 +65,8 @@ def _object_format(keys: dict[str, Any]) -> str | None:
         return "gemini-native"
     if {"sessionId", "projectHash"} <= keys.keys():
         return "gemini-session"
+    if {"id", "epoch", "input"} <= keys.keys():
+        return "inspect-sample"
     if "messages" in keys or ("role" in keys and {"content", "tool_calls"} & keys.keys()):
         return "chat-messages"
     if not isinstance(kind, str):
