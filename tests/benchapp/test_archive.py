@@ -70,7 +70,7 @@ def test_an_own_run_comes_back_as_the_same_record(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"conditions": ["curated-then-evolve"]},
+        {"conditions": ["curated-always"]},
         {"protocol": "skillflow", "conditions": ["no-skill"], "environments": []},
     ],
     ids=["skillevolbench", "skillflow"],
