@@ -7,6 +7,7 @@ from django.urls import URLPattern, path
 from inspector.pages import twin
 from inspector.views import (
     activity,
+    capsules,
     charts,
     comments,
     compare,
@@ -52,9 +53,11 @@ urlpatterns: list[URLPattern] = [
     # /runs/<id>/
     *twin("runs/<uuid:public_id>/", runs.run, "run"),
     *twin("runs/<uuid:public_id>/library/", library.library, "library"),
+    path("runs/<uuid:public_id>/library/capsule/", capsules.library_capsule, name="library-capsule"),
     # /trials/<id>/
     *twin("trials/<uuid:public_id>/", trials.trial, "trial"),
     path("trials/<uuid:public_id>/field/", trials.field, name="trial-field"),
+    path("trials/<uuid:public_id>/capsule/", capsules.trial_capsule, name="trial-capsule"),
     # /compare/
     *twin("compare/", compare.compare, "compare"),
     *twin("compare/trials/", compared_trials.compared_trials, "compare-trials"),
