@@ -9,6 +9,7 @@ from inspector.views import (
     activity,
     blame,
     author_call,
+    capsules,
     charts,
     comments,
     compare,
@@ -68,11 +69,13 @@ urlpatterns: list[URLPattern] = [
         name="author-text",
     ),
     *twin("runs/<uuid:public_id>/skills/", skills.skills, "skills"),
+    path("runs/<uuid:public_id>/library/capsule/", capsules.library_capsule, name="library-capsule"),
     # /trials/<id>/
     *twin("trials/<uuid:public_id>/", trials.trial, "trial"),
     path("trials/<uuid:public_id>/live/", live_trial.live_trial, name="trial-live"),
     path("trials/<uuid:public_id>/field/", trials.field, name="trial-field"),
     *twin("trials/<uuid:public_id>/compare/<uuid:other_id>/", pairs.pair, "compare-pair"),
+    path("trials/<uuid:public_id>/capsule/", capsules.trial_capsule, name="trial-capsule"),
     # /compare/
     *twin("compare/", compare.compare, "compare"),
     *twin("compare/trials/", compared_trials.compared_trials, "compare-trials"),

@@ -11,6 +11,8 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from benchapp.archiving import ENDINGS, ArchiveError
+from benchapp.archiving.taking_in import take_in
 from benchapp.importers import AUTO, FORMATS, find, find_file
 from benchapp.importers.editing import Author
 from benchapp.importers.mapping import Mapping
@@ -100,6 +102,9 @@ class _Import:
 
     def import_path(self, path: Path) -> None:
         problems = self.report.problems
+        if path.is_file() and path.name.endswith(ENDINGS):
+            self._import_archive(path)
+            return
         if not path.exists():
             problems.add(str(path), "", "a folder", "there is nothing")
             return
@@ -116,6 +121,20 @@ class _Import:
             problems.add(
                 str(path), "", "a folder, or a log that stands alone", "another file, or an archive; unpack it first"
             )
+
+    def _import_archive(self, path: Path) -> None:
+        """Our own export: all of it or nothing."""
+        counts = self.report.counts
+        try:
+            taken = take_in(path, source=storable(str(path)))
+        except ArchiveError as error:
+            self.report.problems.add(str(path), error.place, error.expected, f"{error.message}; nothing was changed")
+            return
+        self.experiments.add(taken.experiment.pk)
+        self.runs |= set(taken.experiment.runs.values_list("pk", flat=True))
+        told = {"trials": "trial", "attempts": "attempt", "trajectories": "trajectory", "snapshots": "snapshot"}
+        counts.update({name: taken.counts[table] for name, table in told.items()} | {"steps": taken.counts["steps"]})
+        counts["created" if taken.is_new else "unchanged"] += taken.counts["attempt"]
 
     def _import_experiment(self, found: FoundExperiment) -> None:
         recorder = ExperimentRecorder(found.source, self.mapping, self.report.problems, self.author, self.report.counts)
