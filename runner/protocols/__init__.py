@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 PROTOCOLS: dict[str, str] = {
     "skillevolbench": "runner.protocols.skillevolbench",
     "skillflow": "runner.protocols.skillflow",
+    "probe": "runner.protocols.probe",
 }
+# Those an experiment can be launched under. A probe needs a library that some other episode learned.
+LAUNCHED: tuple[str, ...] = tuple(name for name in PROTOCOLS if name != "probe")
 
 
 def next_step(plan: EpisodePlan, history: History) -> NextStep | None:
