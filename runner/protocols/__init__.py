@@ -61,5 +61,5 @@ def check(plan: EpisodePlan) -> None:
 
 def _module(name: str) -> ModuleType:
     if name not in PROTOCOLS:
-        raise SetupError(f"unknown protocol {name!r}; known: {', '.join(sorted(PROTOCOLS))}")
+        raise SetupError(f"unknown protocol {name!r}; known: {', '.join(sorted(LAUNCHED))}")
     return importlib.import_module(PROTOCOLS[name])
