@@ -6,17 +6,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from benchapp.models import Episode, Probe, Run, Snapshot, Trial
+from benchapp.models import Episode, Probe, Run, Trial
 from benchapp.probe_results import CONTROL, NO_SKILL, ORIGINAL, Result, results_of
-from tests.factories import (
-    make_episode,
-    make_experiment,
-    make_learning_run,
-    make_run,
-    make_snapshot,
-    make_suite,
-    make_trial,
-)
+from tests.factories import make_experiment, make_learning_run, make_snapshot, make_suite
+from tests.probe_factories import make_probe
 
 pytestmark = pytest.mark.django_db
 
@@ -24,28 +17,10 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def origin() -> Episode:
     """Deployment failed, failed, passed with the library; all failed without."""
-    experiment = make_experiment(suite=make_suite())
-    make_learning_run(experiment, condition="no-skill", author_model="", outcomes=(False,) * 9, families=1)
-    run = make_learning_run(experiment, families=1)
+    experiment = make_experiment(suite=make_suite(environments=1, families=1))
+    make_learning_run(experiment, condition="no-skill", author_model="", outcomes=(False,) * 9)
+    run = make_learning_run(experiment)
     return run.episodes.get()
-
-
-def make_probe(origin: Episode, outcomes: str, *, frozen: Snapshot | None = None, reverted: int = 0) -> Probe:
-    """outcomes: p, f or - (not scored yet) of each trial of the first deployment task."""
-    frozen = frozen or origin.library
-    assert frozen is not None
-    library = make_snapshot({"a/SKILL.md": f"without {reverted}\n"}) if reverted else frozen
-    run = make_run(make_experiment(suite=origin.run.experiment.suite), condition="library-probe")
-    episode = make_episode(run, library=library)
-    task = origin.trials.filter(phase="deployment").order_by("task__ordinal")[0].task
-    for sample, letter in enumerate(outcomes):
-        success = {"p": True, "f": False}.get(letter)
-        make_trial(episode, task, phase="deployment", sample=sample, success=success, finished=letter != "-")
-    return Probe.objects.create(
-        run=run, origin=origin, decision=origin.decisions.first(), state="R2", frozen=frozen, library=library,
-        reverted=[{"id": str(n), "path": "a/SKILL.md", "place": "line 1", "did": "x"} for n in range(reverted)],
-        reverted_digest="d" * 64 if reverted else "", times=len(outcomes), reason="why", actor_name="ada",
-    )  # fmt: skip
 
 
 def result_of(probe: Probe) -> Result:
