@@ -243,6 +243,12 @@ def _as_origin(prepared: Prepared, condition: str) -> Prepared:
     return Prepared(prepared.spec, prepared.suite, {replace(cell, arm=arm): plans}, {arm: prepared.setups[cell.arm]})
 
 
+def control_of(found: Preview) -> Asked:
+    """The same round and tasks with nothing taken back: what tells the hunks' part from the dice's."""
+    decision = found.decision.number if found.decision else None
+    return Asked(found.state.key, decision, (), found.tasks, found.times)
+
+
 # --- launching ----------------------------------------------------------------------------------------------------
 
 
@@ -259,7 +265,7 @@ def launch_probe(found: Preview, *, reason: str, by: User | None = None) -> Prob
         probe = Probe.objects.create(
             run=experiment.runs.get(),
             origin=found.episode,
-            decision=found.decision if found.hunks or found.decision == found.state.decision else None,
+            decision=found.decision,
             state=found.state.key,
             frozen=frozen,
             library=library,

@@ -96,7 +96,8 @@ class TimeMachine:
 
 def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> TimeMachine:
     """The page for a query string. Whatever the query says, a page comes out: nonsense falls back."""
-    rail = build_rail(Entry.objects.filter(episode=episode).in_order(), episode.library)
+    seeded = "Frozen library" if episode.protocol == "probe" else "Curated skill"
+    rail = build_rail(Entry.objects.filter(episode=episode).in_order(), episode.library, seeded=seeded)
     selection = select(rail, decision=query.get("decision"), start=query.get("from"), end=query.get("to"))
     changes, is_proposal = _changes(selection)
     chosen = next((change for change in changes if change.path == query.get("file")), None)

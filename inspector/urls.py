@@ -24,6 +24,7 @@ from inspector.views import (
     operate,
     overview,
     people,
+    probes,
     published,
     replay,
     runs,
@@ -52,6 +53,7 @@ urlpatterns: list[URLPattern] = [
     # /runs/<id>/
     *twin("runs/<uuid:public_id>/", runs.run, "run"),
     *twin("runs/<uuid:public_id>/library/", library.library, "library"),
+    *twin("runs/<uuid:public_id>/library/probe/", probes.probe, "probe"),
     # /trials/<id>/
     *twin("trials/<uuid:public_id>/", trials.trial, "trial"),
     path("trials/<uuid:public_id>/field/", trials.field, name="trial-field"),

@@ -28,6 +28,7 @@ from tests.factories import (
     make_unordered_episode,
     make_user,
 )
+from tests.probe_factories import make_probe
 from tests.review_factories import make_queue, make_review
 
 CONDITION = "selfgen-always"
@@ -58,6 +59,7 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "experiment": lambda: [_run().experiment.public_id],
     "run": lambda: [_run().public_id],
     "library": lambda: [_run().public_id],
+    "probe": lambda: [_run().public_id],
     "compare": list,
     "compare-trials": list,
     "compare-libraries": list,
@@ -104,6 +106,7 @@ def make_world() -> None:
     make_learning_run(experiment, condition="no-skill", author_model="", scripted=True, outcomes=baseline)
     run = make_learning_run(experiment, condition=CONDITION, scripted=True, status="running")
     _put_to_work(run.episodes.last().trials.last())
+    make_probe(run.episodes.first(), "ppf", reverted=1)
     _block(make_run(experiment, condition="raw-trajectory", status="blocked"))
     make_attempt(run.episodes.first().trials.first(), counts=False)
     imported = make_run(

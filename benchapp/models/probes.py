@@ -31,7 +31,7 @@ class Probe(PublicModel):
     state = models.CharField(max_length=20)  # the round as the time machine names it: R0, R3, S1
     frozen = models.ForeignKey(Snapshot, on_delete=models.PROTECT, related_name="+")
     library = models.ForeignKey(Snapshot, on_delete=models.PROTECT, related_name="+")
-    reverted = models.JSONField(default=list)  # [{id, path, place, did}] of hunks of `decision`
+    reverted = models.JSONField(default=list)  # [{id, path, place, did}] of hunks of `decision`, what it is about
     reverted_digest = models.CharField(max_length=64, blank=True)  # over their ids, in order; empty: none
     times = models.PositiveIntegerField()  # trials of each task
     reason = models.TextField()

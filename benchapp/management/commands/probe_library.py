@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from benchapp.models import Episode, Run
-from benchapp.probing import TIMES, Asked, Preview, choice_of, launch_probe, preview
+from benchapp.probing import TIMES, Asked, Preview, choice_of, control_of, launch_probe, preview
 from runner.errors import RunnerError
 
 
@@ -41,8 +41,7 @@ class Command(BaseCommand):
         try:
             found = [preview(episode, asked)]
             if control:
-                whole = Asked(found[0].state.key, None, (), asked.tasks, asked.times)
-                found.append(preview(episode, whole))
+                found.append(preview(episode, control_of(found[0])))
             if options["dry_run"]:
                 self._tell(episode, asked, found)
                 return
