@@ -39,11 +39,14 @@ class Command(BaseCommand):
         )
         control = options["with_control"] and asked.revert
         try:
+            if options["dry_run"]:
+                self._tell_hunks(episode, asked)  # also where nothing can be launched as it stands
             found = [preview(episode, asked)]
             if control:
                 found.append(preview(episode, control_of(found[0])))
             if options["dry_run"]:
-                self._tell(episode, asked, found)
+                for each in found:
+                    self._tell(each)
                 return
             for each in found:
                 probe = launch_probe(each, reason=options["reason"])
@@ -51,21 +54,22 @@ class Command(BaseCommand):
         except RunnerError as error:
             raise CommandError(str(error)) from error
 
-    def _tell(self, episode: Episode, asked: Asked, found: list[Preview]) -> None:
+    def _tell_hunks(self, episode: Episode, asked: Asked) -> None:
         chosen = choice_of(episode, asked)
+        self.stdout.write(f"states: {' '.join(state.key for state in chosen.states)}; frozen at {chosen.state.key}")
         if chosen.decision is not None:
             self.stdout.write(f"decision {chosen.decision.number} ({chosen.decision.status})")
         for hunk in chosen.hunks:
             sign = "-" if hunk.id in asked.revert else " "
             self.stdout.write(f"{sign} {hunk.id}  {hunk.path}, {hunk.place}: {hunk.told}")
-        for each in found:
-            self.stdout.write(f"{each.prepared.spec.name}")
-            self.stdout.write(f"  {each.trials} trials: {', '.join(each.tasks)}, {each.times} times each")
-            whole = each.estimate.whole
-            for name, unit in (("tokens", "tokens"), ("cost_usd", "USD"), ("seconds", "seconds of work")):
-                amount = getattr(whole, name)
-                value = "unknown" if amount.value is None else f"{amount.value:,.2f}"
-                self.stdout.write(f"  {unit}: {value} (known for {amount.known} of {amount.parts} parts)")
+
+    def _tell(self, found: Preview) -> None:
+        self.stdout.write(found.prepared.spec.name)
+        self.stdout.write(f"  {found.trials} trials: {', '.join(found.tasks)}, {found.times} times each")
+        for name, unit in (("tokens", "tokens"), ("cost_usd", "USD"), ("seconds", "seconds of work")):
+            amount = getattr(found.estimate.whole, name)
+            value = "unknown" if amount.value is None else f"{amount.value:,.2f}"
+            self.stdout.write(f"  {unit}: {value} (known for {amount.known} of {amount.parts} parts)")
 
 
 def _episode(run_id: uuid.UUID, key: str | None) -> Episode:
