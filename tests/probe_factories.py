@@ -6,7 +6,9 @@ from benchapp.models import Episode, Probe, Snapshot
 from tests.factories import make_episode, make_experiment, make_run, make_snapshot, make_trial
 
 
-def make_probe(origin: Episode, outcomes: str, *, frozen: Snapshot | None = None, reverted: int = 0) -> Probe:
+def make_probe(
+    origin: Episode, outcomes: str, *, frozen: Snapshot | None = None, reverted: int = 0, decision: int = 1
+) -> Probe:
     """outcomes: p, f or - (not scored yet) of each trial of the first deployment task."""
     frozen = frozen or origin.library
     assert frozen is not None
@@ -18,7 +20,7 @@ def make_probe(origin: Episode, outcomes: str, *, frozen: Snapshot | None = None
         success = {"p": True, "f": False}.get(letter)
         make_trial(episode, task, phase="deployment", sample=sample, success=success, finished=letter != "-")
     return Probe.objects.create(
-        run=run, origin=origin, decision=origin.decisions.first(), state="R2", frozen=frozen, library=library,
+        run=run, origin=origin, decision=origin.decisions.get(number=decision), state="R2", frozen=frozen, library=library,
         reverted=[{"id": str(n), "path": "a/SKILL.md", "place": "line 1", "did": "x"} for n in range(reverted)],
         reverted_digest="d" * 64 if reverted else "", times=len(outcomes), reason="why", actor_name="ada",
     )  # fmt: skip
