@@ -50,7 +50,7 @@ class ProbePage:
     preview: Preview | None
     problem: str
     results: tuple[Result, ...]
-    results_left_out: int
+    has_older: bool
 
     @property
     def hunks_left_out(self) -> int:
@@ -78,11 +78,11 @@ def _number(text: str) -> int | None:
 def open_probe_page(episode: Episode, query: Query) -> ProbePage:
     """`?times=` asks for the estimate as well, which reads the suite."""
     asked, problem = read_asked(query)
-    results, left_out = _results(episode, asked.decision)
+    results, has_older = _results(episode, asked.decision)
     try:
         choice = choice_of(episode, asked)
     except RunnerError as error:
-        return ProbePage(asked, None, (), (), (), None, str(error), results, left_out)
+        return ProbePage(asked, None, (), (), (), None, str(error), results, has_older)
     known = {hunk.id for hunk in choice.hunks}
     asked = replace(asked, revert=tuple(name for name in asked.revert if name in known))  # of another decision: dropped
     found, problem = _preview(episode, asked, problem) if query.get("times", "") else (None, problem)
@@ -90,7 +90,7 @@ def open_probe_page(episode: Episode, query: Query) -> ProbePage:
     ticked = set(asked.tasks or default_tasks(episode, choice.state))
     tasks = tuple((task, task.key in ticked) for task in _tasks(episode))
     shown = tuple(_shown(hunk, asked.revert) for hunk in choice.hunks[:MAX_HUNKS])
-    return ProbePage(asked, choice, shown, decisions, tasks, found, problem, results, left_out)
+    return ProbePage(asked, choice, shown, decisions, tasks, found, problem, results, has_older)
 
 
 def _preview(episode: Episode, asked: Asked, problem: str) -> tuple[Preview | None, str]:
@@ -115,13 +115,14 @@ def _shown(hunk: Hunk, taken: Sequence[str]) -> ShownHunk:
     return ShownHunk(hunk, hunk.id in taken, texts, len(old) + len(new) - len(lines))
 
 
-def _results(episode: Episode, decision: int | None) -> tuple[tuple[Result, ...], int]:
+def _results(episode: Episode, decision: int | None) -> tuple[tuple[Result, ...], bool]:
+    """Those that took something back first, then their controls; and whether there are older ones."""
     probes = Probe.objects.standing().filter(origin=episode)
     if decision is not None:
         probes = probes.filter(decision__number=decision)
     found = list(probes[: MAX_SHOWN + 1])
-    left_out = probes.count() - MAX_SHOWN if len(found) > MAX_SHOWN else 0
-    return tuple(results_of(found[:MAX_SHOWN])), left_out
+    shown = sorted(results_of(found[:MAX_SHOWN]), key=lambda result: result.probe.is_control)
+    return tuple(shown), len(found) > MAX_SHOWN
 
 
 def probes_about(decision: Decision | None) -> list[Result]:
@@ -131,11 +132,9 @@ def probes_about(decision: Decision | None) -> list[Result]:
 
 
 def probes_of(run: Run) -> dict[str, Any]:
-    """For a run's page: the newest probes of its libraries, and how many there are besides."""
-    probes = Probe.objects.standing().filter(origin__run=run)
-    found = list(probes[: MAX_LISTED + 1])
-    left_out = probes.count() - MAX_LISTED if len(found) > MAX_LISTED else 0
-    return {"probes": results_of(found[:MAX_LISTED]) if found else [], "probes_left_out": left_out}
+    """For a run's page: the newest probes of its libraries, and whether there are older ones."""
+    found = list(Probe.objects.standing().filter(origin__run=run)[: MAX_LISTED + 1])
+    return {"probes": results_of(found[:MAX_LISTED]) if found else [], "older_probes": len(found) > MAX_LISTED}
 
 
 # --- the twin -----------------------------------------------------------------------------------------------------
@@ -192,5 +191,5 @@ def page_as_json(request: HttpRequest, page: ProbePage) -> dict[str, Any]:
         "times": page.asked.times,
         "preview": {"trials": found.trials, "estimate": found.estimate.whole.as_json()} if found else None,
         "probes": [result_as_json(request, result) for result in page.results],
-        "probes_left_out": page.results_left_out,
+        "has_older_probes": page.has_older,
     }

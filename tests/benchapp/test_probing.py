@@ -228,3 +228,15 @@ def test_the_command_line_tells_first_and_launches_both_sides(episode: Episode) 
         call_command("probe_library", run, *asked, stdout=told)
     call_command("probe_library", run, *asked, "--reason", "is it this line?", stdout=told)
     assert [len(probe.reverted) for probe in Probe.objects.order_by("id")] == [1, 0]
+
+
+def test_check_record_makes_the_mounted_library_again(episode: Episode) -> None:
+    hunk = choice_of(episode, Asked(state="R2")).hunks[-1]
+    probe = launched(episode, state="R2", revert=(hunk.id,))
+    assert list(findings()) == []
+    Probe.objects.filter(pk=probe.pk).update(library=probe.frozen)
+    told = [str(found.message) for found in findings()]
+    assert any("but its experiment says" in message for message in told)
+    assert any("R2 without its 1 hunks is" in message for message in told)
+    Probe.objects.filter(pk=probe.pk).update(library=probe.library, reverted=[])
+    assert any("took nothing back" in str(found.message) for found in findings())
