@@ -107,17 +107,18 @@ def word_of(decision: Decision) -> tuple[str, str, str]:
     return _OTHER[DecisionStatus(decision.status)]
 
 
-def build_rail(entries: Iterable[Entry], library: Snapshot | None) -> Rail:
+def build_rail(entries: Iterable[Entry], library: Snapshot | None, *, seeded: str = "Curated skill") -> Rail:
     """The rail of an episode from its entries in order (`Entry.objects.in_order`).
 
     `library` is the episode's present one: all there is to see where an import brought no decisions.
+    `seeded`: what comes in without an author.
     """
     entries = list(entries)
     start = State("R0", _first_snapshot(entries, library))
     states = [start]
     stops = [Stop("start", _start_word(start), "○", "", start, start)]
     for entry in entries:
-        if stop := _stop(entry, states):
+        if stop := _stop(entry, states, seeded):
             stops.append(stop)
             if stop.changed:
                 states.append(stop.after)
@@ -173,7 +174,7 @@ def _start_word(state: State) -> str:
     return "Library at the start" if state.snapshot and state.snapshot.files_total else "Empty library"
 
 
-def _stop(entry: Entry, states: list[State]) -> Stop | None:
+def _stop(entry: Entry, states: list[State], seeded: str) -> Stop | None:
     now = states[-1]
     if decision := entry.decision:
         after = now
@@ -183,7 +184,7 @@ def _stop(entry: Entry, states: list[State]) -> Stop | None:
     if seeding := entry.seeding:
         seeds = sum(state.key.startswith("S") for state in states)
         after = State(f"S{seeds + 1}", seeding.snapshot)
-        return Stop("seed", "Curated skill", "+", "created", now, after, seeding=seeding)
+        return Stop("seed", seeded, "+", "created", now, after, seeding=seeding)
     if seal := entry.seal:
         return Stop("freeze", "Frozen", "", "", now, now, seal=seal)
     if refusal := entry.refusal:

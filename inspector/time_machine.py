@@ -102,7 +102,8 @@ class TimeMachine:
 def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> TimeMachine:
     """The page for a query string. Whatever the query says, a page comes out: nonsense falls back."""
     entries = list(Entry.objects.filter(episode=episode).in_order())
-    rail = build_rail(entries, episode.library)
+    seeded = "Frozen library" if episode.protocol == "probe" else "Curated skill"
+    rail = build_rail(entries, episode.library, seeded=seeded)
     selection = select(rail, decision=query.get("decision"), start=query.get("from"), end=query.get("to"))
     changes, is_proposal = _changes(selection)
     chosen = next((change for change in changes if change.path == query.get("file")), None)

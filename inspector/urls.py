@@ -30,6 +30,7 @@ from inspector.views import (
     overview,
     pairs,
     people,
+    probes,
     published,
     replay,
     runs,
@@ -70,6 +71,7 @@ urlpatterns: list[URLPattern] = [
     ),
     *twin("runs/<uuid:public_id>/skills/", skills.skills, "skills"),
     path("runs/<uuid:public_id>/library/capsule/", capsules.library_capsule, name="library-capsule"),
+    *twin("runs/<uuid:public_id>/library/probe/", probes.probe, "probe"),
     # /trials/<id>/
     *twin("trials/<uuid:public_id>/", trials.trial, "trial"),
     path("trials/<uuid:public_id>/live/", live_trial.live_trial, name="trial-live"),

@@ -31,6 +31,7 @@ from tests.factories import (
     make_user,
     record_steps,
 )
+from tests.probe_factories import make_probe
 from tests.review_factories import make_queue, make_review
 
 CONDITION = "selfgen-always"
@@ -73,6 +74,7 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "findings": lambda: [_run().public_id],
     "author-call": lambda: [_run().public_id],
     "skills": lambda: [_run().public_id],
+    "probe": lambda: [_run().public_id],
     "compare": list,
     "compare-trials": list,
     "compare-libraries": list,
@@ -120,6 +122,7 @@ def make_world() -> None:
     make_learning_run(experiment, condition="no-skill", author_model="", scripted=True, outcomes=baseline)
     run = make_learning_run(experiment, condition=CONDITION, scripted=True, status="running")
     _put_to_work(run.episodes.last().trials.last())
+    make_probe(run.episodes.first(), "ppf", reverted=1)
     _block(make_run(experiment, condition="raw-trajectory", status="blocked"))
     make_attempt(run.episodes.first().trials.first(), counts=False)
     for place, trial in enumerate(Trial.objects.filter(public_id__in=_first_and_replay()).order_by("pk")):

@@ -14,7 +14,7 @@ ORDER = ("experiment__suite__key", "experiment__created_at", "experiment_id", "i
 
 
 def matching(choices: Choices) -> QuerySet[Run]:
-    """Standing runs that pass every filter, whenever they came."""
+    """Standing runs that pass every filter, whenever they came; probes only where their experiment is named."""
     wanted = Q(experiment__deleted_at=None)
     lists = {
         "experiment__public_id__in": choices.experiment,
@@ -26,6 +26,8 @@ def matching(choices: Choices) -> QuerySet[Run]:
         "replicate__in": choices.replicate,
     }
     wanted &= Q(**{lookup: values for lookup, values in lists.items() if values})
+    if not choices.experiment:  # a probe is no learning run: it is compared where somebody names it
+        wanted &= Q(probe=None)
     if choices.since:
         wanted &= Q(created_at__gte=_start(choices.since))
     if choices.until:

@@ -12,6 +12,7 @@ from benchapp.models.experiments import Experiment, Run
 from benchapp.models.imports import ImportBatch, ImportProblem
 from benchapp.models.libraries import Decision, DecisionEvidence, Snapshot, SnapshotFile
 from benchapp.models.people import User
+from benchapp.models.probes import Probe
 from benchapp.models.queues import Queue, QueueItem, Slot
 from benchapp.models.reviews import (
     AgreementReport,
@@ -62,6 +63,7 @@ __all__ = [
     "Mark",
     "Mention",
     "ModelCall",
+    "Probe",
     "Queue",
     "QueueItem",
     "Refusal",

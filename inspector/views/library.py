@@ -14,6 +14,7 @@ from benchapp.models import Decision, Episode, LibraryDiagnosis, Run, Trial
 from inspector.changes import FileChange, ShownFile
 from inspector.commented import CommentedLines, commented_lines
 from inspector.pages import absolute, render_page
+from inspector.probe_page import probes_about
 from inspector.provenance import Users
 from inspector.rail import State, Stop
 from inspector.time_machine import TABS, VIEWS, TimeMachine, open_time_machine
@@ -46,6 +47,7 @@ def library(request: HttpRequest, public_id: str, *, as_json: bool = False) -> H
         "views": [(view, VIEW_WORDS[view]) for view in VIEWS],
         "tabs": TABS,
         "diagnoses": {each.snapshot_id: each for each in LibraryDiagnosis.objects.filter(episode=episode)},
+        "probed": probes_about(machine.decision) if machine and not as_json else [],
         "commented": _commented(run, machine) if machine and not as_json else None,
     }
     return render_page(request, "inspector/library.html", data=data, context=context, as_json=as_json)
