@@ -27,6 +27,7 @@ from inspector.views import (
     published,
     replay,
     runs,
+    search,
     trials,
 )
 from inspector.views.review import (
@@ -75,6 +76,9 @@ urlpatterns: list[URLPattern] = [
     ),
     # /published/
     *twin("published/", published.published, "published"),
+    # /search/
+    *twin("search/", search.search, "search"),
+    path("search/complete/", search.search_complete, name="search-complete"),
     # /imports/
     *twin("imports/", imports.imports, "imports"),
     path("imports/assign/", imports.assign, name="imports-assign"),

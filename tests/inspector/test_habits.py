@@ -72,6 +72,7 @@ PARTS = {
     "example-remove": "inspector/review/test_codebook_pages",
     "mark-example": "inspector/review/test_codebook_pages",
     "trial-field": "inspector/test_trial",
+    "search-complete": "inspector/test_search",
 }
 
 
