@@ -15,6 +15,7 @@ from rq.utils import now
 
 from benchapp import jobs
 from benchapp.sandbox_sweeping import sweep_sandboxes
+from benchapp.searching.following import follow_if_waiting
 from runner.agents import AGENTS
 from runner.errors import SandboxError
 from runner.models import MODELS
@@ -25,6 +26,7 @@ from runner.suites import SUITES
 log = logging.getLogger(__name__)
 
 RECONCILE_SECONDS = 5
+SEARCH_SECONDS = 15  # between two looks at what waits for the search index
 
 
 def preload() -> None:
@@ -65,7 +67,7 @@ class EpisodeWorker(Worker):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **{**options, "job_monitoring_interval": 10})
-        self._reconciled_at = now() - timedelta(hours=1)
+        self._reconciled_at = self._searched_at = now() - timedelta(hours=1)
 
     @property
     def dequeue_timeout(self) -> int:
@@ -89,6 +91,8 @@ class EpisodeWorker(Worker):
 
     def _tell_end(self, job: Any, status: int) -> None:
         """Only its parent learns how a work-horse ended; whoever takes over counts that it did."""
+        if not job.args:  # it worked on no episode
+            return
         try:
             jobs.note_killed(str(job.args[0]), _how_it_ended(status))
         except DatabaseError:
@@ -107,6 +111,9 @@ class EpisodeWorker(Worker):
         self._reconciled_at = now()
         try:
             jobs.reconcile()
+            if now() - self._searched_at > timedelta(seconds=SEARCH_SECONDS):
+                self._searched_at = now()
+                follow_if_waiting()
         except DatabaseError:
             log.warning("not reconciled: the database is away", exc_info=True)
         finally:

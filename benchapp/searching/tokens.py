@@ -5,7 +5,7 @@ An *atom* is a run of letters, digits and underscores (`KeyError`, `tidy_tables`
 compared in Unicode's NFKC form. Paths and dashed names are their atoms in a row (`data/notes.txt` is `data notes txt`),
 so any piece of a path is found where its pieces stand side by side.
 
-An identifier is kept whole and also split at underscores and case: `tidy_tables` is found by `tables`, `KeyError` by
+An identifier is kept whole and also split at underscores and, where it is plain ASCII, at case: `tidy_tables` is found by `tables`, `KeyError` by
 `error`. The split parts stand behind all atoms of a text, each identifier's between barriers, so that they neither
 stand between two words of a phrase nor form phrases with one another.
 
@@ -31,7 +31,7 @@ _ATOM = re.compile(rf"(?P<cjk>[{_CJK}]+)|[0-9]+(?:\.[0-9]+)+|(?:[^\W{_CJK}]|[\u0
 _ASCII_ATOM = re.compile(
     r"[0-9]+(?:\.[0-9]+)+|\w+", re.ASCII
 )  # the same, three times as fast, where no other character is
-_PART = re.compile(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+|[^\W_A-Za-z0-9]+")
+_PART = re.compile(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+")
 _NOT_IN_TOKENS = re.compile(r"[^\w.]")
 
 
@@ -83,7 +83,8 @@ def _composed(text: str) -> str:
 def _parts(word: str) -> tuple[str, ...]:
     if len(word) > MAX_TOKEN or (word.islower() and "_" not in word) or word.isdigit() or "." in word:
         return ()
-    parts = tuple(token for part in _PART.findall(word) if (token := normal(part)))
+    pieces = _PART.findall(word) if word.isascii() else word.split("_")
+    parts = tuple(token for piece in pieces if (token := normal(piece)))
     return parts if 1 < len(parts) <= MAX_PARTS or (len(parts) == 1 and "_" in word) else ()
 
 
