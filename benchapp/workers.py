@@ -6,7 +6,7 @@ import importlib
 import logging
 import os
 import signal
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import DatabaseError, connections
@@ -65,9 +65,11 @@ def _how_it_ended(status: int) -> str:
 class EpisodeWorker(Worker):
     """Listens for RECONCILE_SECONDS at a time. It is the parent of its work-horses and never works itself."""
 
+    _searched_at: datetime | None = None
+
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **{**options, "job_monitoring_interval": 10})
-        self._reconciled_at = self._searched_at = now() - timedelta(hours=1)
+        self._reconciled_at = now() - timedelta(hours=1)
 
     @property
     def dequeue_timeout(self) -> int:
@@ -82,6 +84,7 @@ class EpisodeWorker(Worker):
             and now() - self._reconciled_at > timedelta(seconds=RECONCILE_SECONDS)
         ):
             self._reconcile()
+            self._follow_with_search()
 
     def handle_work_horse_killed(self, job: Any, retpid: Any, ret_val: Any, rusage: Any) -> None:
         super().handle_work_horse_killed(job, retpid, ret_val, rusage)
@@ -111,10 +114,19 @@ class EpisodeWorker(Worker):
         self._reconciled_at = now()
         try:
             jobs.reconcile()
-            if now() - self._searched_at > timedelta(seconds=SEARCH_SECONDS):
-                self._searched_at = now()
-                follow_if_waiting()
         except DatabaseError:
             log.warning("not reconciled: the database is away", exc_info=True)
+        finally:
+            connections.close_all()
+
+    def _follow_with_search(self) -> None:
+        """Asks seldom: where nothing waits, the whole record was looked through to know it."""
+        if self._searched_at and now() - self._searched_at < timedelta(seconds=SEARCH_SECONDS):
+            return
+        self._searched_at = now()
+        try:
+            follow_if_waiting()
+        except DatabaseError:
+            log.warning("search: not followed, the database is away")
         finally:
             connections.close_all()
