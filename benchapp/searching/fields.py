@@ -46,7 +46,14 @@ class Field:
         return f"{self.name}: {text!r} is not known; {hint} takes {', '.join(self.values[:MANY])}"
 
 
-STATUSES = tuple(value for value in Trial.Status.values if value != "waiting")
+_STATUSES = [
+    Trial.Status.FAILED,
+    Trial.Status.PASSED,
+    Trial.Status.UNSCORED,
+    Trial.Status.SKIPPED,
+    Trial.Status.RUNNING,
+]
+STATUSES = tuple(status.value for status in _STATUSES)
 ROLES = tuple(role.value for role in (*ACQUISITION_ROLES, *DEPLOYMENT_ROLES))
 _CLOSED = ("is",)
 

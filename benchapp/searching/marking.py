@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from benchapp.searching.filters import phrases_of
+from benchapp.searching.filters import fact_phrases, phrases_of
 from benchapp.searching.index import Phrase
 from benchapp.searching.query import Query
 from benchapp.searching.sections import Section
@@ -47,18 +47,33 @@ class Shown:
 def show(sections: Sequence[Section], query: Query) -> Shown:
     """The step with most of the query's terms, the first of several, and excerpts around what stands in it."""
     groups = [phrases_of(term) for term in query.terms if not term.negated]
-    marked = [(section, list(marks(section.text, groups))) for section in sections]
-    terms: dict[int | None, set[int]] = {}
-    for section, found in marked:
-        terms.setdefault(section.step, set()).update(mark.term for mark in found)
-    if not terms:
+    wanted = [phrase for part in query.filters if not part.negated for phrase in fact_phrases(part)]
+    marked = [_Marked(section, tuple(marks(section.text, groups)), _tells(section, wanted)) for section in sections]
+    if not marked:
         return Shown(None, 0, (), "")
-    best = max(terms, key=lambda step: len(terms[step]))  # the first of equals: dicts keep their order
-    here = [(section, found) for section, found in marked if section.step == best]
-    with_marks = [(section, found) for section, found in here if found] or here[:1]
-    excerpts = tuple(_excerpt(section, found) for section, found in with_marks[:MAX_EXCERPTS])
-    quote = next((section.text[found[0].start : found[0].end] for section, found in with_marks if found), "")
-    return Shown(best, len(terms[best]), excerpts, quote)
+    steps: dict[int | None, set[object]] = {}
+    for each in marked:
+        steps.setdefault(each.section.step, set()).update([mark.term for mark in each.found], each.facts)
+    best = max(steps, key=lambda step: len(steps[step]))  # the first of equals: dicts keep their order
+    here = [each for each in marked if each.section.step == best]
+    told = [each for each in here if each.found] or [each for each in here if each.facts] or here[:1]
+    excerpts = tuple(_excerpt(each.section, each.found) for each in told[:MAX_EXCERPTS])
+    first = next(((each, each.found[0]) for each in told if each.found), None)
+    quote = first[0].section.text[first[1].start : first[1].end] if first else ""
+    return Shown(best, len({mark.term for each in here for mark in each.found}), excerpts, quote)
+
+
+@dataclass(frozen=True, slots=True)
+class _Marked:
+    """`facts`: which of the query's facts the section is."""
+
+    section: Section
+    found: tuple[Mark, ...]
+    facts: frozenset[str]
+
+
+def _tells(section: Section, wanted: Sequence[Phrase]) -> frozenset[str]:
+    return frozenset(phrase.tokens[0] for phrase in wanted if section.fact and _begins(section.fact, phrase))
 
 
 def marks(text: str, groups: Sequence[Sequence[Phrase]]) -> Iterator[Mark]:

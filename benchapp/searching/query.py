@@ -132,7 +132,7 @@ class _Reader:
             return ""
         near = difflib.get_close_matches(name, FIELDS, n=1, cutoff=LIKE)
         hint = f"did you mean {near[0]}:?" if near else f"there are {', '.join(FIELDS)}."
-        return f"there is no filter {name}: - {hint} For the text itself put it in quotes."
+        return f"there is no filter {name}:, {hint} For the text itself put it in quotes."
 
     def _filter(self, known: Field, negated: bool, start: int) -> Filter | None:
         values = []

@@ -6,22 +6,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchapp.models import Decision, SearchDocument, Verdict
+from benchapp.searching.tokens import fact
 from benchapp.trajectory_store import StoredStep
 from runner.trajectories.fields import fields
 
 PASSAGE_CHARS = 8_000  # of neighbouring steps in one passage; a longer step is passages by itself
 STEP_CHARS = 256 * 1024  # of one step that are indexed
 FILE_CHARS = 64 * 1024
+MAX_FACTS = 200  # different ones of a passage
 BETWEEN = "\x1f"  # joins the texts of a step where its characters are counted
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One text. `step` where it is a step's; `name` is the field, the check or the file."""
+    """One text. `step` where it is a step's; `name` is the field, the check or the file; `fact` what the index was told
+    of it besides its words: the tool that is called, or that it is an error."""
 
     name: str
     text: str
     step: int | None = None
+    fact: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +37,7 @@ class Passage:
     sections: tuple[Section, ...]
     start: int | None = None
     end: int | None = None
-    tools: frozenset[str] = frozenset()
-    has_error: bool = False
+    facts: tuple[str, ...] = ()  # of its steps, each once
 
 
 def passages(steps: Iterable[StoredStep]) -> Iterator[Passage]:
@@ -63,21 +66,21 @@ def is_cut(stored: StoredStep) -> bool:
 def _passage(steps: Sequence[StoredStep]) -> Passage:
     numbers = [stored.step.number for stored in steps]
     sections = tuple(section for stored in steps for section in step_sections(stored))
-    return Passage(min(numbers), max(numbers), sections, **_facts(steps))
+    return Passage(min(numbers), max(numbers), sections, facts=_facts(sections))
 
 
-def _facts(steps: Sequence[StoredStep]) -> dict[str, object]:
-    tools = frozenset(call.name for stored in steps for call in stored.step.tool_calls)
-    return {"tools": tools, "has_error": any(each.is_error for stored in steps for each in stored.step.observations)}
+def _facts(sections: Iterable[Section]) -> tuple[str, ...]:
+    return tuple(sorted({section.fact for section in sections if section.fact})[:MAX_FACTS])
 
 
 def _pieces(stored: StoredStep) -> Iterator[Passage]:
     joined = BETWEEN.join(section.text for section in step_sections(stored))[:STEP_CHARS]
+    facts = _facts(step_sections(stored))  # a piece of a result is still a step that calls the tool
     start = 0
     while start < len(joined):
         end = _end_of_piece(joined, start)
         sections = tuple(step_piece(stored, start, end))
-        yield Passage(stored.step.number, stored.step.number, sections, start, end, **_facts([stored]))  # type: ignore[arg-type]
+        yield Passage(stored.step.number, stored.step.number, sections, start, end, facts)
         start = end
 
 
@@ -94,7 +97,14 @@ def _end_of_piece(text: str, start: int) -> int:
 
 
 def step_sections(stored: StoredStep) -> list[Section]:
-    return [Section(name, text, stored.step.number) for name, text in fields(stored.step)]
+    return [Section(name, text, stored.step.number, _fact(stored, name)) for name, text in fields(stored.step)]
+
+
+def _fact(stored: StoredStep, name: str) -> str:
+    group, _, place = name.partition("/")
+    if group == "tool_calls":
+        return fact("tool", stored.step.tool_calls[int(place)].name)
+    return fact("is", "error") if group == "observations" and stored.step.observations[int(place)].is_error else ""
 
 
 def step_piece(stored: StoredStep, start: int, end: int) -> Iterator[Section]:
@@ -103,7 +113,7 @@ def step_piece(stored: StoredStep, start: int, end: int) -> Iterator[Section]:
     for section in step_sections(stored):
         piece = section.text[max(0, start - at) : max(0, end - at)]
         if piece:
-            yield Section(section.name, piece, section.step)
+            yield Section(section.name, piece, section.step, section.fact)
         at += len(section.text) + len(BETWEEN)
 
 

@@ -35,12 +35,11 @@ from benchapp.searching.sections import (
     passages,
     verdict_sections,
 )
-from benchapp.searching.tokens import fact, stream
+from benchapp.searching.tokens import stream
 from benchapp.trajectory_store import StoredStep, read_windows
 
 Kind = SearchDocument.Kind
 HEAVY_STEPS = 25  # read at once of a chunk whose steps refer to long texts
-MAX_TOOLS = 200  # different ones of a passage
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ def of_trajectory(trajectory: Trajectory) -> Drafts:
         for steps in _steps_of(chunk):
             drafts.cut += sum(map(is_cut, steps))
             for passage in passages(steps):
-                drafts.add(passage.sections, _facts(passage), kind=Kind.STEP, **place, **_place(chunk, passage))
+                drafts.add(passage.sections, passage.facts, kind=Kind.STEP, **place, **_place(chunk, passage))
     return drafts
 
 
@@ -102,11 +101,6 @@ def _place(chunk: Chunk, passage: Passage) -> dict[str, Any]:
         "start": passage.start,
         "end": passage.end,
     }
-
-
-def _facts(passage: Passage) -> tuple[str, ...]:
-    told = [fact("tool", tool) for tool in sorted(passage.tools)[:MAX_TOOLS]]
-    return (*told, fact("is", "error")) if passage.has_error else tuple(told)
 
 
 # --- the rest -------------------------------------------------------------------------------------------------------

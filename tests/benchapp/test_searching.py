@@ -92,6 +92,18 @@ def test_words_of_several_steps_of_a_passage_are_found_and_the_step_with_most_of
     assert (shown.step, shown.terms, shown.quote) == (2, 2, "KeyError")
 
 
+@pytest.mark.parametrize(
+    ("text", "said"), [("is:error kind:step", "raise KeyError"), ("tool:bash is:error -needle", "python3")]
+)
+def test_a_filter_of_steps_opens_at_the_step_it_means(text: str, said: str) -> None:
+    make_search_world()
+    query = parse(text)
+    ((_, sections),) = read_hits(find(query, local_user()).numbers)
+    shown = show(sections, query)
+    assert shown.step == 2
+    assert said in "".join(piece for excerpt in shown.excerpts for piece, _ in excerpt.pieces)
+
+
 def test_a_long_step_is_several_passages_and_each_shows_its_own_piece() -> None:
     make_search_world()
     query = parse("needle")
