@@ -11,7 +11,7 @@ rows inside the transaction of whoever records the attempt. Rows therefore never
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -286,6 +286,22 @@ def read_page(trajectory: Trajectory, first: int, count: int) -> list[StoredStep
     ]
     contents = Blob.objects.read_many([*wanted, ""])  # no content has that digest, so the question is never empty
     return [_stored(raw, contents) for raw in raws]
+
+
+def read_windows(windows: Sequence[tuple[Chunk, int, int]]) -> list[list[StoredStep]]:
+    """The same for (chunk with its blob, first step, count) of any trajectories: one query for all of them."""
+    lines = [_window(chunk.blob.content().splitlines(), chunk.first_step, *place) for chunk, *place in windows]
+    raws = [[orjson.loads(line) for line in found] for found in lines]
+    wanted = [
+        digest
+        for found in raws
+        for raw in found
+        for digests in references_to(raw)
+        if len(digests) <= WHOLE_PIECES
+        for digest in digests
+    ]
+    contents = Blob.objects.read_many([*wanted, ""])
+    return [[_stored(raw, contents) for raw in found] for found in raws]
 
 
 def read_whole_steps(trajectory: Trajectory, first: int, count: int) -> list[Step]:

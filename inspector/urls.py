@@ -7,8 +7,8 @@ from django.urls import URLPattern, path
 from inspector.pages import twin
 from inspector.views import (
     activity,
-    blame,
     author_call,
+    blame,
     capsules,
     charts,
     comments,
@@ -34,6 +34,7 @@ from inspector.views import (
     published,
     replay,
     runs,
+    search,
     skills,
     trials,
 )
@@ -98,6 +99,9 @@ urlpatterns: list[URLPattern] = [
     ),
     # /published/
     *twin("published/", published.published, "published"),
+    # /search/
+    *twin("search/", search.search, "search"),
+    path("search/complete/", search.search_complete, name="search-complete"),
     # /imports/
     *twin("imports/", imports.imports, "imports"),
     path("imports/assign/", imports.assign, name="imports-assign"),

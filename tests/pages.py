@@ -67,6 +67,7 @@ def _blocked() -> Episode:
 PAGES: dict[str, Callable[[], list[object]]] = {
     "index": list,
     "imports": list,
+    "search": list,
     "experiment": lambda: [_run().experiment.public_id],
     "run": lambda: [_run().public_id],
     "library": lambda: [_run().public_id],

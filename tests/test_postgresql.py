@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 EVERY_PAGE = "tests/inspector/test_habits.py"
 WRITING = (
     *(f"tests/inspector/test_{name}.py" for name in ("comments", "comparisons", "imports_page", "launch", "levels")),
-    *(f"tests/inspector/test_{name}.py" for name in ("activity", "login", "operate", "overview", "people")),
+    *(f"tests/inspector/test_{name}.py" for name in ("activity", "login", "operate", "overview", "people", "search")),
     *(f"tests/inspector/review/test_{name}.py" for name in ("agreement_pages", "codebook_pages", "coding_page")),
     *(f"tests/inspector/review/test_{name}.py" for name in ("queue_pages", "suggestions_page")),
 )

@@ -21,6 +21,7 @@ from benchapp.importers.recording import ExperimentRecorder
 from benchapp.importers.sources import FoundExperiment
 from benchapp.importers.walking import Root
 from benchapp.models import ImportBatch, ImportProblem, Run, User
+from benchapp.searching.following import follow
 from runner.trajectories.text import storable
 
 COUNTED = (
@@ -86,6 +87,7 @@ def import_paths(
         run.save(batch, status=ImportBatch.Status.INTERRUPTED)
         raise
     run.save(batch, status=ImportBatch.Status.DONE)
+    follow()  # a worker indexes what came in; without one `manage.py index_search` does
     return run.report
 
 

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('benchapp', '0006_priced_part'),
+        ('benchapp', '0007_probes'),
     ]
 
     operations = [

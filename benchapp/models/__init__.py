@@ -24,6 +24,7 @@ from benchapp.models.reviews import (
     Review,
     Suggestion,
 )
+from benchapp.models.searching import SearchDocument, SearchSource
 from benchapp.models.suites import Environment, Family, KeyPoint, Suite, Task, TaskRevision
 from benchapp.models.trajectories import Chunk, Compaction, SkillUse, Trajectory
 from benchapp.models.trials import Attempt, Trial
@@ -71,6 +72,8 @@ __all__ = [
     "Review",
     "Run",
     "Seal",
+    "SearchDocument",
+    "SearchSource",
     "Seeding",
     "SkillUse",
     "Skip",

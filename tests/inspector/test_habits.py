@@ -75,6 +75,7 @@ PARTS = {
     "findings-ask": "inspector/test_findings",
     "trial-capsule": "inspector/test_capsule",
     "library-capsule": "inspector/test_capsule",
+    "search-complete": "inspector/test_search",
 }
 
 
