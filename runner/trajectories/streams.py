@@ -20,6 +20,7 @@ from runner.trajectories.text import MAX_DEPTH, TOO_DEEP, left_out, storable_val
 
 MAX_STRING_BYTES = 8 * 1024 * 1024
 SMALL_BYTES = 1024 * 1024  # a file of no more cannot hold too many values, nor too long a text
+MAX_DIGITS = 18  # of an integer that any database holds
 MAX_LINE_BYTES = 32 * 1024 * 1024
 MAX_OPENINGS = MAX_DEPTH  # a line with no more brackets than this cannot be too deep
 MAX_VALUE_NODES = 1_000_000
@@ -172,7 +173,7 @@ def _plain_object(content: bytes) -> list[tuple[str, Any]] | None:
         return dict(pairs)
 
     try:
-        found = json.loads(content.decode(), object_pairs_hook=take, parse_constant=_refuse)
+        found = json.loads(content.decode(), object_pairs_hook=take, parse_int=_whole, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return None
     return last if isinstance(found, dict) and not _is_deeper(found, MAX_DEPTH) else None
@@ -180,6 +181,12 @@ def _plain_object(content: bytes) -> list[tuple[str, Any]] | None:
 
 def _refuse(name: str) -> Any:
     raise ValueError(name)
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(digits)
+    return int(digits)
 
 
 def _parts(pairs: list[tuple[str, Any]], streamed: frozenset[str], nested: frozenset[str]) -> Iterator[tuple[str, Any]]:
