@@ -21,6 +21,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 import numpy as np
 
@@ -32,6 +33,16 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchapp.settings")
 os.environ.setdefault("ALLOWED_HOSTS", "testserver")
 os.environ.setdefault("SINGLE_USER", "1")
 
+SEARCHES = (
+    "error",
+    "role:adversarial failed",
+    "phase:replay passed header",
+    "tool:bash traceback",
+    "condition:selfgen-always failed",
+    '"exit code"',
+    "model:~opus reward",
+    "skill:* header -retry",
+)
 TARGET = 0.100  # seconds, of 95 requests in 100
 
 
@@ -81,6 +92,8 @@ def addresses(chance: random.Random) -> dict[str, Callable[[], str]]:
         "run grid": lambda: f"/runs/{chance.choice(runs)}/",
         "trial": lambda: f"/trials/{chance.choice(trials)}/",
         "time machine": lambda: library(""),
+        "blame": lambda: library("blame/"),
+        "search": lambda: f"/search/?{urlencode({'q': chance.choice(SEARCHES)})}",
     }
 
 
