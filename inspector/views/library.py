@@ -15,7 +15,6 @@ from inspector.changes import FileChange, ShownFile
 from inspector.commented import CommentedLines, commented_lines
 from inspector.pages import absolute, render_page
 from inspector.probe_page import probes_about
-from inspector.provenance import Users
 from inspector.rail import State, Stop
 from inspector.time_machine import TABS, VIEWS, TimeMachine, open_time_machine
 from inspector.views.review.closed import closed_to
@@ -100,7 +99,7 @@ def _as_json(request: HttpRequest, machine: TimeMachine) -> dict[str, Any]:
             {"trial": shown.trial.public_id, "text": _text(shown.excerpt), **_compaction(shown.excerpt)}
             for shown in machine.evidence
         ],
-        "users": _users_as_json(machine.users) if machine.users else None,
+        "users": machine.users.as_json() if machine.users else None,
         "ledger": machine.ledger.as_json() if machine.ledger else None,
     }
 
@@ -193,16 +192,4 @@ def _compaction(excerpt: Any) -> dict[str, Any]:
         "tokens": found.tokens,
         "steps_kept": found.steps_kept,
         "steps_total": found.steps_total,
-    }
-
-
-def _users_as_json(users: Users) -> dict[str, Any]:
-    return {
-        "path": users.path,
-        "note": "association, not effect",
-        "total": users.total,
-        "trials": [
-            {"trial": use.trial.public_id, "read": use.was_read, "success": use.trial.success} for use in users.uses
-        ],
-        "read_passed": [users.read.passed, users.read.scored],
     }
