@@ -11,9 +11,11 @@ from benchapp.lineage.ledger import LedgerRow, ledger_row
 from benchapp.lineage.matching import Move
 from benchapp.lineage.overlap import Overlap, overlaps
 from benchapp.models import Decision, Entry, Episode, Run, Trial
+from benchapp.probe_results import Result
 from inspector.changes import FileChange, TreeRow, changes_between, contents_of, tree, versions_of
 from inspector.diff import Row, is_binary, source_rows
 from inspector.excerpt import Segment
+from inspector.probe_page import probes_about, probes_by_decision
 from inspector.provenance import Shown, evidence_of
 from inspector.rail import Rail, State, Stop, build_rail, family_of
 
@@ -84,8 +86,18 @@ class ChosenLine:
     stands_until: State | None  # the last state that has it; None where the library still does
     later: Attribution
     ledger: LedgerRow
+    probes: tuple[Result, ...]  # about the decision that wrote it
     evidence: tuple[Shown, ...]
     alike: tuple[Likeness, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """One change of the library: what went along with it, and the probes that put it to the test."""
+
+    stop: Stop
+    row: LedgerRow
+    probes: tuple[Result, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +116,7 @@ class BlamedFile:
     rows_left_out: int
     moves: tuple[tuple[State, Move], ...]
     chosen: ChosenLine | None
-    ledger: tuple[
-        tuple[Stop, LedgerRow], ...
-    ]  # of every change of the library up to the last; none beside a chosen line
+    ledger: tuple[LedgerEntry, ...]  # of every change of the library, the latest first; none beside a chosen line
     is_beside: bool  # whether this experiment has no-skill trials of these tasks
 
     @property
@@ -116,6 +126,10 @@ class BlamedFile:
     @property
     def lines_total(self) -> int:
         return sum(origin.lines for origin in self.origins)
+
+    @property
+    def has_probes(self) -> bool:
+        return any(entry.probes for entry in self.ledger)
 
     @property
     def skill(self) -> str:
@@ -158,18 +172,25 @@ def open_blame(run: Run, episode: Episode, query: Mapping[str, str]) -> BlamedFi
         rows_left_out=max(0, len(rows) - MAX_ROWS),
         moves=_moves(rail, lineage, place, path),
         chosen=_chosen_line(rail, lineage, place, path, rows, origins, number, baseline) if rows and number else None,
-        ledger=() if number else ledger_of(rail, lineage, baseline),
+        ledger=() if number else _ledger(episode, rail, lineage, baseline),
         is_beside=bool(baseline),
     )
 
 
-def ledger_of(rail: Rail, lineage: Lineage, baseline: Baseline) -> tuple[tuple[Stop, LedgerRow], ...]:
+def _ledger(episode: Episode, rail: Rail, lineage: Lineage, baseline: Baseline) -> tuple[LedgerEntry, ...]:
     """One row for every stop that changed the library, the latest first."""
     if lineage.too_big:
         return ()
     made = [(place, rail.made(state)) for place, state in enumerate(rail.states) if place]
+    probes = probes_by_decision(episode)
     return tuple(
-        (stop, ledger_row(lineage, place, family_of(stop), baseline)) for place, stop in reversed(made) if stop
+        LedgerEntry(
+            stop,
+            ledger_row(lineage, place, family_of(stop), baseline),
+            tuple(probes.get(stop.decision.pk, ())) if stop.decision else (),
+        )
+        for place, stop in reversed(made)
+        if stop
     )
 
 
@@ -284,6 +305,7 @@ def _chosen_line(
         stands_until=None if line.last == len(rail.states) - 1 else rail.states[line.last],
         later=_later(lineage, place, path, line.born, line.last, baseline),
         ledger=ledger_row(lineage, line.born, family_of(origin.stop), baseline),
+        probes=tuple(probes_about(origin.decision)),
         evidence=tuple(evidence),
         alike=tuple(_alike(text, evidence)),
     )

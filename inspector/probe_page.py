@@ -19,6 +19,7 @@ from runner.errors import RunnerError
 
 MAX_SHOWN = 20  # probes, newest first
 MAX_LISTED = 8  # on a run's page
+MAX_IN_LEDGER = 100
 MAX_HUNKS = 60
 MAX_LINES = 24  # of one side of a hunk
 MAX_LINE = 400  # characters
@@ -121,14 +122,27 @@ def _results(episode: Episode, decision: int | None) -> tuple[tuple[Result, ...]
     if decision is not None:
         probes = probes.filter(decision__number=decision)
     found = list(probes[: MAX_SHOWN + 1])
-    shown = sorted(results_of(found[:MAX_SHOWN]), key=lambda result: result.probe.is_control)
-    return tuple(shown), len(found) > MAX_SHOWN
+    return tuple(_controls_last(results_of(found[:MAX_SHOWN]))), len(found) > MAX_SHOWN
+
+
+def _controls_last(results: Iterable[Result]) -> list[Result]:
+    return sorted(results, key=lambda result: result.probe.is_control)
 
 
 def probes_about(decision: Decision | None) -> list[Result]:
-    """For the time machine: the newest probes of a decision."""
+    """The newest probes of a decision, for the pages that tell what became of it."""
     found = [] if decision is None else list(Probe.objects.standing().filter(decision=decision)[:MAX_SHOWN])
-    return results_of(found) if found else []
+    return _controls_last(results_of(found)) if found else []
+
+
+def probes_by_decision(episode: Episode) -> dict[int, list[Result]]:
+    """Decision pk -> its probes, for the ledger of a library: the newest of the episode."""
+    probes = list(Probe.objects.standing().filter(origin=episode).exclude(decision=None)[:MAX_IN_LEDGER])
+    found: dict[int, list[Result]] = {}
+    for result in _controls_last(results_of(probes)) if probes else ():
+        assert result.probe.decision_id is not None
+        found.setdefault(result.probe.decision_id, []).append(result)
+    return found
 
 
 def probes_of(run: Run) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from benchapp.lineage.attribution import no_skill_of
-from benchapp.lineage.history import lineage_of
+from benchapp.lineage.attribution import Baseline, no_skill_of
+from benchapp.lineage.history import Lineage, lineage_of
 from benchapp.lineage.ledger import LedgerRow, ledger_row
 from benchapp.models import Decision, Entry, Episode, Run
 from inspector.changes import (
@@ -65,7 +65,7 @@ class TimeMachine:
     verdict: VerdictView | None
     users: Users | None
     ledger: LedgerRow | None  # of the stop, where it changed the library
-    is_beside: bool  # whether no-skill trials stand beside its readers
+    is_beside: bool  # whether this experiment has no-skill trials of these tasks
     reply: str  # the author's answer as it came, where no patch could be read from it
     previous: Stop | None
     following: Stop | None
@@ -116,7 +116,9 @@ def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> T
     decision = selection.decision
     previous, following = neighbours(rail, selection)
     tab = query.get("tab", "")
-    ledger = _ledger(run, episode, entries, rail, selection.stop)
+    lineage = lineage_of(run, episode, entries)
+    baseline = no_skill_of(run, {trial.task for trial in lineage.trials})
+    text = None if is_proposal else chosen or _first(changed or changes)  # a refused patch was never mounted
     return TimeMachine(
         episode=episode,
         rail=rail,
@@ -131,9 +133,9 @@ def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> T
         document=document,
         evidence=tuple(evidence_of(decision)) if decision else (),
         verdict=verdict_seen(decision) if decision else None,
-        users=_users(run, episode, selection, chosen or _first(changed or changes), is_proposal=is_proposal),
-        ledger=ledger,
-        is_beside=bool(ledger and ledger.all.total.slots),
+        users=users_of(text, family_of(selection.stop), lineage, baseline) if text else None,
+        ledger=_ledger(lineage, baseline, rail, selection.stop),
+        is_beside=bool(baseline),
         reply=reply_text(decision) if decision and decision.status == DecisionStatus.FAILED else "",
         previous=previous,
         following=following,
@@ -151,14 +153,10 @@ def _changes(selection: Selection) -> tuple[list[FileChange], bool]:
     return changes_between(before, after), False
 
 
-def _ledger(run: Run, episode: Episode, entries: Sequence[Entry], rail: Rail, stop: Stop | None) -> LedgerRow | None:
+def _ledger(lineage: Lineage, baseline: Baseline, rail: Rail, stop: Stop | None) -> LedgerRow | None:
     """How the later trials ended that had what this stop wrote. A library too big to trace has no ledger."""
-    if stop is None or not stop.changed:
+    if stop is None or not stop.changed or lineage.too_big:
         return None
-    lineage = lineage_of(run, episode, entries)
-    if lineage.too_big:
-        return None
-    baseline = no_skill_of(run, {trial.task for trial in lineage.trials})
     return ledger_row(lineage, rail.states.index(stop.after), family_of(stop), baseline)
 
 
@@ -193,12 +191,3 @@ def _document(change: FileChange | None, view: str) -> Document | None:
     rows = source_rows(change.path, content)
     note = "" if rows else "The file is empty." if not content else "Too big to show here."
     return Document(change, rows[:SOURCE_ROWS], max(0, len(rows) - SOURCE_ROWS), note=note)
-
-
-def _users(
-    run: Run, episode: Episode, selection: Selection, change: FileChange | None, *, is_proposal: bool
-) -> Users | None:
-    """A refused patch has no users: its text was never mounted."""
-    if change is None or is_proposal:
-        return None
-    return users_of(change, family_of(selection.stop), run, episode.pk)

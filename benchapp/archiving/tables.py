@@ -81,6 +81,7 @@ RUN_TABLES = (
         "run",
         at_home=("lease_owner", "lease_until", "lease_epoch", "wish", "failures", "last_failure"),
     ),
+    Table("probe", models.Probe, "run", at_home=("origin", "decision", "reason", "actor_name", "created_at")),
     Table("trial", models.Trial, "episode__run", at_home=("settled_at",)),
     Table("retrieved", models.Trial.retrieved.through, "from_trial__episode__run"),
     Table("attempt", models.Attempt, "trial__episode__run", at_home=("worker", "sandbox", "lease_epoch")),

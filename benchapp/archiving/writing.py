@@ -28,6 +28,7 @@ from benchapp.models import (
     Experiment,
     Family,
     KeyPoint,
+    Probe,
     Seal,
     Seeding,
     Snapshot,
@@ -183,6 +184,7 @@ def _shared_rows(experiment: Experiment) -> dict[Table, QuerySet[Model]]:
     episodes = Episode.objects.filter(run__experiment=experiment)
     seedings = Seeding.objects.filter(entry__episode__run__experiment=experiment)
     seals = Seal.objects.filter(entry__episode__run__experiment=experiment)
+    probes = Probe.objects.filter(run__experiment=experiment)
     tasks = Task.objects.filter(pk__in=trials.values("task"))
     families = Family.objects.filter(
         Q(pk__in=tasks.values("family"))
@@ -206,6 +208,8 @@ def _shared_rows(experiment: Experiment) -> dict[Table, QuerySet[Model]]:
         | Q(pk__in=decisions.values("after"))
         | Q(pk__in=seedings.values("snapshot"))
         | Q(pk__in=seals.values("snapshot"))
+        | Q(pk__in=probes.values("frozen"))
+        | Q(pk__in=probes.values("library"))
     )
     rows: tuple[QuerySet[Any], ...] = (
         suites,

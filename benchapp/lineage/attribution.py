@@ -145,6 +145,15 @@ def how_ended(trials: Iterable[tuple[Worked, bool | None]], baseline: Baseline) 
     )
 
 
+def by_family(
+    trials: Sequence[tuple[Worked, bool | None]], family: int | None, baseline: Baseline
+) -> tuple[Ended, Ended]:
+    """How those of the tasks of this family ended, and those of all others."""
+    same = [pair for pair in trials if pair[0].family == family]
+    others = [pair for pair in trials if pair[0].family != family]
+    return how_ended(same, baseline), how_ended(others, baseline)
+
+
 def rate_of(trials: Iterable[Worked]) -> Rate:
     outcomes = [trial.success for trial in trials]
     scored = [outcome for outcome in outcomes if outcome is not None]

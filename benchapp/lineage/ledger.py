@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from benchapp.lineage.attribution import Attribution, Baseline, Ended, attribute, how_ended, with_lines
+from benchapp.lineage.attribution import Attribution, Baseline, Ended, attribute, by_family, with_lines
 from benchapp.lineage.history import Lineage
 from runner.types import Phase
 
@@ -49,7 +49,6 @@ def ledger_row(lineage: Lineage, state: int, family: int | None, baseline: Basel
         len(written),
         sum(line.last == len(lineage.states) - 1 for line in written),
         found,
-        how_ended([pair for pair in trials if pair[0].family == family], baseline),
-        how_ended([pair for pair in trials if pair[0].family != family], baseline),
+        *by_family(trials, family, baseline),
         {role: ended for (phase, role), ended in found.groups.items() if phase == Phase.DEPLOYMENT},
     )

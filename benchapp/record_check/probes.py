@@ -27,7 +27,7 @@ def _probe(probe: Probe) -> Iterator[Flaw | Unchecked]:
     if not ids and probe.library_id != probe.frozen_id:
         yield Flaw("probe", ident, "took nothing back, and yet mounts another library than the round it froze")
     if probe.origin is None or (ids and probe.decision is None):
-        yield Unchecked("probe", ident, "the run it comes from is gone: its library cannot be made again")
+        yield Unchecked("probe", ident, "the run it comes from is not here: its library cannot be made again")
         return
     yield from _made_again(probe, ids)
 

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 from benchapp.models import Run
 from inspector.blamed_file import AGES, BlamedFile, ChosenLine, Origin, open_blame
 from inspector.pages import absolute, render_page
+from inspector.probe_page import result_as_json
 from inspector.views.library import chosen_episode
 from inspector.views.review.closed import closed_to
 
@@ -56,7 +57,14 @@ def _as_json(request: HttpRequest, run: Run, found: BlamedFile) -> dict[str, Any
         "spans": [{"first": span.first, "last": span.last, "origin": span.origin.state.key} for span in found.spans],
         "lines": [row.text for span in found.spans for row in span.rows],
         "lines_left_out": found.rows_left_out,
-        "ledger": [{"state": stop.after.key, **row.as_json()} for stop, row in found.ledger],
+        "ledger": [
+            {
+                "state": entry.stop.after.key,
+                **entry.row.as_json(),
+                "probes": [result_as_json(request, result) for result in entry.probes],
+            }
+            for entry in found.ledger
+        ],
         "line": _line_as_json(request, found.chosen) if found.chosen else None,
     }
 
@@ -90,6 +98,7 @@ def _line_as_json(request: HttpRequest, line: ChosenLine) -> dict[str, Any]:
         "stands_until": line.stands_until.key if line.stands_until else None,
         "later_trials": line.later.as_json(),
         "ledger": line.ledger.as_json(),
+        "probes": [result_as_json(request, result) for result in line.probes],
         "evidence": [
             {
                 "trial": shown.trial.public_id,

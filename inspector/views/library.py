@@ -14,8 +14,7 @@ from benchapp.models import Decision, Episode, LibraryDiagnosis, Run, Trial
 from inspector.changes import FileChange, ShownFile
 from inspector.commented import CommentedLines, commented_lines
 from inspector.pages import absolute, render_page
-from inspector.probe_page import probes_about
-from inspector.provenance import Users
+from inspector.probe_page import probes_about, result_as_json
 from inspector.rail import State, Stop
 from inspector.time_machine import TABS, VIEWS, TimeMachine, open_time_machine
 from inspector.views.review.closed import closed_to
@@ -31,11 +30,13 @@ def library(request: HttpRequest, public_id: str, *, as_json: bool = False) -> H
     episodes = list(run.episodes.select_related("library", "family").annotate(decisions_total=Count("decisions")))
     episode = chosen_episode(episodes, request.GET.get("episode", ""))
     machine = open_time_machine(run, episode, request.GET) if episode else None
+    probed = probes_about(machine.decision) if machine else []
     data = {
         "run": {"id": run.public_id, "condition": run.condition, "scripted": run.scripted},
         "episodes": [_episode_as_json(request, run, found) for found in episodes],
         "episode": episode.public_id if episode else None,
         **(_as_json(request, machine) if machine else {}),
+        "probes": [result_as_json(request, result) for result in probed],
         "next": None,
     }
     context = {
@@ -47,7 +48,7 @@ def library(request: HttpRequest, public_id: str, *, as_json: bool = False) -> H
         "views": [(view, VIEW_WORDS[view]) for view in VIEWS],
         "tabs": TABS,
         "diagnoses": {each.snapshot_id: each for each in LibraryDiagnosis.objects.filter(episode=episode)},
-        "probed": probes_about(machine.decision) if machine and not as_json else [],
+        "probed": probed,
         "commented": _commented(run, machine) if machine and not as_json else None,
     }
     return render_page(request, "inspector/library.html", data=data, context=context, as_json=as_json)
@@ -100,7 +101,7 @@ def _as_json(request: HttpRequest, machine: TimeMachine) -> dict[str, Any]:
             {"trial": shown.trial.public_id, "text": _text(shown.excerpt), **_compaction(shown.excerpt)}
             for shown in machine.evidence
         ],
-        "users": _users_as_json(machine.users) if machine.users else None,
+        "users": machine.users.as_json() if machine.users else None,
         "ledger": machine.ledger.as_json() if machine.ledger else None,
     }
 
@@ -193,16 +194,4 @@ def _compaction(excerpt: Any) -> dict[str, Any]:
         "tokens": found.tokens,
         "steps_kept": found.steps_kept,
         "steps_total": found.steps_total,
-    }
-
-
-def _users_as_json(users: Users) -> dict[str, Any]:
-    return {
-        "path": users.path,
-        "note": "association, not effect",
-        "total": users.total,
-        "trials": [
-            {"trial": use.trial.public_id, "read": use.was_read, "success": use.trial.success} for use in users.uses
-        ],
-        "read_passed": [users.read.passed, users.read.scored],
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,18 +12,24 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from benchapp import jobs, recorded
+from benchapp.archiving.writing import write_archive
 from benchapp.comparing.choices import Choices
 from benchapp.comparing.selection import matching
+from benchapp.forking import fork
 from benchapp.hunks import HunkGone
+from benchapp.importers.batch import import_paths
 from benchapp.launching import launch
 from benchapp.library_states import states_of
-from benchapp.models import Activity, Attempt, Episode, ModelCall, Probe, Run, Trial
+from benchapp.models import Activity, Attempt, Episode, Experiment, ModelCall, Probe, Run, Trial
 from benchapp.operating import NotPossible
 from benchapp.probing import Asked, choice_of, launch_probe, preview
 from benchapp.record_check import findings
+from benchapp.record_check.finding import Flaw
 from benchapp.record_digest import record_digest
+from benchapp.sweeping import sweep
 from runner.errors import SetupError
 from runner.recorder import Frozen, Seeded, TrialDone
+from runner.types import Phase, Slot
 
 pytestmark = pytest.mark.django_db
 
@@ -240,3 +247,72 @@ def test_check_record_makes_the_mounted_library_again(episode: Episode) -> None:
     assert any("R2 without its 1 hunks is" in message for message in told)
     Probe.objects.filter(pk=probe.pk).update(library=probe.library, reverted=[])
     assert any("took nothing back" in str(found.message) for found in findings())
+
+
+# --- deletion, forks, archives ------------------------------------------------------------------------------------
+
+
+def is_compared(probe: Probe) -> bool:
+    return matching(Choices()).filter(experiment=probe.run.experiment).exists()
+
+
+def done_probe(episode: Episode) -> Probe:
+    first = preview(episode, Asked()).decision
+    assert first is not None
+    hunk = choice_of(episode, Asked(decision=first.number)).hunks[0]
+    found = launched(episode, decision=first.number, revert=(hunk.id,), times=1)
+    run_to_the_end(episode_of(found))
+    Episode.objects.update(lease_until=None)
+    return Probe.objects.get(pk=found.pk)
+
+
+def entomb(experiment: Experiment) -> None:
+    experiment.entomb(actor=None, reason="")
+    sweep()
+
+
+def test_it_outlives_the_run_it_comes_from(episode: Episode) -> None:
+    found = done_probe(episode)
+    digest = record_digest(found.run.experiment)
+    entomb(episode.run.experiment)
+    found = Probe.objects.get(pk=found.pk)
+    assert (found.origin, found.decision) == (None, None)
+    assert found.frozen.read() != found.library.read()
+    assert record_digest(found.run.experiment) == digest
+    assert [str(each) for each in findings() if isinstance(each, Flaw)] == []
+
+
+def test_deleting_it_leaves_the_run_it_comes_from_as_it_was(episode: Episode) -> None:
+    digest, found = record_digest(episode.run.experiment), done_probe(episode)
+    entomb(found.run.experiment)
+    assert not Probe.objects.exists()
+    assert record_digest(episode.run.experiment) == digest
+
+
+def test_what_was_taken_back_is_part_of_its_record(episode: Episode) -> None:
+    found = done_probe(episode)
+    digest = record_digest(found.run.experiment)
+    Probe.objects.filter(pk=found.pk).update(reverted=[], reverted_digest="")
+    assert record_digest(found.run.experiment) != digest
+
+
+def test_the_fork_of_one_is_compared_no_more_than_itself(episode: Episode) -> None:
+    found = done_probe(episode)
+    run = fork(episode_of(found), before=Slot(Phase.DEPLOYMENT, "E1-LS1-T4", 0), reason="once more")
+    assert not is_compared(found)
+    assert not matching(Choices()).filter(pk=run.pk).exists()
+    assert matching(Choices()).filter(pk=episode.run_id).exists()
+
+
+def test_an_archive_says_that_it_is_one(episode: Episode, tmp_path: Path) -> None:
+    found = done_probe(episode)
+    experiment, columns = found.run.experiment, ("public_id", "state", "reverted", "times", "frozen", "library")
+    told = [getattr(found, name) for name in columns[:4]] + [found.frozen.digest, found.library.digest]
+    digest = record_digest(experiment)
+    write_archive(experiment, tmp_path / "one.tar.zst")
+    entomb(experiment)
+    assert list(import_paths([tmp_path / "one.tar.zst"]).problems) == []
+    back = Probe.objects.get()
+    assert [getattr(back, name) for name in columns[:4]] + [back.frozen.digest, back.library.digest] == told
+    assert record_digest(back.run.experiment) == digest
+    assert not is_compared(back)

@@ -67,6 +67,30 @@ def test_what_was_found_stands_per_task_beside_the_others(client: Client, run: R
     assert "0/5 without these lines" in client.get(f"/runs/{run.public_id}/library/?decision=2").text
 
 
+def test_what_was_found_returns_to_the_ledger(client: Client, run: Run) -> None:
+    episode = run.episodes.get()
+    make_probe(episode, "fffff", decision=2, reverted=1)
+    make_probe(episode, "ppppp", decision=2)  # launched after it, as a control is, and yet told last
+    library = f"/runs/{run.public_id}/library"
+    (second, first) = client.get(f"{library}/blame.json").json()["ledger"]
+    assert [probe["own"]["passed"] for probe in second["probes"]] == [0, 5]
+    assert first["probes"] == []
+    assert "0/5 without these lines, 5/5 with them" in client.get(f"{library}/blame/").text
+    origins = [client.get(f"{library}/blame.json?line={line}").json()["line"] for line in (1, 2, 3, 4, 5, 6, 7, 8)]
+    assert {line["origin"]: len(line["probes"]) for line in origins if line} == {"R1": 0, "R2": 2}
+    (line,) = [line for line in origins if line and line["origin"] == "R2"][:1]
+    assert "0/5 without these lines, 5/5 with them" in client.get(f"{library}/blame/?line={line['number']}").text
+    assert [len(client.get(f"{library}.json?decision={n}").json()["probes"]) for n in (1, 2)] == [0, 2]
+
+
+def test_the_ledger_asks_as_many_queries_for_any_number(client: Client, run: Run) -> None:
+    episode = run.episodes.get()
+    make_probe(episode, "ppf", decision=2)
+    url = f"/runs/{run.public_id}/library/blame/"
+    client.get(url)  # reads the lineage, which is kept
+    assert_queries_flat(client, url, lambda count: [make_probe(episode, "pf", reverted=1) for _ in range(count)])
+
+
 def test_probes_of_another_decision_are_not_among_them(client: Client, run: Run) -> None:
     make_probe(run.episodes.get(), "pp", decision=1)
     assert twin(client, run, "?decision=2")["probes"] == []
