@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from uuid import UUID
 
@@ -119,12 +120,14 @@ def state_of(episode: Episode, trial: Trial) -> int:
     raise AssertionError("the trial is not on the spine")
 
 
-def recount(episode: Episode, skills_at: dict[int, set[str]], only: tuple[str, str] | None = None) -> dict:
+def recount(
+    episode: Episode, skills_at: dict[int, set[str]], counted: Callable[[Trial], bool] = lambda trial: True
+) -> dict:
     """`skills_at`: state -> the skills that hold the lines. One query per trial and fact."""
     found = {"read": [0, 0, 0], "unread": [0, 0, 0], "unknown": [0, 0, 0], "own": [0, 0], "beside": [0, 0]}
     slots = set()
     for trial in Trial.objects.filter(episode=episode, is_done=True):
-        if trial.snapshot_id is None or (only and (trial.phase, trial.task.role) != only):
+        if trial.snapshot_id is None or not counted(trial):
             continue
         skills = skills_at.get(state_of(episode, trial), set())
         if not skills:
@@ -172,14 +175,21 @@ def test_it_equals_a_slow_recount_for_every_line_and_every_decision(seed):
             mine = attribute(with_lines(found, lambda s, at=at: frozenset(at.get(s, ())), born=line.born), baseline)
             assert figures(mine.total) == recount(episode, at)
             for group, ended in mine.groups.items():
-                assert figures(ended) == recount(episode, at, group)
+                assert figures(ended) == recount(episode, at, lambda t, group=group: (t.phase, t.task.role) == group)
     for place in range(1, last + 1):
         at = {
             state: {path.split("/")[0] for path in files if place in found.blame.origins(state, path)}
             for state, files in enumerate(found.blame.states)
         }
-        row = ledger_row(found, place, None, baseline)
+        family = episode.decisions.get(pk=found.states[place].decision).family_id
+        row = ledger_row(found, place, family, baseline)
         assert figures(row.all.total) == recount(episode, at)
+        assert figures(row.same_family) == recount(episode, at, lambda t, own=family: t.task.family_id == own)
+        assert figures(row.other_families) == recount(episode, at, lambda t, own=family: t.task.family_id != own)
+        nothing = figures(Ended())
+        for role in {trial.task.role for trial in Trial.objects.filter(episode=episode)}:
+            expected = recount(episode, at, lambda t, r=role: (t.phase, t.task.role) == (Phase.DEPLOYMENT, r))
+            assert (figures(row.deployment[role]) if role in row.deployment else nothing) == expected
 
 
 def test_its_states_are_those_of_the_rail():
