@@ -70,9 +70,15 @@ def _json(field: Field, value: Any) -> Any:
 
 
 def _number(value: Any) -> float:
-    if type(value) not in (int, float) or not math.isfinite(value):
+    if type(value) not in (int, float):
         raise ValueError("a finite number")
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer of more than 308 digits
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError("a finite number")
+    return number
 
 
 def _whole(field: Field, value: Any) -> int:

@@ -272,3 +272,20 @@ def test_a_deleted_one_must_be_swept_first(tmp_path: Path, files: Files) -> None
     Experiment.objects.get().entomb(actor=None, reason="")
     (problem,) = bring(path).problems
     assert "sweep first" in problem.message
+
+
+def test_a_number_that_no_float_can_hold_is_refused(tmp_path: Path, files: Files) -> None:
+    lines = [json.loads(line) for line in files["runs/00001.jsonl"].splitlines()]
+    trial = next(told for table, told in lines if table == "trial" and told["reward"] is not None)
+    trial["reward"] = 10**400
+    forged = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    with pytest.raises(ArchiveError, match="a finite number"):
+        check_archive(packed(tmp_path, {**files, "runs/00001.jsonl": forged}))
+
+
+def test_a_gzip_that_is_spoiled_inside_is_refused(tmp_path: Path) -> None:
+    whole = bytearray(gzip.compress(bytes(range(256)) * 40, mtime=0))
+    whole[20:200] = b"\xff" * 180
+    (tmp_path / "spoiled.tar.gz").write_bytes(whole)
+    with pytest.raises(ArchiveError, match="an archive that can be read"):
+        check_archive(tmp_path / "spoiled.tar.gz")
