@@ -8,6 +8,7 @@ import zipfile
 import pytest
 
 from benchapp import record_check
+from benchapp.importers import inspect_log as inspect_module
 from benchapp.models import Attempt, Blob, Experiment, Run, Task, Trajectory, Trial, Verdict
 from benchapp.trajectory_store import iterate_steps
 from tests.benchapp.import_folders import bring_in, job, told, write
@@ -116,6 +117,21 @@ def test_it_reports_a_broken_log(tmp_path, content):
     report = bring_in(tmp_path)
     assert told(report, "sums.eval") == [": a whole .eval file (zip)"]
     assert report.exit_status == 1
+
+
+def test_it_reads_no_list_of_entries_that_would_fill_the_memory(tmp_path, monkeypatch):
+    inspect_log(tmp_path / "sums.eval", sample("s1"))
+    monkeypatch.setattr(inspect_module, "MAX_READ", 60)
+    report = bring_in(tmp_path)
+    assert told(report, "sums.eval") == [": a whole .eval file (zip)"]
+    assert "bytes to be read at once" in next(iter(report.problems)).message
+
+
+@pytest.mark.parametrize("value", [10**400, {"part": 10**400}])
+def test_a_score_that_no_float_can_hold_is_no_reward_and_loses_no_trial(tmp_path, value):
+    inspect_log(tmp_path / "sums.eval", sample("s1", scores={"match": {"value": value}}))
+    assert list(bring_in(tmp_path).problems) == []
+    assert Verdict.objects.get().reward is None
 
 
 def test_a_spoiled_sample_stops_no_other(tmp_path):
