@@ -8,6 +8,7 @@ from django.db.models import Q, QuerySet
 
 from benchapp.comparing.choices import Choices
 from benchapp.models import Run
+from runner.protocols.probe import CONDITION
 
 MAX_RUNS = 600  # beside each other; the four published campaigns together have about as many
 ORDER = ("experiment__suite__key", "experiment__created_at", "experiment_id", "id")
@@ -27,7 +28,7 @@ def matching(choices: Choices) -> QuerySet[Run]:
     }
     wanted &= Q(**{lookup: values for lookup, values in lists.items() if values})
     if not choices.experiment:  # a probe is no learning run: it is compared where somebody names it
-        wanted &= Q(probe=None)
+        wanted &= ~Q(condition=CONDITION)
     if choices.since:
         wanted &= Q(created_at__gte=_start(choices.since))
     if choices.until:

@@ -11,6 +11,7 @@ from benchapp.models.activity import Activity
 from benchapp.models.base import PublicModel
 from benchapp.models.people import User
 from benchapp.models.suites import Suite
+from runner.protocols.probe import CONDITION as PROBE_CONDITION
 
 
 class Progress(models.TextChoices):
@@ -206,6 +207,11 @@ class Run(PublicModel):
                 run.status = status
                 run.save(update_fields=["status"])
                 run.experiment.follow()
+
+    @property
+    def is_probe(self) -> bool:
+        """By its condition: a probe that came in with an archive, or was forked, has no row that tells of what it is one."""
+        return self.condition == PROBE_CONDITION
 
     @property
     def label(self) -> str:
