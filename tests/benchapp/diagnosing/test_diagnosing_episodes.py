@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.core.management import call_command
 
-from benchapp.diagnosing import queueing, storing
+from benchapp.diagnosing import evidence, queueing, storing
 from benchapp.diagnosing.diagnosis import RULES_VERSION
 from benchapp.diagnosing.evidence import states_of
 from benchapp.diagnosing.queueing import ask_for, read_libraries, read_library, unread, with_library
@@ -135,6 +135,20 @@ def test_words_of_a_check_and_the_names_of_hidden_ones_are_found(episode, family
     diagnose_episode(episode)
     found = LibraryFinding.objects.filter(severity="alarm").values_list("rule", "trial")
     assert sorted(found) == [("hidden-check-name", trial.pk), ("verifier-text", trial.pk)]
+
+
+def test_what_a_verifier_printed_is_a_warning_and_bounded(episode, family, monkeypatch):
+    said = "the reference sheet lists nine suppliers and their rounded totals"
+    output = make_verdict(False, output=f"collected 3 items\n{said}\n")
+    trial = on_spine(episode, family.tasks.first(), "x", success=False, verdict=output)
+    make_decision(episode, family, after_trial=trial, after=library(f"Mind: {said}."))
+    diagnose_episode(episode)
+    found = LibraryFinding.objects.get(rule="verifier-text")
+    assert (found.severity, found.quote, found.trial) == ("warning", said, trial)
+    assert found.says.endswith("printed")
+    monkeypatch.setattr(evidence, "MAX_SPOKEN_CHARS", 30)
+    diagnose_episode(episode, again=True)
+    assert not LibraryFinding.objects.filter(rule="verifier-text").exists()
 
 
 def test_text_of_a_human_skill_of_the_same_family_is_found(episode, family):
