@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from benchapp.models import Experiment, Run, SearchDocument, SkillUse, Trial
 from benchapp.searching.index import Match, Phrase
@@ -93,13 +93,19 @@ def _trials(found: Q) -> Q:
     return Q(trial__in=Trial.objects.filter(found).values("pk"))
 
 
+def _broad(found: Q) -> Q:
+    """The same for what very many trials are: SQLite then goes from the newest document on until it has enough, instead of
+    collecting and sorting all of them (0.2 s against 2.5 s for `failed` among 300,000 documents)."""
+    return Q(Exists(Trial.objects.filter(found, pk=OuterRef("trial"))))
+
+
 def _runs(found: Q) -> Q:
     return Q(run__in=Run.objects.filter(found).values("pk"))
 
 
 def _is(values: Iterable[Value]) -> Q | None:
     statuses = [value.text.lower() for value in values if value.text.lower() != "error"]
-    return _trials(Q(status__in=statuses)) if statuses else None
+    return _broad(Q(status__in=statuses)) if statuses else None
 
 
 def _experiment(values: Iterable[Value]) -> Q:
@@ -155,8 +161,8 @@ def _family(values: tuple[Value, ...]) -> Q:
 CONDITIONS: dict[str, Callable[[tuple[Value, ...]], Q | None]] = {
     "kind": lambda values: Q(kind__in=[value.text.lower() for value in values]),
     "is": _is,
-    "phase": lambda values: _trials(Q(phase__in=[value.text.lower() for value in values])),
-    "role": lambda values: _trials(_any(values, "task__role")),
+    "phase": lambda values: _broad(Q(phase__in=[value.text.lower() for value in values])),
+    "role": lambda values: _broad(_any(values, "task__role")),
     "condition": lambda values: _runs(_any(values, "condition")),
     "model": lambda values: _runs(_any(values, "agent_model")),
     "author": lambda values: _runs(_any(values, "author_model")),
