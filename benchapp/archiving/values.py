@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -57,6 +57,10 @@ def _moment(value: Any) -> datetime:
     moment = datetime.fromisoformat(_of(str, value, "a time"))
     if moment.tzinfo is None:
         raise ValueError("a time with its zone")
+    try:
+        moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("a time of the years 1 to 9999, also in UTC") from None
     return moment
 
 

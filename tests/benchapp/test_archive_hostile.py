@@ -274,12 +274,18 @@ def test_a_deleted_one_must_be_swept_first(tmp_path: Path, files: Files) -> None
     assert "sweep first" in problem.message
 
 
-def test_a_number_that_no_float_can_hold_is_refused(tmp_path: Path, files: Files) -> None:
+@pytest.mark.parametrize(
+    ("column", "value", "expected"),
+    [("reward", 10**400, "a finite number"), ("finished_at", "0001-01-01T00:00:00+23:00", "years 1 to 9999")],
+)
+def test_a_value_at_the_end_of_its_range_is_refused(
+    tmp_path: Path, files: Files, column: str, value: object, expected: str
+) -> None:
     lines = [json.loads(line) for line in files["runs/00001.jsonl"].splitlines()]
-    trial = next(told for table, told in lines if table == "trial" and told["reward"] is not None)
-    trial["reward"] = 10**400
+    trial = next(told for table, told in lines if table == "trial" and told[column] is not None)
+    trial[column] = value
     forged = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
-    with pytest.raises(ArchiveError, match="a finite number"):
+    with pytest.raises(ArchiveError, match=expected):
         check_archive(packed(tmp_path, {**files, "runs/00001.jsonl": forged}))
 
 

@@ -212,6 +212,16 @@ def test_two_whole_logs_of_one_session_are_both_kept(tmp_path):
     assert Trial.objects.count() == 2
 
 
+def test_a_time_that_utc_does_not_have_is_unknown_and_loses_no_session(tmp_path):
+    log = claude_session(tmp_path / "a.jsonl")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    first = next(line for line in lines if "timestamp" in line)
+    first["timestamp"] = "0001-01-01T00:00:00+23:00"
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert list(bring_in(tmp_path).problems) == []
+    assert Attempt.objects.get().started_at is None
+
+
 def test_a_secret_in_a_prompt_is_in_no_title(tmp_path):
     secret = "sk-ant-api03-" + "Ab1" * 30
     claude_session(tmp_path / "s-1.jsonl", prompt=f"Use {secret} please")
