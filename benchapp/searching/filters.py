@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
+from django.db import connection
 from django.db.models import Exists, OuterRef, Q
 
 from benchapp.models import Experiment, Run, SearchDocument, SkillUse, Trial
@@ -80,13 +81,25 @@ def _like(value: Value, column: str) -> Q:
         return Q(**{f"{column}__iexact": value.text})
     if value.how == "has":
         return Q(**{f"{column}__icontains": value.text})
-    return Q(**{f"{column}__iregex": glob_pattern(value.text)})
+    return Q(**{f"{column}__iregex": glob_pattern(value.text, atomic=connection.vendor == "sqlite")})
 
 
-def glob_pattern(text: str) -> str:
-    """`*` is any text, `?` one character, everything else itself; understood alike by Python and PostgreSQL."""
-    pieces = (".*" if each == "*" else "." if each == "?" else re.escape(each) for each in re.split(r"([*?])", text))
-    return f"^{''.join(pieces)}$"
+def glob_pattern(text: str, *, atomic: bool = True) -> str:
+    """`*` is any text, `?` one character, everything else itself.
+
+    `atomic`: as Python takes it, each part at its first place and never tried at another, so that no pattern takes longer
+    than its length times the text's. PostgreSQL knows no atomic groups and needs none: it does not try again and again.
+    """
+    first, *rest = (_glob_part(part) for part in re.split(r"\*+", text))
+    if not rest:
+        return f"^{first}$"
+    *middle, last = rest
+    between = "".join(f"(?>.*?{part})" if atomic else f".*{part}" for part in middle)
+    return f"^{first}{between}.*{last}$"
+
+
+def _glob_part(text: str) -> str:
+    return "".join("." if each == "?" else re.escape(each) for each in text)
 
 
 def _trials(found: Q) -> Q:
