@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import io
 import tarfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -98,7 +99,7 @@ def reading(path: Path) -> Iterator[Iterator[Member]]:
     try:
         with path.open("rb") as file, _expanded(file) as stream:
             yield _members(stream)
-    except (OSError, EOFError, zstandard.ZstdError) as error:
+    except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
         raise ArchiveError("", "an archive that can be read", f"{type(error).__name__}: {error}") from error
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -57,6 +57,10 @@ def _moment(value: Any) -> datetime:
     moment = datetime.fromisoformat(_of(str, value, "a time"))
     if moment.tzinfo is None:
         raise ValueError("a time with its zone")
+    try:
+        moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("a time of the years 1 to 9999, also in UTC") from None
     return moment
 
 
@@ -70,9 +74,15 @@ def _json(field: Field, value: Any) -> Any:
 
 
 def _number(value: Any) -> float:
-    if type(value) not in (int, float) or not math.isfinite(value):
+    if type(value) not in (int, float):
         raise ValueError("a finite number")
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer of more than 308 digits
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError("a finite number")
+    return number
 
 
 def _whole(field: Field, value: Any) -> int:

@@ -42,6 +42,10 @@ from benchapp.record_digest import record_digest
 
 READ_AT_ONCE = 200  # contents asked for in one query
 ROWS_AT_ONCE = 2_000
+NOT_IN_IT = (
+    "reviews, labels, comments, saved comparisons, the activity log, which run is a probe of what, hosts, workers, paths; "
+    "findings and the search index, which are made again from the record"
+)
 
 Numbers = dict[int, int]  # key of a row -> its place among the lines of its table
 
@@ -107,7 +111,7 @@ def _manifest(experiment: Experiment, digest: str, files: list[_File], contents:
         "forked_from": {str(run): str(origin) for run, origin in forks.order_by("public_id")},
         "files": [{"name": file.name, "bytes": file.bytes, "sha256": file.sha256} for file in files],
         "contents": len(contents),
-        "not_in_it": "reviews, labels, comments, saved comparisons, the activity log, hosts, workers, paths",
+        "not_in_it": NOT_IN_IT,
     }
 
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 
 from django.db.models import Min, Q, QuerySet
 
@@ -28,6 +29,7 @@ from benchapp.models import (
     TaskRevision,
     Trajectory,
     Trial,
+    Verdict,
 )
 from benchapp.trajectory_store import iterate_steps
 from runner.digests import EMPTY_LIBRARY, digest_json
@@ -38,8 +40,9 @@ MAX_OWN_TRIALS = 200
 MAX_OTHER_TRIALS = 60
 MAX_TRIAL_CHARS = 3_000_000  # of one trajectory that are looked through
 MAX_CHECKS = 4_000
-MAX_OUTPUTS = 60
-MAX_OUTPUT_CHARS = 50_000
+MAX_OUTPUTS = 40  # of verifiers, the latest before a state
+MAX_OUTPUT_CHARS = 20_000  # of each, its end
+MAX_SPOKEN_CHARS = 1_500_000  # of all that verifiers said, and of all reference texts: each word costs some 250 bytes
 MAX_REFERENCE_FILES = 400
 MAX_CONSTANTS = 4_000
 MIN_MESSAGE_WORDS = 8
@@ -101,6 +104,7 @@ class Evidence:
     states: Sequence[State]
     seen: dict[Constant, list[Seen]] = field(default_factory=dict)
     introduced: dict[Constant, int] = field(default_factory=dict)
+    _output_texts: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def witnesses(self) -> list[Witness]:
@@ -171,7 +175,8 @@ class Evidence:
         trials = [witness.trial.pk for witness in before]
         found = Trajectory.objects.filter(attempt__trial__in=trials, attempt__counts=True, is_superseded=False)
         digests = sorted(found.values_list("digest", flat=True))
-        return digest_json([digests, sorted(trials), sorted(blob for blob, _ in self.reference_files)])
+        printed = sorted(blob for trial, blob in self._printed if trial in set(trials))
+        return digest_json([digests, printed, sorted(trials), sorted(blob for blob, _ in self.reference_files)])
 
     def _before(self, sequence: int) -> list[Witness]:
         return [each for each in self.witnesses if each.sequence is None or each.sequence < sequence]
@@ -206,9 +211,9 @@ class Evidence:
             trials_left_out=max(0, len(self._own) - MAX_OWN_TRIALS),
             omitted=self._omitted,
             public_texts=tuple(self._instructions.values()),
-            verifier_texts=tuple(_verifier_texts(before)),
+            verifier_texts=tuple(_within(chain(_verifier_texts(before), self._outputs(before)))),
             hidden_checks=tuple(_hidden_checks(self.witnesses)),
-            references=tuple(self._references),
+            references=tuple(_within(self._references)),
         )
 
     def _sightings(self, constant: Constant, tasks: Counter[int | None]) -> tuple[Sighting, ...]:
@@ -234,10 +239,40 @@ class Evidence:
         blobs = TaskRevision.objects.filter(pk__in=revisions).exclude(instruction=None)
         return _texts(blobs.values_list("instruction", flat=True))
 
+    def _outputs(self, before: Sequence[Witness]) -> Iterator[Spoken]:
+        """What verifiers printed, from its end."""
+        trials = {witness.trial.pk: witness.trial for witness in before}
+        told = [(trial, blob) for trial, blob in self._printed if trial in trials][-MAX_OUTPUTS:]
+        for trial, blob in told:
+            if blob not in self._output_texts:
+                self._output_texts[blob] = Blob.objects.read(blob).decode("utf-8", "replace")[-MAX_OUTPUT_CHARS:]
+            said = f"what the verifier of {trials[trial].task.title} printed"
+            yield Spoken(self._output_texts[blob], said, str(trials[trial].public_id), is_printed=True)
+
+    @cached_property
+    def _printed(self) -> list[tuple[int, str]]:
+        """(trial, output's digest) in the order of the witnesses, each text once."""
+        order = {witness.trial.pk: place for place, witness in enumerate(self.witnesses)}
+        found = Verdict.objects.filter(attempt__trial__in=order, attempt__counts=True).exclude(output=None)
+        first: dict[str, int] = {}
+        for trial, blob in sorted(found.values_list("attempt__trial", "output"), key=lambda row: order[row[0]]):
+            first.setdefault(blob, trial)
+        return [(trial, blob) for blob, trial in first.items()]
+
     @cached_property
     def _references(self) -> list[Spoken]:
         contents = _texts(blob for blob, _ in self.reference_files)
         return [Spoken(contents[blob], who) for blob, who in self.reference_files if blob in contents]
+
+
+def _within(spoken: Iterable[Spoken]) -> Iterator[Spoken]:
+    """As much of it as is held in memory at once, the first first."""
+    left = MAX_SPOKEN_CHARS
+    for each in spoken:
+        if left <= 0:
+            return
+        yield replace(each, text=each.text[:left])
+        left -= len(each.text)
 
 
 def _texts(blobs: Iterable[str]) -> dict[str, str]:
@@ -286,7 +321,7 @@ def _stands_in(spelled: tuple[str, ...], text: str) -> bool:
 
 
 def _verifier_texts(witnesses: Sequence[Witness]) -> Iterator[Spoken]:
-    """Messages of checks, and what verifiers printed."""
+    """Messages of checks."""
     trials = {witness.trial.pk: witness.trial for witness in witnesses}
     checks = Check.objects.filter(verdict__attempt__trial__in=trials, verdict__attempt__counts=True).exclude(message="")
     rows = checks.order_by("pk").values_list("name", "message", "verdict__attempt__trial")

@@ -94,7 +94,9 @@ def verifier_text(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
     for text in shelf.texts.values():
         for run in corpus.runs_in(text.text, distinct=4):
             source = sources.verifier_texts[run.source]
-            yield Hit(text.path, run.start, run.end, f"{run.words} words in a row also in {source.who}", source.trial)
+            says = f"{run.words} words in a row also in {source.who}"
+            weight: Severity | None = "warning" if source.is_printed else None  # it may print what the agent wrote
+            yield Hit(text.path, run.start, run.end, says, source.trial, severity=weight)
 
 
 def reference_text(shelf: Shelf, sources: Sources) -> Iterator[Hit]:

@@ -23,11 +23,13 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """A text that a library should not repeat: who said it, in words, and the trial where it can be read."""
+    """A text that a library should not repeat: who said it, in words, and the trial where it can be read. `is_printed`: all
+    that a verifier printed, so that some of it may be what the agent had written."""
 
     text: str
     who: str
     trial: str = ""
+    is_printed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from benchapp.archiving import ENDINGS, ArchiveError
 from benchapp.archiving.taking_in import take_in
+from benchapp.diagnosing.queueing import ask_for, with_library
 from benchapp.importers import AUTO, FORMATS, find, find_file
 from benchapp.importers.editing import Author
 from benchapp.importers.mapping import Mapping
@@ -20,7 +21,7 @@ from benchapp.importers.problems import ProblemList
 from benchapp.importers.recording import ExperimentRecorder
 from benchapp.importers.sources import FoundExperiment
 from benchapp.importers.walking import Root
-from benchapp.models import ImportBatch, ImportProblem, Run, User
+from benchapp.models import Episode, ImportBatch, ImportProblem, Run, User
 from benchapp.searching.following import follow
 from runner.trajectories.text import storable
 
@@ -87,8 +88,15 @@ def import_paths(
         run.save(batch, status=ImportBatch.Status.INTERRUPTED)
         raise
     run.save(batch, status=ImportBatch.Status.DONE)
-    follow()  # a worker indexes what came in; without one `manage.py index_search` does
+    _tell_workers(run.experiments)
     return run.report
+
+
+def _tell_workers(experiments: set[int]) -> None:
+    """One indexes what came in and reads its libraries; without one `index_search` and `diagnose_libraries` do. Libraries
+    of the whole experiment, because they are held against each other's trials; what stands is not read again."""
+    follow()
+    ask_for(with_library(Episode.objects.filter(run__experiment__in=experiments)))
 
 
 @dataclass(slots=True)

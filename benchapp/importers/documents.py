@@ -69,7 +69,7 @@ class Document:
         value = self.raw.get(key)
         if value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not is_finite(value):
             self.report(key, "a finite number or null", found(value))
             return None
         return float(value)
@@ -100,7 +100,8 @@ class Document:
         return [clean(item)[:1_000] for item in value or () if isinstance(item, str)]
 
 
-def _is_finite(value: float | int) -> bool:
+def is_finite(value: float | int) -> bool:
+    """False also for an integer that no float can hold."""
     try:
         return math.isfinite(value)
     except OverflowError:

@@ -112,6 +112,9 @@ class History:
             path = clean(raw.decode("utf-8", "replace")).removeprefix(where)[:1000]
             if mode in _MODES and not size.isdigit():
                 raise GitProblem("every object of the history", f"{path} is missing or broken")
+            if not _is_inside(path):
+                self._report(path, "a path inside the library", "one that leads out of it, or is none; it was left out")
+                continue
             if mode not in _MODES or not _OBJECT.fullmatch(ident):
                 self._report(path, "a regular file", "a link or a nested repository; it was left out")
                 continue
@@ -302,6 +305,11 @@ def _small(root: Root, path: Path, limit: int = 4096) -> str:
     if content is None:
         raise GitProblem("a git repository that can be read", f"{path.name} cannot be")
     return content.decode("utf-8", "replace").strip()
+
+
+def _is_inside(path: str) -> bool:
+    """git makes no such names, but shows what somebody wrote into a tree by hand."""
+    return all(part not in ("", ".", "..") for part in path.split("/"))
 
 
 def _commit(record: str) -> Commit | None:

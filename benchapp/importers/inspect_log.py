@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from benchapp.importers.documents import MAX_JSON_BYTES, Document
+from benchapp.importers.documents import MAX_JSON_BYTES, Document, is_finite
 from benchapp.importers.sources import (
     UNKNOWN,
     Choice,
@@ -41,6 +40,7 @@ NAME = "inspect"
 SUFFIXES = frozenset({".eval"})
 HEADERS = ("header.json", "_journal/start.json")
 MAX_ENTRIES = 200_000
+MAX_READ = 32 * 1024 * 1024  # at once: Python reads the list of entries whole, each a few hundred bytes in memory
 MAX_SAMPLE_BYTES = 1024 * 1024 * 1024
 MAX_ALL_BYTES = 64 * 1024 * 1024 * 1024
 MAX_RATIO = 1_200  # of deflate, whose limit is about 1,030
@@ -77,7 +77,7 @@ class Log:
 
     @classmethod
     def open(cls, root: Root, entry: Entry) -> Log | None:
-        archive = zipfile.ZipFile(root.open(entry.path))
+        archive = zipfile.ZipFile(_Bounded(root.open(entry.path)))
         members = archive.infolist()
         total = sum(member.file_size for member in members)
         if len(members) > MAX_ENTRIES or total > MAX_ALL_BYTES:
@@ -223,7 +223,7 @@ def _values(name: str, value: Any) -> dict[str, float]:
         return found
     if isinstance(value, str) and value in LETTERS:
         return {name: LETTERS[value]}
-    if isinstance(value, bool | int | float) and math.isfinite(value):
+    if isinstance(value, bool | int | float) and is_finite(value):
         return {name: float(value)}
     return {}
 
@@ -246,6 +246,21 @@ def _json(content: bytes) -> Any:
         return storable_value(json.loads(content.decode("utf-8", "replace"), parse_constant=lambda _: None))
     except (ValueError, RecursionError):
         return None
+
+
+class _Bounded:
+    """The zip itself. A list of entries that would fill the memory is not read, however few the file says there are."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def read(self, size: int = -1) -> bytes:
+        if size > MAX_READ:
+            raise OSError(f"{size:,} bytes to be read at once, at most {MAX_READ:,} are")
+        return self._stream.read(size)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 class _Entry:

@@ -189,6 +189,6 @@ class Session:
 def _time(text: str) -> datetime | None:
     try:
         value = datetime.fromisoformat(text)
-    except ValueError:
+        return None if value.tzinfo is None else value.astimezone(UTC)
+    except (ValueError, OverflowError):  # the year 1 east of Greenwich
         return None
-    return None if value.tzinfo is None else value.astimezone(UTC)

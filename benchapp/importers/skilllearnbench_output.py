@@ -51,7 +51,6 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
     name = "/".join(around) or name_of(folder)
     output = Output(root, folder, name)
     trials = [*output.generated(), *output.evaluated()]
-    libraries = list(output.libraries())
     yield FoundExperiment(
         ExperimentSource(
             key=f"{NAME}:{name}",
@@ -61,8 +60,8 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
             suite=SUITE,
         ),
         trials=tuple(sorted(trials, key=lambda trial: trial.order)),
-        libraries=iter(libraries),
-        libraries_total=len(libraries),
+        libraries=output.libraries(),
+        libraries_total=sum(1 for _ in output.level(RESULTS)),
     )
 
 
@@ -75,23 +74,23 @@ class Output:
     name: str
 
     def generated(self) -> Iterator[Trial]:
-        for config, task, folder in self._level(GENERATION):
+        for config, task, folder in self.level(GENERATION):
             for trial in self.root.listing(folder)[0]:
                 yield Trial(self, config, task, f"{task}-1", trial, Phase.ACQUISITION)
 
     def evaluated(self) -> Iterator[Trial]:
-        for config, task, folder in self._level(EVALUATION):
+        for config, task, folder in self.level(EVALUATION):
             for instance in self.root.listing(folder)[0]:
                 for trial in self.root.listing(instance)[0]:
                     yield Trial(self, config, task, name_of(instance), trial, Phase.EVALUATION)
 
     def libraries(self) -> Iterator[LibrarySource]:
-        for config, task, folder in self._level(RESULTS):
+        for config, task, folder in self.level(RESULTS):
             yield LibrarySource(
                 self.run(config), episode_of(task), SUITE, self.root.label(folder), self.library(config, task)
             )
 
-    def _level(self, name: str) -> Iterator[tuple[str, str, Path]]:
+    def level(self, name: str) -> Iterator[tuple[str, str, Path]]:
         """(config, task, folder) of every task below one of the three."""
         base = self.folder / name
         if base.is_dir() and not base.is_symlink():
@@ -100,15 +99,19 @@ class Output:
                     yield name_of(config), name_of(task), task
 
     def library(self, config: str, task: str) -> dict[str, File]:
+        """Read anew each time: only its skills' names are kept, however many configs there are."""
         folder = self.folder / RESULTS / config / task
-        key = f"{config}/{task}"
-        if key not in self._libraries:
-            there = folder.is_dir() and not folder.is_symlink()
-            self._libraries[key] = read_library(self.root, folder) if there else {}
-        return self._libraries[key]
+        files = read_library(self.root, folder) if folder.is_dir() and not folder.is_symlink() else {}
+        self._skills[config, task] = tuple(sorted({path.split("/", 1)[0] for path in files}))
+        return files
+
+    def skills(self, config: str, task: str) -> tuple[str, ...]:
+        if (config, task) not in self._skills:
+            self.library(config, task)
+        return self._skills[config, task]
 
     @cached_property
-    def _libraries(self) -> dict[str, dict[str, File]]:
+    def _skills(self) -> dict[tuple[str, str], tuple[str, ...]]:
         return {}
 
     def run(self, config: str) -> RunSource:
@@ -209,10 +212,9 @@ class Trial:
         """A solver is given the whole library of its config; an author's agent none that is told."""
         if self.phase is Phase.ACQUISITION:
             return None
-        files = {} if self.config in NO_SKILL else self.output.library(self.config, self.family)
-        if not files and self.config not in NO_SKILL:
-            return None
-        return tuple(sorted({path.split("/", 1)[0] for path in files}))
+        if self.config in NO_SKILL:
+            return ()
+        return self.output.skills(self.config, self.family) or None
 
     def _exception(self, failure: str | None) -> ExceptionSource | None:
         if failure:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from django.db.models import Q
+from django.db import connection
+from django.db.models import Exists, OuterRef, Q
 
 from benchapp.models import Experiment, Run, SearchDocument, SkillUse, Trial
 from benchapp.searching.index import Match, Phrase
@@ -80,17 +81,35 @@ def _like(value: Value, column: str) -> Q:
         return Q(**{f"{column}__iexact": value.text})
     if value.how == "has":
         return Q(**{f"{column}__icontains": value.text})
-    return Q(**{f"{column}__iregex": glob_pattern(value.text)})
+    return Q(**{f"{column}__iregex": glob_pattern(value.text, atomic=connection.vendor == "sqlite")})
 
 
-def glob_pattern(text: str) -> str:
-    """`*` is any text, `?` one character, everything else itself; understood alike by Python and PostgreSQL."""
-    pieces = (".*" if each == "*" else "." if each == "?" else re.escape(each) for each in re.split(r"([*?])", text))
-    return f"^{''.join(pieces)}$"
+def glob_pattern(text: str, *, atomic: bool = True) -> str:
+    """`*` is any text, `?` one character, everything else itself.
+
+    `atomic`: as Python takes it, each part at its first place and never tried at another, so that no pattern takes longer
+    than its length times the text's. PostgreSQL knows no atomic groups and needs none: it does not try again and again.
+    """
+    first, *rest = (_glob_part(part) for part in re.split(r"\*+", text))
+    if not rest:
+        return f"^{first}$"
+    *middle, last = rest
+    between = "".join(f"(?>.*?{part})" if atomic else f".*{part}" for part in middle)
+    return f"^{first}{between}.*{last}$"
+
+
+def _glob_part(text: str) -> str:
+    return "".join("." if each == "?" else re.escape(each) for each in text)
 
 
 def _trials(found: Q) -> Q:
     return Q(trial__in=Trial.objects.filter(found).values("pk"))
+
+
+def _broad(found: Q) -> Q:
+    """The same for what very many trials are: SQLite then goes from the newest document on until it has enough, instead of
+    collecting and sorting all of them (0.2 s against 2.5 s for `failed` among 300,000 documents)."""
+    return Q(Exists(Trial.objects.filter(found, pk=OuterRef("trial"))))
 
 
 def _runs(found: Q) -> Q:
@@ -99,7 +118,7 @@ def _runs(found: Q) -> Q:
 
 def _is(values: Iterable[Value]) -> Q | None:
     statuses = [value.text.lower() for value in values if value.text.lower() != "error"]
-    return _trials(Q(status__in=statuses)) if statuses else None
+    return _broad(Q(status__in=statuses)) if statuses else None
 
 
 def _experiment(values: Iterable[Value]) -> Q:
@@ -155,8 +174,8 @@ def _family(values: tuple[Value, ...]) -> Q:
 CONDITIONS: dict[str, Callable[[tuple[Value, ...]], Q | None]] = {
     "kind": lambda values: Q(kind__in=[value.text.lower() for value in values]),
     "is": _is,
-    "phase": lambda values: _trials(Q(phase__in=[value.text.lower() for value in values])),
-    "role": lambda values: _trials(_any(values, "task__role")),
+    "phase": lambda values: _broad(Q(phase__in=[value.text.lower() for value in values])),
+    "role": lambda values: _broad(_any(values, "task__role")),
     "condition": lambda values: _runs(_any(values, "condition")),
     "model": lambda values: _runs(_any(values, "agent_model")),
     "author": lambda values: _runs(_any(values, "author_model")),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import DatabaseError, IntegrityError, transaction
+from django.db.models import Count, Q
 
 from benchapp.models import SearchDocument, SearchSource
 from benchapp.searching import index
@@ -40,14 +41,15 @@ class Progress:
 def progress() -> Progress:
     """Counted, not remembered."""
     total = sum(kind.all().count() for kind in KINDS)
-    known = SearchSource.objects.all()
     waiting = next(kind for kind in KINDS if kind.name == "episode").waiting().exclude(search_source=None).count()
-    unread, cut = known.exclude(problem="").count(), known.filter(cut__gt=0).count()
-    return Progress(min(known.count() - waiting, total), total, unread, cut)
+    known = SearchSource.objects.aggregate(  # one look at the rows, which are as many as trajectories and verdicts
+        total=Count("pk"), unread=Count("pk", filter=~Q(problem="")), cut=Count("pk", filter=Q(cut__gt=0))
+    )
+    return Progress(min(known["total"] - waiting, total), total, known["unread"], known["cut"])
 
 
 def has_waiting() -> bool:
-    return any(kind.waiting().exists() for kind in KINDS)
+    return any(kind.waiting().order_by().exists() for kind in KINDS)
 
 
 def index_waiting(*, seconds: float | None = None, tell: Callable[[int], None] = lambda done: None) -> int:

@@ -272,3 +272,26 @@ def test_a_deleted_one_must_be_swept_first(tmp_path: Path, files: Files) -> None
     Experiment.objects.get().entomb(actor=None, reason="")
     (problem,) = bring(path).problems
     assert "sweep first" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "expected"),
+    [("reward", 10**400, "a finite number"), ("finished_at", "0001-01-01T00:00:00+23:00", "years 1 to 9999")],
+)
+def test_a_value_at_the_end_of_its_range_is_refused(
+    tmp_path: Path, files: Files, column: str, value: object, expected: str
+) -> None:
+    lines = [json.loads(line) for line in files["runs/00001.jsonl"].splitlines()]
+    trial = next(told for table, told in lines if table == "trial" and told[column] is not None)
+    trial[column] = value
+    forged = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    with pytest.raises(ArchiveError, match=expected):
+        check_archive(packed(tmp_path, {**files, "runs/00001.jsonl": forged}))
+
+
+def test_a_gzip_that_is_spoiled_inside_is_refused(tmp_path: Path) -> None:
+    whole = bytearray(gzip.compress(bytes(range(256)) * 40, mtime=0))
+    whole[20:200] = b"\xff" * 180
+    (tmp_path / "spoiled.tar.gz").write_bytes(whole)
+    with pytest.raises(ArchiveError, match="an archive that can be read"):
+        check_archive(tmp_path / "spoiled.tar.gz")

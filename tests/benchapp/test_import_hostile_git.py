@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import zlib
 from pathlib import Path
 
 import pytest
 
 from benchapp import record_check
 from benchapp.importers import git_history
+from benchapp.importers.git_history import open_history
+from benchapp.importers.problems import ProblemList
+from benchapp.importers.walking import Root
 from benchapp.models import Blob, Decision, Seeding, Trial
 from tests.benchapp.evolution_folders import FIRST, RUN, LibraryFolder, evolution_run, git
 from tests.benchapp.import_folders import bring_in, write
@@ -91,6 +96,30 @@ def test_it_leaves_out_links_and_nested_repositories(folder, tmp_path):
     report = bring_in(folder)
     assert [(problem.place, problem.expected) for problem in report.problems] == [("totals/notes.md", "a regular file")]
     assert not [blob for blob in Blob.objects.all() if SECRET.encode() in blob.content()]
+
+
+def test_it_leaves_out_paths_that_lead_out_of_the_library(folder):
+    """git itself writes no tree like this; whoever makes one by hand can."""
+    at = library(folder)
+    path = git(at, "ls-tree", "-r", "--name-only", "HEAD").splitlines()[0]
+    blob = git(at, "rev-parse", f"HEAD:{path}")
+    inner = tree(at, (b"100644", b"SKILL.md", blob))
+    evil = tree(at, (b"40000", b"..", inner), (b"40000", b"fine", inner))
+    with open_history(Root(folder, ProblemList()), at) as history:
+        assert set(history.files(tree(at, (b"40000", b"active", evil)), "active")) == {"fine/SKILL.md"}
+        assert [problem.expected for problem in history.root.problems] == ["a path inside the library"]
+
+
+def tree(at: Path, *entries: tuple[bytes, bytes, str]) -> str:
+    """A tree object with names as given, written past git's own checks."""
+    body = b"".join(mode + b" " + name + b"\0" + bytes.fromhex(ident) for mode, name, ident in entries)
+    content = b"tree %d\0" % len(body) + body
+    ident = hashlib.sha1(content).hexdigest()
+    path = at / ".git" / "objects" / ident[:2] / ident[2:]
+    path.parent.mkdir(exist_ok=True)
+    if not path.exists():
+        path.write_bytes(zlib.compress(content))
+    return ident
 
 
 def test_it_reads_no_file_that_is_too_large(folder, monkeypatch):

@@ -8,6 +8,7 @@ import zipfile
 import pytest
 
 from benchapp import record_check
+from benchapp.importers import inspect_log as inspect_module
 from benchapp.models import Attempt, Blob, Experiment, Run, Task, Trajectory, Trial, Verdict
 from benchapp.trajectory_store import iterate_steps
 from tests.benchapp.import_folders import bring_in, job, told, write
@@ -118,6 +119,21 @@ def test_it_reports_a_broken_log(tmp_path, content):
     assert report.exit_status == 1
 
 
+def test_it_reads_no_list_of_entries_that_would_fill_the_memory(tmp_path, monkeypatch):
+    inspect_log(tmp_path / "sums.eval", sample("s1"))
+    monkeypatch.setattr(inspect_module, "MAX_READ", 60)
+    report = bring_in(tmp_path)
+    assert told(report, "sums.eval") == [": a whole .eval file (zip)"]
+    assert "bytes to be read at once" in next(iter(report.problems)).message
+
+
+@pytest.mark.parametrize("value", [10**400, {"part": 10**400}])
+def test_a_score_that_no_float_can_hold_is_no_reward_and_loses_no_trial(tmp_path, value):
+    inspect_log(tmp_path / "sums.eval", sample("s1", scores={"match": {"value": value}}))
+    assert list(bring_in(tmp_path).problems) == []
+    assert Verdict.objects.get().reward is None
+
+
 def test_a_spoiled_sample_stops_no_other(tmp_path):
     log = inspect_log(tmp_path / "sums.eval", sample("one"), sample("two"))
     raw = bytearray(log.read_bytes())
@@ -194,6 +210,16 @@ def test_two_whole_logs_of_one_session_are_both_kept(tmp_path):
     report = bring_in(tmp_path)
     assert told(report, "b.jsonl") == [": an id of its own for every session"]
     assert Trial.objects.count() == 2
+
+
+def test_a_time_that_utc_does_not_have_is_unknown_and_loses_no_session(tmp_path):
+    log = claude_session(tmp_path / "a.jsonl")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    first = next(line for line in lines if "timestamp" in line)
+    first["timestamp"] = "0001-01-01T00:00:00+23:00"
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert list(bring_in(tmp_path).problems) == []
+    assert Attempt.objects.get().started_at is None
 
 
 def test_a_secret_in_a_prompt_is_in_no_title(tmp_path):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fnmatch
+import itertools
 import random
+import re
 from unittest.mock import patch
 
 import pytest
@@ -10,7 +13,7 @@ from django.db import connection
 
 from benchapp.models import Attempt, Chunk, Comment, SearchDocument, SearchSource, Snapshot, Trajectory
 from benchapp.searching import following, index, indexing
-from benchapp.searching.filters import match_of
+from benchapp.searching.filters import glob_pattern, match_of
 from benchapp.searching.finding import find, read_hits
 from benchapp.searching.indexing import has_waiting, index_anew, index_waiting, progress
 from benchapp.searching.marking import marks, show
@@ -285,3 +288,17 @@ def test_only_so_much_is_in_memory_or_indexed_of_an_endless_step() -> None:
 def test_without_a_broker_nothing_fails() -> None:
     make_search_world(indexed=False)
     assert following.follow_if_waiting() is False
+
+
+@pytest.mark.parametrize("atomic", [True, False])
+def test_a_glob_means_the_same_either_way(atomic):
+    """Against the standard library's own globs, over short texts of two letters."""
+    texts = ["".join(each) for size in range(6) for each in itertools.product("ab", repeat=size)]
+    for glob in ("a*b", "*", "**a", "a?b*", "*ab*ba*", "*a?a", "?*?", "b", "*b*b*b", ""):
+        pattern = re.compile(glob_pattern(glob, atomic=atomic))
+        assert [bool(pattern.search(text)) for text in texts] == [fnmatch.fnmatchcase(text, glob) for text in texts]
+
+
+def test_no_glob_is_tried_for_ever():
+    """Each part tried at every place would be 10 to the 30th tries."""
+    assert not re.search(glob_pattern("*a" * 20 + "*b"), "a" * 1_000)

@@ -8,6 +8,8 @@ import pytest
 from django.test import Client
 
 from benchapp import jobs
+from benchapp.comparing.choices import Choices
+from benchapp.comparing.selection import matching
 from benchapp.launching import launch
 from benchapp.models import Decision, Episode, Probe, Run
 from tests.benchapp.test_probing import SPEC
@@ -104,6 +106,18 @@ def test_both_runs_say_how_they_belong_together(client: Client, run: Run) -> Non
     own = client.get(f"/runs/{probe.run.public_id}/").text
     assert "A probe, no learning run" in own
     assert client.get(f"/runs/{probe.run.public_id}.json").json()["probe_of"]["run"] == str(run.public_id)
+
+
+def test_a_probe_that_came_in_without_its_origin_says_so_and_is_not_compared(client: Client, run: Run) -> None:
+    """As an archive brings it: the experiment with its runs, and no row that tells of what it is a probe."""
+    probe = make_probe(run.episodes.get(), "pp")
+    probed = probe.run
+    probe.delete()
+    text = client.get(probed.get_absolute_url()).text
+    assert "Of which run it is a probe did not come along" in text
+    assert "One learning run" not in text
+    assert set(matching(Choices())) == set(run.experiment.runs.all())
+    assert set(matching(Choices(experiment=(str(probed.experiment.public_id),)))) == {probed}
 
 
 def test_what_people_and_authors_wrote_is_escaped(client: Client, run: Run) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from django.core.management import call_command
 
+from benchapp.diagnosing import evidence, queueing, storing
 from benchapp.diagnosing.diagnosis import RULES_VERSION
 from benchapp.diagnosing.evidence import states_of
-from benchapp.diagnosing.queueing import read_library, unread
+from benchapp.diagnosing.queueing import ask_for, read_libraries, read_library, unread, with_library
 from benchapp.diagnosing.storing import diagnose_episode
 from benchapp.models import Episode, LibraryDiagnosis, LibraryFinding, SkillUse, Trial
 from benchapp.sweeping import sweep
@@ -136,6 +137,20 @@ def test_words_of_a_check_and_the_names_of_hidden_ones_are_found(episode, family
     assert sorted(found) == [("hidden-check-name", trial.pk), ("verifier-text", trial.pk)]
 
 
+def test_what_a_verifier_printed_is_a_warning_and_bounded(episode, family, monkeypatch):
+    said = "the reference sheet lists nine suppliers and their rounded totals"
+    output = make_verdict(False, output=f"collected 3 items\n{said}\n")
+    trial = on_spine(episode, family.tasks.first(), "x", success=False, verdict=output)
+    make_decision(episode, family, after_trial=trial, after=library(f"Mind: {said}."))
+    diagnose_episode(episode)
+    found = LibraryFinding.objects.get(rule="verifier-text")
+    assert (found.severity, found.quote, found.trial) == ("warning", said, trial)
+    assert found.says.endswith("printed")
+    monkeypatch.setattr(evidence, "MAX_SPOKEN_CHARS", 30)
+    diagnose_episode(episode, again=True)
+    assert not LibraryFinding.objects.filter(rule="verifier-text").exists()
+
+
 def test_text_of_a_human_skill_of_the_same_family_is_found(episode, family):
     said = "Group the rows by their tax number, keep the newest filled cell of each column, and list what was dropped."
     human = make_run(episode.run.experiment, condition="human-authored")
@@ -202,3 +217,48 @@ def test_a_deleted_experiment_takes_its_diagnoses_along(episode, family):
     experiment.save()
     sweep()
     assert not LibraryDiagnosis.objects.exists()
+
+
+def test_a_state_that_another_worker_stored_at_this_moment_does_not_stop_the_others(episode, family, monkeypatch):
+    trial = on_spine(episode, family.tasks.first(), "x")
+    for line in ("One.", "Two."):
+        make_decision(episode, family, after_trial=trial, after=library(line))
+    first, second = (state.snapshot for state in states_of(episode))
+    told, met = storing.timezone.now, []
+
+    def meanwhile() -> object:
+        """Between taking the old row away and writing the new one."""
+        if not met:
+            met.append(first)
+            counts = dict.fromkeys("alarms warnings notes tasks_seen trials_read trials_left_out references".split(), 0)
+            LibraryDiagnosis.objects.create(episode=episode, snapshot=first, diagnosed_at=told(), **counts)
+        return told()
+
+    monkeypatch.setattr(storing.timezone, "now", meanwhile)
+    diagnose_episode(episode)  # the first is rolled back here with the row that stood in its way
+    assert list(LibraryDiagnosis.objects.values_list("snapshot", flat=True)) == [second.pk]
+
+
+def test_many_libraries_are_one_job_that_takes_turns_and_a_broken_one_stops_no_other(episode, family, monkeypatch):
+    make_decision(episode, family, after_trial=make_trial(episode, family.tasks.first()), after=library("One."))
+    other = make_unordered_episode(make_run(episode.run.experiment, condition="one-shot"), library=library("Two."))
+    queued: list[list[str]] = []
+    monkeypatch.setattr(queueing, "_enqueue", queued.append)
+    assert ask_for(with_library(Episode.objects.all())) == 2
+    assert queued == [[str(episode.public_id), str(other.public_id)]]
+    monkeypatch.setattr(queueing, "SLICE_SECONDS", -1)
+    read_libraries(queued[0])
+    assert queued[1:] == [[str(other.public_id)]]
+    assert list(unread(Episode.objects.all())) == [other]
+
+    def broken(each: Episode) -> int:
+        if each == episode:
+            raise ValueError("a rule that fails")
+        return storing.diagnose_episode(each)
+
+    monkeypatch.setattr(queueing, "SLICE_SECONDS", 60)
+    monkeypatch.setattr(queueing, "diagnose_episode", broken)
+    read_libraries(queued[0])
+    assert not unread(Episode.objects.all()).exists()
+    assert ask_for(Episode.objects.none()) == 0
+    assert len(queued) == 2

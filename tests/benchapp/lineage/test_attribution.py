@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from random import Random
 from uuid import UUID
 
@@ -120,31 +121,49 @@ def state_of(episode: Episode, trial: Trial) -> int:
     raise AssertionError("the trial is not on the spine")
 
 
+@dataclass(frozen=True)
+class Facts:
+    """Of one trial, each asked for by a query of its own."""
+
+    trial: Trial
+    state: int
+    used: set[str]
+    is_told: bool
+    beside: list[bool]
+
+
+def facts_of(episode: Episode) -> list[Facts]:
+    found = []
+    for trial in Trial.objects.filter(episode=episode, is_done=True).exclude(snapshot=None).select_related("task"):
+        attempt = trial.attempts.get(counts=True)
+        used = {use.skill for use in SkillUse.objects.filter(attempt=attempt) if use.kind != "mounted"}
+        is_told = attempt.trajectories.exists() or bool(used)
+        beside = no_skill(episode.run, trial, trial.phase)
+        found.append(Facts(trial, state_of(episode, trial), used, is_told, beside))
+    return found
+
+
 def recount(
-    episode: Episode, skills_at: dict[int, set[str]], counted: Callable[[Trial], bool] = lambda trial: True
+    facts: list[Facts], skills_at: dict[int, set[str]], counted: Callable[[Trial], bool] = lambda trial: True
 ) -> dict:
-    """`skills_at`: state -> the skills that hold the lines. One query per trial and fact."""
+    """`skills_at`: state -> the skills that hold the lines."""
     found = {"read": [0, 0, 0], "unread": [0, 0, 0], "unknown": [0, 0, 0], "own": [0, 0], "beside": [0, 0]}
     slots = set()
-    for trial in Trial.objects.filter(episode=episode, is_done=True):
-        if trial.snapshot_id is None or not counted(trial):
+    for each in facts:
+        trial, skills = each.trial, skills_at.get(each.state, set())
+        if not skills or not counted(trial):
             continue
-        skills = skills_at.get(state_of(episode, trial), set())
-        if not skills:
-            continue
-        attempt = trial.attempts.get(counts=True)
-        uses = {use.skill for use in SkillUse.objects.filter(attempt=attempt) if use.kind != "mounted"}
-        side = "unknown" if not attempt.trajectories.exists() and not uses else "read" if uses & skills else "unread"
+        side = "unknown" if not each.is_told else "read" if each.used & skills else "unread"
         found[side][2] += 1
         if trial.success is None:
             continue
         found[side][1] += 1
         found[side][0] += trial.success
-        if side == "read" and (others := no_skill(episode.run, trial, trial.phase)):
+        if side == "read" and each.beside:
             found["own"] = [found["own"][0] + trial.success, found["own"][1] + 1]
             if (trial.task_id, trial.phase) not in slots:
                 slots.add((trial.task_id, trial.phase))
-                found["beside"] = [found["beside"][0] + sum(others), found["beside"][1] + len(others)]
+                found["beside"] = [found["beside"][0] + sum(each.beside), found["beside"][1] + len(each.beside)]
     return {name: tuple(counts) for name, counts in found.items()}
 
 
@@ -167,15 +186,16 @@ def test_it_equals_a_slow_recount_for_every_line_and_every_decision(seed):
     found = lineage(episode)
     baseline = no_skill_of(Run.objects.get(pk=run.pk), {trial.task for trial in found.trials})
     last = len(found.states) - 1
+    facts = facts_of(episode)
     for path, written in found.blame.states[last].items():
         names = found.blame.paths(last, path)
         for number in set(written):
             line = found.blame.lines[number]
             at = {state: {name.split("/")[0]} for state, name in names.items() if line.born <= state <= line.last}
             mine = attribute(with_lines(found, lambda s, at=at: frozenset(at.get(s, ())), born=line.born), baseline)
-            assert figures(mine.total) == recount(episode, at)
+            assert figures(mine.total) == recount(facts, at)
             for group, ended in mine.groups.items():
-                assert figures(ended) == recount(episode, at, lambda t, group=group: (t.phase, t.task.role) == group)
+                assert figures(ended) == recount(facts, at, lambda t, group=group: (t.phase, t.task.role) == group)
     for place in range(1, last + 1):
         at = {
             state: {path.split("/")[0] for path in files if place in found.blame.origins(state, path)}
@@ -183,12 +203,12 @@ def test_it_equals_a_slow_recount_for_every_line_and_every_decision(seed):
         }
         family = episode.decisions.get(pk=found.states[place].decision).family_id
         row = ledger_row(found, place, family, baseline)
-        assert figures(row.all.total) == recount(episode, at)
-        assert figures(row.same_family) == recount(episode, at, lambda t, own=family: t.task.family_id == own)
-        assert figures(row.other_families) == recount(episode, at, lambda t, own=family: t.task.family_id != own)
+        assert figures(row.all.total) == recount(facts, at)
+        assert figures(row.same_family) == recount(facts, at, lambda t, own=family: t.task.family_id == own)
+        assert figures(row.other_families) == recount(facts, at, lambda t, own=family: t.task.family_id != own)
         nothing = figures(Ended())
-        for role in {trial.task.role for trial in Trial.objects.filter(episode=episode)}:
-            expected = recount(episode, at, lambda t, r=role: (t.phase, t.task.role) == (Phase.DEPLOYMENT, r))
+        for role in {each.trial.task.role for each in facts}:
+            expected = recount(facts, at, lambda t, r=role: (t.phase, t.task.role) == (Phase.DEPLOYMENT, r))
             assert (figures(row.deployment[role]) if role in row.deployment else nothing) == expected
 
 
