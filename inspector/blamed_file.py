@@ -17,7 +17,7 @@ from inspector.diff import Row, is_binary, source_rows
 from inspector.excerpt import Segment
 from inspector.probe_page import probes_about, probes_by_decision
 from inspector.provenance import Shown, evidence_of
-from inspector.rail import Rail, State, Stop, build_rail, family_of
+from inspector.rail import Rail, State, Stop, build_rail, family_of, seeded_word
 
 MAX_ROWS = 1_200  # lines of one page
 AGES = 5  # shades, the newest first
@@ -147,7 +147,7 @@ class BlamedFile:
 def open_blame(run: Run, episode: Episode, query: Mapping[str, str]) -> BlamedFile:
     """The page for a query string. Whatever the query says, a page comes out: nonsense falls back."""
     entries = list(Entry.objects.filter(episode=episode).in_order())
-    rail = build_rail(entries, episode.library)
+    rail = build_rail(entries, episode.library, seeded=seeded_word(run, episode))
     lineage = lineage_of(run, episode, entries)
     asked = query.get("at", "")
     state = rail.state(asked) or rail.state(f"R{asked}") or rail.states[-1]

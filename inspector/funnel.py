@@ -17,6 +17,7 @@ from benchapp.metrics.funnel import (
     bypassed,
     chances_of,
     funnel_of,
+    held_by,
     read_and_failed,
     rivals,
     with_following,
@@ -118,6 +119,7 @@ class SkillRow:
     name: str
     episode: Episode
     stages: tuple[Stage, ...]
+    is_held: bool  # the library as it is now still has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +156,12 @@ def open_funnel(run: Run, query: Mapping[str, str], trials: QuerySet[Trial]) -> 
     skills = by_skill(in_table, asked.least)
     lists = bypassed(chosen), read_and_failed(chosen), rivals(chosen)
     rows = _trials(lists)
+    held = held_by({episode.library_id for episode in episodes.values() if episode.library_id})
     return FunnelPage(
         asked=asked,
         funnel=funnel,
         stages=stages_of(funnel),
-        skills=tuple(_skill_row(found, episodes) for found in skills[:MAX_SKILLS]),
+        skills=tuple(_skill_row(found, episodes, held) for found in skills[:MAX_SKILLS]),
         skills_left_out=max(0, len(skills) - MAX_SKILLS),
         episodes=len({found.episode for found in skills}),
         knows_own=knows_own,
@@ -195,8 +198,10 @@ def _chosen(every: Sequence[Chance], asked: Asked, episodes: Mapping[int, Episod
     return [chance for chance in every if is_wanted(chance)]
 
 
-def _skill_row(found: SkillFunnel, episodes: Mapping[int, Episode]) -> SkillRow:
-    return SkillRow(found, visible(found.skill), episodes[found.episode], stages_of(found.funnel))
+def _skill_row(found: SkillFunnel, episodes: Mapping[int, Episode], held: Mapping[int, set[str]]) -> SkillRow:
+    episode = episodes[found.episode]
+    is_held = found.skill in held.get(episode.library_id or 0, ())
+    return SkillRow(found, visible(found.skill), episode, stages_of(found.funnel), is_held)
 
 
 def _trials(groups: Iterable[Sequence[Chance]]) -> dict[int, Trial]:

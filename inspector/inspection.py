@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from benchapp.metrics.funnel import held_by
 from benchapp.models import Attempt, Blob, Compaction, Decision, DecisionEvidence, SkillUse, Trajectory, Trial
 from benchapp.trajectory_store import StoredStep, read_steps
 from inspector.excerpt import Excerpt, Kept, excerpts_of, kept_steps
@@ -86,6 +87,7 @@ class Inspection:
     compactions: Mapping[str, Compaction]
     excerpt: Excerpt | None
     skills: tuple[SkillFacts, ...]
+    held: frozenset[str]  # skills of the library it was given: folders with a SKILL.md
     next_skill: int | None
     verdicts: tuple[VerdictView, ...]
     output: Piece | None
@@ -150,6 +152,7 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
         compactions=compactions,
         excerpt=_excerpt(compactions, view),
         skills=tuple(skill_facts(uses)),
+        held=frozenset(held_by({trial.snapshot_id}).get(trial.snapshot_id, ())) if trial.snapshot_id else frozenset(),
         next_skill=next((step for step in sorted(by_step) if step > window.last), None),
         verdicts=tuple(verdicts),
         output=_output(verdicts),

@@ -15,12 +15,12 @@ from benchapp.models import Attempt, Trajectory, Trial
 from benchapp.trajectory_store import read_picked
 from inspector.inspection import MAX_SKILL_STEPS, SkillFacts, skill_facts, skill_steps
 from inspector.outline import ROW_CHARS
+from inspector.pair_endings import CheckPair, SkillPair, paired_checks, paired_skills
 from inspector.pair_fields import Budget, FieldPair, paired_fields
 from inspector.steps import StepView, draw_steps
 from inspector.token_curves import Curves, curves_of
-from inspector.verdict import GROUP_WORDS, VerdictView, verdicts_of
+from inspector.verdict import VerdictView, verdicts_of
 from inspector.visible import one_line, visible
-from runner.types import CheckGroup
 
 UNITS = 8  # on one page
 APART = 3  # steps of either side in one unit where the two go their own ways
@@ -54,32 +54,6 @@ class Half:
     verdict: VerdictView | None
     skills: tuple[SkillFacts, ...]
     skill_steps: Mapping[int, Sequence[tuple[str, str]]]
-
-
-@dataclass(frozen=True, slots=True)
-class CheckPair:
-    """One check on both sides; None where that side's verdict does not name it."""
-
-    name: str
-    group: str
-    left: str | None
-    right: str | None
-
-    @property
-    def differs(self) -> bool:
-        """Both sides name it, and it ended differently."""
-        return None not in (self.left, self.right) and self.left != self.right
-
-    @property
-    def is_one_sided(self) -> bool:
-        return None in (self.left, self.right)
-
-
-@dataclass(frozen=True, slots=True)
-class SkillPair:
-    slug: str
-    left: SkillFacts | None
-    right: SkillFacts | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,8 +194,8 @@ def pair_of(left: Trial, right: Trial, query: Mapping[str, str]) -> Pair:
         parting=parting,
         units=tuple(_units(alignment, parting.first)),
         setups=compare_setups({run.pk: run for run in (left.episode.run, right.episode.run)}.values()),
-        checks=tuple(_checks(one.verdict, other.verdict)),
-        skills=tuple(_skills(one.skills, other.skills)),
+        checks=tuple(paired_checks(one.verdict, other.verdict)),
+        skills=tuple(paired_skills(one.skills, other.skills)),
         curves=curves_of(one.side.tokens, other.side.tokens, (at.left, at.right)),
         strip=tuple(_strip(alignment)),
     )
@@ -368,34 +342,3 @@ def _strip(alignment: Alignment) -> Iterator[Mark]:
             scale = STRIP_WIDTH / places
             yield Mark(kinds[start], round(start * scale, 1), round((place - start) * scale, 1))
             start = place
-
-
-# --- verdicts and skills ----------------------------------------------------------------------------------------
-
-
-def _checks(left: VerdictView | None, right: VerdictView | None) -> list[CheckPair]:
-    """Those that ended differently first, then those that one side names; else in the verifier's order. A name used twice
-    is held apart."""
-    mine, theirs = _statuses(left), _statuses(right)
-    pairs = [
-        CheckPair(visible(key[1]), GROUP_WORDS[CheckGroup(key[0])], mine.get(key), theirs.get(key))
-        for key in dict.fromkeys([*mine, *theirs])
-    ]
-    return sorted(pairs, key=lambda pair: (not pair.differs, not pair.is_one_sided))
-
-
-def _statuses(view: VerdictView | None) -> dict[tuple[str, str, int], str]:
-    found: dict[tuple[str, str, int], str] = {}
-    for check in view.verdict.checks.all() if view else ():
-        again = 0
-        while (check.group, check.name, again) in found:
-            again += 1
-        found[check.group, check.name, again] = check.status
-    return found
-
-
-def _skills(left: Sequence[SkillFacts], right: Sequence[SkillFacts]) -> list[SkillPair]:
-    """Those that were used on either side first."""
-    mine, theirs = ({fact.slug: fact for fact in facts} for facts in (left, right))
-    pairs = [SkillPair(slug, mine.get(slug), theirs.get(slug)) for slug in dict.fromkeys([*mine, *theirs])]
-    return sorted(pairs, key=lambda pair: not any(fact and fact.kinds for fact in (pair.left, pair.right)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from benchapp.models import Decision, Entry, Refusal, Seal, Seeding, Snapshot
+from benchapp.models import Decision, Entry, Episode, Experiment, Refusal, Run, Seal, Seeding, Snapshot
 from runner.types import DecisionStatus
 
 
@@ -88,6 +88,8 @@ class Selection:
         return self.before is self.after
 
 
+CURATED, FROZEN, UNEXPLAINED = "Curated skill", "Frozen library", "Came without an author"
+
 _APPLIED = {
     "create": ("Created", "+", "created"),
     "replace": ("Replaced", "~", "revised"),
@@ -107,7 +109,15 @@ def word_of(decision: Decision) -> tuple[str, str, str]:
     return _OTHER[DecisionStatus(decision.status)]
 
 
-def build_rail(entries: Iterable[Entry], library: Snapshot | None, *, seeded: str = "Curated skill") -> Rail:
+def seeded_word(run: Run, episode: Episode) -> str:
+    """What comes into this library without an author: of an import only its condition can say that it was curated."""
+    if episode.protocol == "probe":
+        return FROZEN
+    is_own = run.experiment.origin == Experiment.Origin.RUN
+    return CURATED if is_own or run.condition.startswith("curated") else UNEXPLAINED
+
+
+def build_rail(entries: Iterable[Entry], library: Snapshot | None, *, seeded: str = CURATED) -> Rail:
     """The rail of an episode from its entries in order (`Entry.objects.in_order`).
 
     `library` is the episode's present one: all there is to see where an import brought no decisions.
@@ -188,7 +198,15 @@ def _stop(entry: Entry, states: list[State], seeded: str) -> Stop | None:
     if seal := entry.seal:
         return Stop("freeze", "Frozen", "", "", now, now, seal=seal)
     if refusal := entry.refusal:
-        return Stop("refusal", "Write refused", "!", "refused", now, now, refusal=refusal)
+        return Stop(
+            "refusal",
+            "Write refused" if refusal.trial_id else "Source differs",
+            "!",
+            "refused",
+            now,
+            now,
+            refusal=refusal,
+        )
     return None
 
 

@@ -24,7 +24,7 @@ from inspector.changes import versions_of as versions_of_snapshots
 from inspector.diff import Row, is_binary, source_rows
 from inspector.markdown import render_markdown, split_frontmatter
 from inspector.provenance import Shown, Users, evidence_of, patch_of, reply_text, users_of, verdict_seen
-from inspector.rail import Rail, Selection, Stop, build_rail, family_of, neighbours, select
+from inspector.rail import Rail, Selection, Stop, build_rail, family_of, neighbours, seeded_word, select
 from inspector.verdict import VerdictView
 from inspector.visible import visible
 from runner.types import DecisionStatus
@@ -102,8 +102,7 @@ class TimeMachine:
 def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> TimeMachine:
     """The page for a query string. Whatever the query says, a page comes out: nonsense falls back."""
     entries = list(Entry.objects.filter(episode=episode).in_order())
-    seeded = "Frozen library" if episode.protocol == "probe" else "Curated skill"
-    rail = build_rail(entries, episode.library, seeded=seeded)
+    rail = build_rail(entries, episode.library, seeded=seeded_word(run, episode))
     selection = select(rail, decision=query.get("decision"), start=query.get("from"), end=query.get("to"))
     changes, is_proposal = _changes(selection)
     chosen = next((change for change in changes if change.path == query.get("file")), None)

@@ -99,7 +99,7 @@ def chances_of(run: Run, trials: QuerySet[Trial] | None = None) -> list[Chance]:
     facts += ("task_revision__instruction_id",)
     rows = list(wanted.order_by("episode__ordinal", "episode_id", "pk").values_list(*facts))
     uses = _uses(wanted)
-    held = _held({row[4] for row in rows if row[4]})
+    held = held_by({row[4] for row in rows if row[4]})
     slugs: dict[int, set[str]] = defaultdict(set)
     for row in rows:
         slugs[row[1]].add(row[3] or "")
@@ -215,7 +215,7 @@ def _is_before(step: int | None, other: int | None) -> bool:
     return step is not None and (other is None or step < other)
 
 
-def _held(snapshots: set[int]) -> dict[int, set[str]]:
+def held_by(snapshots: set[int]) -> dict[int, set[str]]:
     """snapshot -> the skills it holds: folders with a SKILL.md."""
     found: dict[int, set[str]] = defaultdict(set)
     files = SnapshotFile.objects.filter(snapshot__in=snapshots, path__endswith="/SKILL.md").order_by()

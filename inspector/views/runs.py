@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.metrics import skillevolbench
 from benchapp.metrics.beside import BASELINE, Beside, beside, outcomes_of, sibling_of, stored_outcomes
+from benchapp.metrics.funnel import held_by
 from benchapp.metrics.rates import Rate
 from benchapp.metrics.spending import Spending, spent_by
 from benchapp.metrics.tally import Tally, tally_by
@@ -71,7 +72,9 @@ def _grid_page(
     compared = beside(outcomes_of(trials), stored_outcomes(sibling)) if sibling else {}
     unscored = list(_unscored_attempts(found))
     spent = _spent(found)
-    bypassed = silently_bypassed(trials, _uses_of_failed(found))
+    failed = [trial for trial in trials if trial.success is False]
+    held = held_by({trial.snapshot_id for trial in failed if trial.snapshot_id})
+    bypassed = silently_bypassed(trials, _uses_of_failed(found), held)
     changes = retest(trials)
     under_way = Attempt.objects.under_way().filter(trial__episode__run=found)
     now = without_closed(cast(User, request.user), at_work(under_way, MAX_LISTED)) if found.is_open else []

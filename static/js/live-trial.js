@@ -5,6 +5,7 @@ const live = document.querySelector("[data-live]");
 const list = document.getElementById("live-steps");
 const follow = live?.querySelector("[data-live-follow]");
 const fresh = live?.querySelector("[data-live-new]");
+const MAX_SHOWN = 400; // older ones are in the record once the attempt has ended
 const NEAR = 80; // pixels from the end that count as the end
 let paused = false;
 let waiting = 0; // steps that came while the reader was elsewhere
@@ -26,6 +27,22 @@ function settleAtEnd() {
   goToEnd();
   show(); // which may change the height of the bar
   goToEnd();
+}
+
+// Only while the page follows: above somebody who reads, nothing is taken away.
+function trim() {
+  const surplus = list.children.length - MAX_SHOWN;
+  if (surplus <= 0) return;
+  for (const step of [...list.children].slice(0, surplus)) step.remove();
+  seen -= surplus;
+  let note = live.querySelector("[data-live-trimmed]");
+  if (!note) {
+    note = document.createElement("p");
+    note.className = "filenote";
+    note.dataset.liveTrimmed = "";
+    list.before(note);
+  }
+  note.textContent = `Only the last ${MAX_SHOWN} steps are kept here; the record has all once the attempt has ended.`;
 }
 
 function show() {
@@ -63,6 +80,7 @@ if (live) {
     if (came <= 0) return;
     seen += came;
     if (wasAtEnd) {
+      trim();
       settleAtEnd();
     } else {
       waiting += came;

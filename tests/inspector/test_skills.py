@@ -100,3 +100,18 @@ def test_its_queries_do_not_grow(client: Client) -> None:
             trial_of(episode, snapshot=make_snapshot(files), read=[f"skill-{number}"], success=False)
 
     assert_queries_flat(client, url(episode.run), make)
+
+
+def test_a_skill_leads_to_its_lines_and_its_findings(client: Client) -> None:
+    run = make_learning_run(environments=1, families=1)
+    text = client.get(url(run)).text
+    (slug,) = {skill["skill"] for skill in twin(client, run)["skills"]}
+    blame = reverse("blame", args=[run.public_id])
+    assert f"{blame}?episode={run.episodes.get().public_id}&amp;skill={slug}" in text
+    assert reverse("findings", args=[run.public_id]) in text
+
+
+def test_a_skill_that_the_library_lost_leads_to_no_line(client: Client) -> None:
+    run = make_learning_run(environments=1, families=1)
+    run.episodes.update(library=make_snapshot({"other/SKILL.md": "o\n"}))
+    assert reverse("blame", args=[run.public_id]) not in client.get(url(run)).text
