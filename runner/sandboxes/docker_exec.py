@@ -31,6 +31,7 @@ for round in 1 2; do
 done
 """
 _READ_BYTES = 1 << 16
+STANDARD_OUTPUT = 1  # in the engine's stream
 # The engine tells that a command ended up to two seconds late when an earlier one left a child that holds its output.
 _SLOWEST_NEWS = 6.0
 _LONGEST_FIRST = 4_096  # bytes; a shell that tells no process id in so many is none, and what it says is output
@@ -93,26 +94,31 @@ def _decoded(content: bytes) -> str:
 
 
 class Frames:
-    """Takes the engine's stream apart: eight bytes of header (which stream, how long), then that many bytes."""
+    """Takes the engine's stream apart: eight bytes of header (which stream, how long), then that many bytes.
+
+    The engine copies the two streams side by side: what was written to one may overtake what the other got before.
+    """
 
     def __init__(self) -> None:
         self._buffer = b""
-        self._left = 0
+        self._source = self._left = 0
 
-    def feed(self, content: bytes) -> list[bytes]:
-        found, content = [], self._buffer + content
+    def feed(self, content: bytes) -> list[tuple[int, bytes]]:
+        """(1 for standard output, 2 for standard error; bytes)."""
+        found: list[tuple[int, bytes]] = []
+        content = self._buffer + content
         self._buffer = b""
         while content:
             if not self._left:
                 if len(content) < 8:
                     self._buffer = content
                     break
-                self._left = int.from_bytes(content[4:8], "big")
+                self._source, self._left = content[0], int.from_bytes(content[4:8], "big")
                 content = content[8:]
             piece, content = content[: self._left], content[self._left :]
             self._left -= len(piece)
             if piece:
-                found.append(piece)
+                found.append((self._source, piece))
         return found
 
 
@@ -188,8 +194,9 @@ class Execution:
             )
         except OSError:
             return False
-        for piece in self._frames.feed(content):
-            output.add(piece if self.pid is not None or self._has_no_pid else self._without_pid(piece))
+        for source, piece in self._frames.feed(content):
+            is_told = source != STANDARD_OUTPUT or self.pid is not None or self._has_no_pid
+            output.add(piece if is_told else self._without_pid(piece))
         return bool(content)
 
     def _without_pid(self, piece: bytes) -> bytes:

@@ -111,6 +111,28 @@ def test_links_without_number_are_not_all_named() -> None:
     assert tree.left_out[-1] == "10: and all after it, more than 10 files"
 
 
+def test_an_error_that_overtakes_the_process_id_hides_it_not() -> None:
+    ours, theirs = socket.socketpair()
+
+    class Engine:
+        def exec_create(self, *_: object, **__: object) -> dict[str, str]:
+            return {"Id": "one"}
+
+        def exec_start(self, *_: object, **__: object) -> socket.socket:
+            return ours
+
+        def exec_inspect(self, _: str) -> dict[str, object]:
+            return {"Running": False, "ExitCode": 7}
+
+    for kind, text in ((2, b"err\n"), (1, b"16\nout\n")):
+        theirs.sendall(bytes([kind, 0, 0, 0]) + len(text).to_bytes(4, "big") + text)
+    theirs.close()
+    execution = Execution(Engine(), "c", "true", folder="/", user="0", environment={})
+    executed = execution.follow(1_000, time.monotonic() + 60)
+    assert (executed.started, executed.exit_code, executed.text) == (True, 7, "err\nout\n")
+    assert execution.pid == 16
+
+
 def test_a_shell_that_tells_no_process_id_is_held_in_little_memory() -> None:
     """As an agent leaves one that puts something else where the image has its shell."""
     piece = b"y" * 60_000
@@ -180,7 +202,9 @@ def test_a_stream_is_taken_apart_wherever_it_is_cut() -> None:
     )
     for cut in range(len(stream)):
         frames = Frames()
-        assert b"".join(frames.feed(stream[:cut]) + frames.feed(stream[cut:])) == b"onethree"
+        found = frames.feed(stream[:cut]) + frames.feed(stream[cut:])
+        assert b"".join(piece for _, piece in found) == b"onethree"
+        assert {kind for kind, _ in found} == {1}
 
 
 def test_output_is_held_in_little_memory() -> None:
