@@ -76,6 +76,8 @@ PARTS = {
     "trial-capsule": "inspector/test_capsule",
     "library-capsule": "inspector/test_capsule",
     "search-complete": "inspector/test_search",
+    "trial-live": "inspector/test_live_trial",
+    "author-text": "inspector/test_author_call",
 }
 
 
