@@ -24,6 +24,7 @@ from django.utils import timezone
 from redis.exceptions import RedisError
 
 from benchapp import budgets, live, log_context, log_tail
+from benchapp.diagnosing.queueing import ask_for, unread
 from benchapp.leases import Lease
 from benchapp.models import Attempt, Episode, Experiment, Run, Trial
 from benchapp.own_secrets import own_secrets
@@ -67,6 +68,7 @@ def advance(episode_id: str) -> None:
             log.info("episode %s: paused or cancelled, as wished", episode_id)
             more = False
     episode.run.follow()
+    ask_for(unread(Episode.objects.filter(pk=episode.pk)))
     if more:
         _drop_hints(episode_id)
         one_by_one = episode.run.experiment.spec.get("order") == "one-by-one"

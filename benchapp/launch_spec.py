@@ -70,6 +70,15 @@ class BudgetSpec(BaseModel):
     tokens: int | None = Field(None, ge=1, lt=2**62)  # input and output together
 
 
+class ProbeSpec(BaseModel):
+    """What `benchapp.probing` writes: a recorded library that is frozen from the start, and the tasks tried with it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    library: str = Field(pattern=r"^[0-9a-f]{64}$")
+    tasks: tuple[str, ...] = Field(min_length=1)
+
+
 class LaunchSpec(BaseModel):
     """One experiment: agents x agent models x author models x conditions x replicates, over a suite and a protocol."""
 
@@ -96,6 +105,7 @@ class LaunchSpec(BaseModel):
     record: bool = False  # keep every host-side model call, so that the runs can be replayed
     budget: BudgetSpec = BudgetSpec()
     limits: LimitsSpec = LimitsSpec()
+    probe: ProbeSpec | None = None  # of a probe alone; no file that a person launches has it
 
     @model_validator(mode="before")
     @classmethod
@@ -119,7 +129,7 @@ class LaunchSpec(BaseModel):
     @property
     def file(self) -> dict[str, Any]:
         """The experiment file as JSON values: what was given and every default."""
-        return self.model_dump(mode="json")
+        return self.model_dump(mode="json", exclude=None if self.probe else {"probe"})
 
     def narrowed(self, **changes: Any) -> Self:
         """The same file with some fields set otherwise, checked again."""
@@ -163,7 +173,7 @@ def _unknown(place: tuple[int | str, ...]) -> str:
     """What to write instead of a field that there is not, where one reads alike."""
     *outer, name = map(str, place)
     parts: dict[str, type[BaseModel]] = {"limits": LimitsSpec, "budget": BudgetSpec}
-    known = sorted(parts[outer[0]].model_fields if outer and outer[0] in parts else _known())
+    known = sorted(parts[outer[0]].model_fields if outer and outer[0] in parts else _known() - {"probe"})
     alike = get_close_matches(name, known, n=1)
     return "there is no such field (expected " + (f"{alike[0]}?)" if alike else f"one of {', '.join(known)})")
 

@@ -55,6 +55,20 @@ def read(attempt: str, after: str = "0", count: int = 100) -> list[tuple[str, di
     return [(place.decode(), orjson.loads(fields[b"step"])) for place, fields in found]
 
 
+def tail(attempt: str, count: int = 100) -> list[tuple[str, dict[str, Any]]] | None:
+    """The same of the last `count` steps, oldest first. None when the broker is away."""
+    try:
+        found = django_rq.get_connection().xrevrange(_key(attempt), count=count)
+    except (RedisError, OSError):
+        return None
+    return [(place.decode(), orjson.loads(fields[b"step"])) for place, fields in reversed(found)]
+
+
+def published_at(place: str) -> datetime:
+    """When the step with this id was published, by the broker's clock."""
+    return _published_at(place.encode())
+
+
 def latest(attempt: str) -> dict[str, Any] | None:
     """The ATIF step published last; None when there is none, or the broker is away."""
     try:

@@ -12,7 +12,7 @@ from runner import protocols
 from runner.agents import Limits
 from runner.errors import SetupError
 from runner.protocols.conditions import condition_named
-from runner.protocols.plan import EpisodePlan
+from runner.protocols.plan import EpisodePlan, Probe
 from runner.setup import describe_setup, setup_digest
 from runner.types import Environment, Suite
 
@@ -58,6 +58,7 @@ def make_plan(spec: LaunchSpec, unit: Environment, cell: Cell, *, episode: str, 
         placebo_replay=spec.placebo_replay,
         limits=limits_of(spec),
         record_calls=spec.record,
+        probe=None if spec.probe is None else Probe(spec.probe.library, spec.probe.tasks),
     )
 
 

@@ -94,9 +94,9 @@ class _Check:
 
     def _protocol_and_suite(self) -> Iterator[Problem]:
         spec = self.spec
-        known = spec.protocol in protocols.PROTOCOLS
+        known = spec.protocol in protocols.LAUNCHED
         if not known:
-            names = ", ".join(sorted(protocols.PROTOCOLS))
+            names = ", ".join(sorted(protocols.LAUNCHED))
             yield Problem("protocol", f"unknown protocol {spec.protocol!r} (expected one of {names})")
         for name in spec.conditions if known else ():
             yield from self._read("conditions", partial(condition_named, name, spec.protocol), self._conditions.append)

@@ -13,12 +13,14 @@ from typing import Any
 
 from django.db.models import Model
 
-from benchapp.models import Attempt, Decision, Entry, Episode, Experiment, Trial
+from benchapp.models import Attempt, Decision, Entry, Episode, Experiment, Probe, Trial
 from runner.digests import canonical_json
 
 FORMAT = "record/1"
 
 _RUN = ("condition", "replicate", "harness", "harness_version", "agent_model", "author_model", "seed", "setup_digest")
+# Not whose library it was: that run may be deleted, or never come along.
+_PROBE = ("state", "reverted", "reverted_digest", "times")
 _TRIAL = ("phase", "sample", "status", "success", "reward", "outcome", "process", "overall", "exception_type")
 _ATTEMPT = (
     "number counts status started_at finished_at started_text finished_text turns input_tokens cached_tokens "
@@ -54,6 +56,8 @@ def record_lines(experiment: Experiment) -> Iterator[list[Any]]:
     yield [FORMAT, str(experiment.public_id), experiment.name, suite.key if suite else None, experiment.spec]
     for run in experiment.runs.order_by("public_id"):
         yield ["run", str(run.public_id), _values(run, _RUN), run.scripted]
+        for probe in Probe.objects.filter(run=run).select_related("frozen", "library"):
+            yield ["probe", _values(probe, _PROBE), probe.frozen.digest, probe.library.digest]
         for episode in run.episodes.order_by("key"):
             yield from _episode_lines(episode)
 

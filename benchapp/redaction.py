@@ -27,10 +27,11 @@ class Shape:
     kind: str
     hints: tuple[str, ...]
     pattern: re.Pattern[str]
+    reaches_far: bool  # it may run up to a text's end, wherever that is
 
 
 def _shape(kind: str, hints: str, pattern: str) -> Shape:
-    return Shape(kind, tuple(hints.split()), re.compile(pattern))
+    return Shape(kind, tuple(hints.split()), re.compile(pattern), r"\Z" in pattern)
 
 
 # In each pattern the group "secret" is what goes; without one the whole match does.
@@ -69,6 +70,8 @@ SHAPES = (
     ),
 )
 
+HINTS = tuple((hint, shape) for shape in SHAPES for hint in shape.hints)
+
 _SECRET_NAMES = frozenset(
     "api_key apikey api_keys token auth_token access_token refresh_token id_token session_token bot_token secret secrets"
     " client_secret password passwd passphrase pwd authorization proxy_authorization auth credential credentials cookie"
@@ -82,6 +85,9 @@ _PAIR = re.compile(
     r"(?P<before>(?P<quote>\\{0,3}\")(?P<name>[\w.-]{0,60}(?i:key|token|secret|pass|pwd|auth|cookie|credential|pat)[\w.-]{0,60})"
     r"(?P=quote)\s{0,4}:\s{0,4}(?P=quote))(?P<value>(?:(?!(?P=quote)).){1,4000})(?P=quote)"
 )
+_PAIR_SEAM = re.compile(r'"\s{0,4}:\s{0,4}\\{0,3}"')  # what stands between the name and the value of every such pair
+_LONGEST_NAME = 160  # characters that a pair's name may have, with room to spare
+_JOINT = "\0"  # stands in no text that is stored, and no word goes on across it
 _TEMPLATE = re.compile(r"\$\{?[A-Za-z_][A-Za-z0-9_]*(?::-[^}]*)?\}?|\{\{.*\}\}|<[^<>]*>|\*+|\[redacted:[a-z-]+\]")
 
 
@@ -116,10 +122,16 @@ class Redactor:
             if secret in text:
                 self.counts["configured"] += text.count(secret)
                 text = text.replace(secret, mark("configured"))
-        for shape in SHAPES:
-            if any(hint in text for hint in shape.hints):
+        for hint, shape in HINTS:
+            if hint in text:
                 text = self._without(shape, text)
         return text
+
+    def may_hold(self, text: str) -> bool:
+        """False where `text` would leave the text as it is, also if it is joined to others by `_JOINT`."""
+        if any(secret in text for secret in self.known):
+            return True
+        return any(hint in text and (shape.reaches_far or shape.pattern.search(text)) for hint, shape in HINTS)
 
     def document(self, text: str) -> str:
         """The raw text of a JSON file: as `text`, and without every quoted value under a secret's quoted key."""
@@ -130,7 +142,7 @@ class Redactor:
             self.counts["named"] += 1
             return f"{match['before']}{mark('named')}{match['quote']}"
 
-        return self.text(_PAIR.sub(replaced, text))
+        return self.text(_PAIR.sub(replaced, text) if _names_a_secret(text) else text)
 
     def value(self, value: Any, key: str = "") -> Any:
         """A JSON value with its texts redacted, and with everything textual under a secret's key gone."""
@@ -147,6 +159,9 @@ class Redactor:
 
     def step(self, step: Step) -> Step:
         """The step with every text redacted; the same object where nothing was found."""
+        texts: list[str] = []
+        if not _gather(step, texts) and not self.may_hold(_JOINT.join(texts)):
+            return step
         before = self.counts.total()
         changed = replace(
             step,
@@ -194,6 +209,43 @@ class Redactor:
             return whole.replace(secret, mark(shape.kind), 1)
 
         return shape.pattern.sub(replaced, text)
+
+
+def _gather(step: Step, texts: list[str]) -> bool:
+    """Adds all texts of the step. True where something stands under a secret's key, whatever it looks like."""
+    texts.append(step.message)
+    if step.reasoning is not None:
+        texts.append(step.reasoning)
+    named = _gather_value(step.extra, texts)
+    for call in step.tool_calls:
+        texts += (call.id, call.name)
+        named = _gather_value(call.arguments, texts) or _gather_value(call.extra, texts) or named
+    for item in step.observations:
+        texts += (item.content, item.source_call_id or "")
+        named = _gather_value(item.extra, texts) or named
+    return named
+
+
+def _gather_value(value: Any, texts: list[str]) -> bool:
+    if isinstance(value, str):
+        texts.append(value)
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            texts.append(str(name))
+            if is_secret_name(str(name)) or _gather_value(item, texts):
+                return True
+    elif isinstance(value, list | tuple):
+        return any(_gather_value(item, texts) for item in value)
+    return False
+
+
+def _names_a_secret(text: str) -> bool:
+    """Has the raw JSON a pair whose name is a secret's? Far cheaper than looking for all of such a pair."""
+    for seam in _PAIR_SEAM.finditer(text):
+        before = text[max(0, seam.start() - _LONGEST_NAME) : seam.start()].rstrip("\\")
+        if is_secret_name(before.rpartition('"')[2]):
+            return True
+    return False
 
 
 def mark(kind: str) -> str:

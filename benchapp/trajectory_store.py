@@ -11,7 +11,7 @@ rows inside the transaction of whoever records the attempt. Rows therefore never
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -247,6 +247,34 @@ def read_steps(trajectory: Trajectory, first: int, count: int) -> list[StoredSte
     return [_stored(raw) for raw in _raw_steps(trajectory, first, count)]
 
 
+def read_picked(trajectory: Trajectory, numbers: Collection[int]) -> dict[int, StoredStep]:
+    """Some steps by their numbers, as far as they exist. Two queries; loads only the chunks they lie in."""
+    starts = list(trajectory.chunks.values_list("first_step", "steps_total"))
+    wanted = [first for first, count in starts if any(first <= number < first + count for number in numbers)]
+    found = {}
+    for chunk in trajectory.chunks.filter(first_step__in=wanted).select_related("blob"):
+        lines = chunk.blob.content().splitlines()
+        for number in numbers:
+            if chunk.first_step <= number < chunk.first_step + len(lines):
+                found[number] = _stored(orjson.loads(lines[number - chunk.first_step]))
+    return found
+
+
+def iterate_beginning(
+    trajectory: Trajectory, *, steps: int, chunks: int
+) -> Iterator[tuple[StoredStep, dict[str, list[str]]]]:
+    """The first `steps` steps, of at most `chunks` chunks, with the digests of their long texts by part of the step
+    ("message", "tool_calls", "observation"): two long texts with one beginning need not be equal. One chunk in memory."""
+    found = (
+        trajectory.chunks.filter(ordinal__lt=chunks, first_step__lte=steps).select_related("blob").order_by("ordinal")
+    )
+    for chunk in found.iterator(chunk_size=1):
+        for line in chunk.blob.content().splitlines()[: steps - chunk.first_step + 1]:
+            raw = orjson.loads(line)
+            pieces = {part: list(references(value)) for part, value in raw.items()} if b'"$' in line else {}
+            yield _stored(raw), {part: digests for part, digests in pieces.items() if digests}
+
+
 def read_page(trajectory: Trajectory, first: int, count: int) -> list[StoredStep]:
     """The same with long texts in full, up to a million characters each; only longer ones are cut.
 
@@ -258,6 +286,22 @@ def read_page(trajectory: Trajectory, first: int, count: int) -> list[StoredStep
     ]
     contents = Blob.objects.read_many([*wanted, ""])  # no content has that digest, so the question is never empty
     return [_stored(raw, contents) for raw in raws]
+
+
+def read_windows(windows: Sequence[tuple[Chunk, int, int]]) -> list[list[StoredStep]]:
+    """The same for (chunk with its blob, first step, count) of any trajectories: one query for all of them."""
+    lines = [_window(chunk.blob.content().splitlines(), chunk.first_step, *place) for chunk, *place in windows]
+    raws = [[orjson.loads(line) for line in found] for found in lines]
+    wanted = [
+        digest
+        for found in raws
+        for raw in found
+        for digests in references_to(raw)
+        if len(digests) <= WHOLE_PIECES
+        for digest in digests
+    ]
+    contents = Blob.objects.read_many([*wanted, ""])
+    return [[_stored(raw, contents) for raw in found] for found in raws]
 
 
 def read_whole_steps(trajectory: Trajectory, first: int, count: int) -> list[Step]:
@@ -275,6 +319,11 @@ def iterate_steps(trajectory: Trajectory) -> Iterator[Step]:
     """Every step in full, one chunk in memory at a time."""
     for chunk in trajectory.chunks.select_related("blob").order_by("ordinal").iterator(chunk_size=1):
         yield from _whole_steps(chunk.blob.content())
+
+
+def steps_of_chunk(chunk: bytes) -> Iterator[Step]:
+    """The steps of a chunk's content, long texts cut to their beginning; no query."""
+    return (_stored(orjson.loads(line)).step for line in chunk.splitlines())
 
 
 def read_field(trajectory: Trajectory, step: int, name: str, start: int = 0, end: int | None = None) -> str:

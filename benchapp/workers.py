@@ -6,7 +6,7 @@ import importlib
 import logging
 import os
 import signal
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import DatabaseError, connections
@@ -15,6 +15,7 @@ from rq.utils import now
 
 from benchapp import jobs
 from benchapp.sandbox_sweeping import sweep_sandboxes
+from benchapp.searching.following import follow_if_waiting
 from runner.agents import AGENTS
 from runner.errors import SandboxError
 from runner.models import MODELS
@@ -25,6 +26,7 @@ from runner.suites import SUITES
 log = logging.getLogger(__name__)
 
 RECONCILE_SECONDS = 5
+SEARCH_SECONDS = 15  # between two looks at what waits for the search index
 
 
 def preload() -> None:
@@ -63,6 +65,8 @@ def _how_it_ended(status: int) -> str:
 class EpisodeWorker(Worker):
     """Listens for RECONCILE_SECONDS at a time. It is the parent of its work-horses and never works itself."""
 
+    _searched_at: datetime | None = None
+
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **{**options, "job_monitoring_interval": 10})
         self._reconciled_at = now() - timedelta(hours=1)
@@ -80,6 +84,7 @@ class EpisodeWorker(Worker):
             and now() - self._reconciled_at > timedelta(seconds=RECONCILE_SECONDS)
         ):
             self._reconcile()
+            self._follow_with_search()
 
     def handle_work_horse_killed(self, job: Any, retpid: Any, ret_val: Any, rusage: Any) -> None:
         super().handle_work_horse_killed(job, retpid, ret_val, rusage)
@@ -89,6 +94,8 @@ class EpisodeWorker(Worker):
 
     def _tell_end(self, job: Any, status: int) -> None:
         """Only its parent learns how a work-horse ended; whoever takes over counts that it did."""
+        if not job.args:  # it worked on no episode
+            return
         try:
             jobs.note_killed(str(job.args[0]), _how_it_ended(status))
         except DatabaseError:
@@ -109,5 +116,17 @@ class EpisodeWorker(Worker):
             jobs.reconcile()
         except DatabaseError:
             log.warning("not reconciled: the database is away", exc_info=True)
+        finally:
+            connections.close_all()
+
+    def _follow_with_search(self) -> None:
+        """Asks seldom: where nothing waits, the whole record was looked through to know it."""
+        if self._searched_at and now() - self._searched_at < timedelta(seconds=SEARCH_SECONDS):
+            return
+        self._searched_at = now()
+        try:
+            follow_if_waiting()
+        except DatabaseError:
+            log.warning("search: not followed, the database is away")
         finally:
             connections.close_all()

@@ -217,19 +217,26 @@ def retest(trials: Iterable[Trial]) -> Retest | None:
     )
 
 
-def silently_bypassed(trials: Iterable[Trial], uses: Iterable[tuple[int, str, str]]) -> list[Trial]:
-    """Failed trials that were given their family's skill and never read it.
+def silently_bypassed(
+    trials: Sequence[Trial], uses: Iterable[tuple[int, str, str]], held: Mapping[int, set[str]]
+) -> list[Trial]:
+    """The failed ones among the silent bypasses of `benchapp.metrics.funnel`: had a skill for it, read none of the library.
 
-    `uses`: (trial pk, skill, kind) of the counting attempts. Where a family names no skill, any mounted one counts.
+    `uses`: (trial pk, skill, kind) of the counting attempts. `held`: snapshot pk -> skills.
     """
+    slugs: dict[int, set[str]] = defaultdict(set)
+    for trial in trials:
+        slugs[trial.episode_id].add(trial.task.family.slug if trial.task.family else "")
     mounted: dict[int, set[str]] = defaultdict(set)
     read: dict[int, set[str]] = defaultdict(set)
     for trial, skill, kind in uses:
         (mounted if kind == UseKind.MOUNTED else read)[trial].add(skill)
-    return [trial for trial in trials if trial.success is False and _is_bypassed(trial, mounted, read)]
-
-
-def _is_bypassed(trial: Trial, mounted: Mapping[int, set[str]], read: Mapping[int, set[str]]) -> bool:
-    given, taken = mounted.get(trial.pk, set()), read.get(trial.pk, set())
-    slug = trial.task.family.slug if trial.task.family else ""
-    return slug in given - taken if slug else bool(given) and not taken
+    failed = (trial for trial in trials if trial.success is False and not trial.episode.is_tainted)
+    found = []
+    for trial in failed:
+        given = held.get(trial.snapshot_id, set()) if trial.snapshot_id else mounted.get(trial.pk, set())
+        slug = trial.task.family.slug if trial.task.family else ""
+        is_for_it = any(skill == slug or skill not in slugs[trial.episode_id] for skill in given)
+        if is_for_it and not given & read.get(trial.pk, set()):
+            found.append(trial)
+    return found

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from benchapp.metrics.funnel import held_by
 from benchapp.models import Attempt, Blob, Compaction, Decision, DecisionEvidence, SkillUse, Trajectory, Trial
 from benchapp.trajectory_store import StoredStep, read_steps
 from inspector.excerpt import Excerpt, Kept, excerpts_of, kept_steps
@@ -86,6 +87,7 @@ class Inspection:
     compactions: Mapping[str, Compaction]
     excerpt: Excerpt | None
     skills: tuple[SkillFacts, ...]
+    held: frozenset[str]  # skills of the library it was given: folders with a SKILL.md
     next_skill: int | None
     verdicts: tuple[VerdictView, ...]
     output: Piece | None
@@ -133,7 +135,7 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
     view = query.get("view", "")
     view = view if view in VIEWS else "full"
     stored = read_steps(trajectory, window.first, window.count) if trajectory and view == "full" else []
-    skill_steps = _skill_steps(uses, trajectory)
+    by_step = skill_steps(uses, trajectory)
     verdicts = verdicts_of(attempt)
     siblings, previous, following = _siblings(trial)
     return Inspection(
@@ -145,12 +147,13 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
         view=view,
         window=window,
         stored=tuple(stored),
-        steps=tuple(draw_steps(stored, skills=skill_steps, kept=_kept(compactions, stored), alone=window.alone)),
-        outline=outline_of(trajectory, window.first, window.count, skill_steps) if trajectory else None,
+        steps=tuple(draw_steps(stored, skills=by_step, kept=_kept(compactions, stored), alone=window.alone)),
+        outline=outline_of(trajectory, window.first, window.count, by_step) if trajectory else None,
         compactions=compactions,
         excerpt=_excerpt(compactions, view),
-        skills=tuple(_skill_facts(uses)),
-        next_skill=next((step for step in sorted(skill_steps) if step > window.last), None),
+        skills=tuple(skill_facts(uses)),
+        held=frozenset(held_by({trial.snapshot_id}).get(trial.snapshot_id, ())) if trial.snapshot_id else frozenset(),
+        next_skill=next((step for step in sorted(by_step) if step > window.last), None),
         verdicts=tuple(verdicts),
         output=_output(verdicts),
         instruction=_instruction(trial),
@@ -197,7 +200,7 @@ def _place(text: str, total: int) -> int | None:
     return min(max(int(text), 1), total) if text.isdecimal() and len(text) < 12 else None
 
 
-def _skill_steps(uses: Sequence[SkillUse], trajectory: Trajectory | None) -> dict[int, list[tuple[str, str]]]:
+def skill_steps(uses: Sequence[SkillUse], trajectory: Trajectory | None) -> dict[int, list[tuple[str, str]]]:
     """step -> (slug, kind) of the uses in this trajectory."""
     steps: dict[int, list[tuple[str, str]]] = defaultdict(list)
     for use in uses:
@@ -208,7 +211,7 @@ def _skill_steps(uses: Sequence[SkillUse], trajectory: Trajectory | None) -> dic
     return dict(steps)
 
 
-def _skill_facts(uses: Sequence[SkillUse]) -> list[SkillFacts]:
+def skill_facts(uses: Sequence[SkillUse]) -> list[SkillFacts]:
     """Skills that were used first, in the order of their first use; then those only mounted."""
     by_slug: dict[str, list[SkillUse]] = defaultdict(list)
     for use in uses:

@@ -275,7 +275,7 @@ def _options(values: Mapping[str, Value]) -> dict[str, Sequence[Option]]:
     scripted = [Option("scripted/apprentice", "scripted/apprentice", "stands in for a model; says nothing about any")]
     return {
         "suite": [Option(key, key) for key in _suites()],
-        "protocol": [Option(name, name) for name in protocols.PROTOCOLS],
+        "protocol": [Option(name, name) for name in protocols.LAUNCHED],
         "conditions": _conditions(str(values["protocol"])),
         "agents": [
             *(Option(name, name) for name in AGENTS),

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
-from django.db.models import Exists, OuterRef
 
-from benchapp.models import Blob, Decision, DecisionEvidence, Run, SkillUse, Trial
+from benchapp.lineage.attribution import Attribution, Baseline, Ended, attribute, by_family, with_lines
+from benchapp.lineage.history import Lineage, Worked
+from benchapp.models import Blob, Decision, DecisionEvidence, SnapshotFile, Trial
 from inspector.changes import FileChange
 from inspector.excerpt import Excerpt, excerpts_of
 from inspector.verdict import VerdictView, verdicts_of
 from inspector.visible import visible
-from runner.types import Patch, UseKind
+from runner.types import Patch
 
 MAX_REPLY = 12_000  # characters
 MAX_USERS = 300  # trials drawn; beyond it they are counted
-NO_SKILL = "no-skill"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,65 +29,30 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """Passed k of n scored."""
-
-    passed: int
-    scored: int
-
-    @classmethod
-    def of(cls, outcomes: Iterable[bool | None]) -> Tally:
-        scored = [outcome for outcome in outcomes if outcome is not None]
-        return cls(sum(scored), len(scored))
-
-    def __str__(self) -> str:
-        return f"{self.passed}/{self.scored}"
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    trial: Trial
-    was_read: bool
-    same_family: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Users:
-    """Later trials whose library held exactly this text. What they did with it is association, not effect.
-
-    `beside` is the same tasks in the same phases under no-skill in this experiment, scored on both sides: (trials
-    that read it, no-skill trials, how many task-and-phase slots both cover); None where there are none.
-    """
+    """Later trials whose library held exactly this text, counted as the ledger beside it counts: association, not effect."""
 
     skill: str
     path: str
-    uses: tuple[Use, ...]
-    total: int
-    beside: tuple[Tally, Tally, int] | None
+    later: Attribution = Attribution()
+    same_family: Ended = Ended()  # as what made the state was asked for
+    other_families: Ended = Ended()
 
     @property
-    def read(self) -> Tally:
-        return Tally.of(use.trial.success for use in self.uses if use.was_read)
+    def total(self) -> int:
+        return self.later.total.mounted
 
     @property
-    def read_total(self) -> int:
-        return sum(use.was_read for use in self.uses)
+    def shown(self) -> tuple[tuple[Worked, bool | None], ...]:
+        return self.later.trials[:MAX_USERS]
 
-    @property
-    def same_family(self) -> Tally:
-        return Tally.of(use.trial.success for use in self.uses if use.was_read and use.same_family)
-
-    @property
-    def other_families(self) -> Tally:
-        return Tally.of(use.trial.success for use in self.uses if use.was_read and not use.same_family)
-
-    @property
-    def not_read(self) -> Tally:
-        return Tally.of(use.trial.success for use in self.uses if not use.was_read)
-
-    @property
-    def not_read_total(self) -> int:
-        return len(self.uses) - self.read_total
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            **self.later.as_json(),
+            "same_family": self.same_family.as_json(),
+            "other_families": self.other_families.as_json(),
+        }
 
 
 def patch_of(decision: Decision) -> Patch | None:
@@ -128,44 +93,17 @@ def verdict_seen(decision: Decision) -> VerdictView | None:
     return next(iter(verdicts_of(trial.counting_attempt())), None) if trial else None
 
 
-def users_of(change: FileChange, family_id: int | None, run: Run, episode_id: int) -> Users:
-    """Who had the new side of this file mounted. Two queries, or three with a no-skill run beside."""
-    skill = change.path.split("/", 1)[0]
+def users_of(change: FileChange, family: int | None, lineage: Lineage, baseline: Baseline) -> Users:
+    """Who had the new side of this file mounted. `family`: the one that what made it was asked for. One query."""
+    skill = change.path.partition("/")[0]
     if change.new is None:
-        return Users(skill, change.path, (), 0, None)
-    reading = SkillUse.objects.filter(attempt__trial=OuterRef("pk"), attempt__counts=True, skill=skill)
-    trials = Trial.objects.filter(
-        episode=episode_id, snapshot__files__path=change.path, snapshot__files__blob=change.new.digest, is_done=True
-    )
-    rows = list(
-        trials.annotate(was_read=Exists(reading.exclude(kind=UseKind.MOUNTED)))
-        .select_related("task__family")
-        .order_by("finished_at", "id")[: MAX_USERS + 1]
-    )
-    total = len(rows) if len(rows) <= MAX_USERS else trials.count()
-    uses = tuple(Use(trial, trial.was_read, trial.task.family_id == family_id) for trial in rows[:MAX_USERS])
-    return Users(skill, change.path, uses, total, _beside(uses, run))
+        return Users(skill, change.path)
+    states = [state.snapshot for state in lineage.states if state.snapshot is not None]
+    rows = SnapshotFile.objects.filter(snapshot__in=states, path=change.path, blob=change.new.digest)
+    holding = set(rows.values_list("snapshot_id", flat=True))
 
+    def standing(state: int) -> frozenset[str]:
+        return frozenset([skill] if lineage.states[state].snapshot in holding else ())
 
-def _beside(uses: Iterable[Use], run: Run) -> tuple[Tally, Tally, int] | None:
-    """The readers and the no-skill trials of the same experiment, agent and slots that are scored on both sides."""
-    ours = {
-        (use.trial.task_id, use.trial.phase): use.trial.success
-        for use in uses
-        if use.was_read and use.trial.success is not None
-    }
-    if run.condition == NO_SKILL or not ours:
-        return None
-    theirs = Trial.objects.filter(
-        episode__run__experiment=run.experiment_id,
-        episode__run__condition=NO_SKILL,
-        episode__run__agent_model=run.agent_model,
-        episode__run__harness=run.harness,
-        task__in={task for task, _ in ours},
-        success__isnull=False,
-    ).values_list("task_id", "phase", "success")
-    matching = [((task, phase), success) for task, phase, success in theirs if (task, phase) in ours]
-    slots = {slot for slot, _ in matching}
-    if not slots:
-        return None
-    return Tally.of(ours[slot] for slot in slots), Tally.of(success for _, success in matching), len(slots)
+    trials = with_lines(lineage, standing, born=0)
+    return Users(skill, change.path, attribute(trials, baseline), *by_family(trials, family, baseline))

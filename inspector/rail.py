@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from benchapp.models import Decision, Entry, Refusal, Seal, Seeding, Snapshot
+from benchapp.models import Decision, Entry, Episode, Experiment, Refusal, Run, Seal, Seeding, Snapshot
 from runner.types import DecisionStatus
 
 
@@ -88,6 +88,8 @@ class Selection:
         return self.before is self.after
 
 
+CURATED, FROZEN, UNEXPLAINED = "Curated skill", "Frozen library", "Came without an author"
+
 _APPLIED = {
     "create": ("Created", "+", "created"),
     "replace": ("Replaced", "~", "revised"),
@@ -107,17 +109,26 @@ def word_of(decision: Decision) -> tuple[str, str, str]:
     return _OTHER[DecisionStatus(decision.status)]
 
 
-def build_rail(entries: Iterable[Entry], library: Snapshot | None) -> Rail:
+def seeded_word(run: Run, episode: Episode) -> str:
+    """What comes into this library without an author: of an import only its condition can say that it was curated."""
+    if episode.protocol == "probe":
+        return FROZEN
+    is_own = run.experiment.origin == Experiment.Origin.RUN
+    return CURATED if is_own or run.condition.startswith("curated") else UNEXPLAINED
+
+
+def build_rail(entries: Iterable[Entry], library: Snapshot | None, *, seeded: str = CURATED) -> Rail:
     """The rail of an episode from its entries in order (`Entry.objects.in_order`).
 
     `library` is the episode's present one: all there is to see where an import brought no decisions.
+    `seeded`: what comes in without an author.
     """
     entries = list(entries)
     start = State("R0", _first_snapshot(entries, library))
     states = [start]
     stops = [Stop("start", _start_word(start), "○", "", start, start)]
     for entry in entries:
-        if stop := _stop(entry, states):
+        if stop := _stop(entry, states, seeded):
             stops.append(stop)
             if stop.changed:
                 states.append(stop.after)
@@ -150,6 +161,13 @@ def neighbours(rail: Rail, selection: Selection) -> tuple[Stop | None, Stop | No
     return None, next((stop for stop in stops if stop.before is selection.after), None)
 
 
+def family_of(stop: Stop | None) -> int | None:
+    """The family a change was made for."""
+    if stop is None:
+        return None
+    return stop.decision.family_id if stop.decision else stop.seeding.family_id if stop.seeding else None
+
+
 def _first_snapshot(entries: list[Entry], library: Snapshot | None) -> Snapshot | None:
     """What the library held before the first thing that could change it."""
     for entry in entries:
@@ -166,7 +184,7 @@ def _start_word(state: State) -> str:
     return "Library at the start" if state.snapshot and state.snapshot.files_total else "Empty library"
 
 
-def _stop(entry: Entry, states: list[State]) -> Stop | None:
+def _stop(entry: Entry, states: list[State], seeded: str) -> Stop | None:
     now = states[-1]
     if decision := entry.decision:
         after = now
@@ -176,11 +194,19 @@ def _stop(entry: Entry, states: list[State]) -> Stop | None:
     if seeding := entry.seeding:
         seeds = sum(state.key.startswith("S") for state in states)
         after = State(f"S{seeds + 1}", seeding.snapshot)
-        return Stop("seed", "Curated skill", "+", "created", now, after, seeding=seeding)
+        return Stop("seed", seeded, "+", "created", now, after, seeding=seeding)
     if seal := entry.seal:
         return Stop("freeze", "Frozen", "", "", now, now, seal=seal)
     if refusal := entry.refusal:
-        return Stop("refusal", "Write refused", "!", "refused", now, now, refusal=refusal)
+        return Stop(
+            "refusal",
+            "Write refused" if refusal.trial_id else "Source differs",
+            "!",
+            "refused",
+            now,
+            now,
+            refusal=refusal,
+        )
     return None
 
 

@@ -97,7 +97,7 @@ def _came_since(comparison: Comparison) -> list[str]:
 
 def least_bytes() -> int:
     """What a report with charts weighs before its own numbers: the drawing code and the rules of its looks."""
-    return sum(len(text.encode()) for text in (_static("css/report.css"), _static("js/report.js"), _bundle()))
+    return sum(len(text.encode()) for text in (static_text("css/report.css"), static_text("js/report.js"), _bundle()))
 
 
 def _plates(choices: Choices) -> tuple[list[Plate], list[tuple[Chart, str]]]:
@@ -165,12 +165,12 @@ def _sources(published: Sequence[Printed]) -> list[tuple[str, str]]:
 
 def _embedded(with_charts: bool) -> dict[str, Any]:
     """Style and scripts as text, and a policy that lets these scripts run, and nothing else."""
-    scripts = [_bundle(), _static("js/report.js")] if with_charts else []
+    scripts = [_bundle(), static_text("js/report.js")] if with_charts else []
     hashes = " ".join(f"'sha256-{_sha256(script)}'" for script in scripts) or "'none'"
     policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; script-src {hashes}"
     return {
         "policy": policy,
-        "style": mark_safe(_static("css/report.css")),  # noqa: S308
+        "style": mark_safe(static_text("css/report.css")),  # noqa: S308
         "scripts": [mark_safe(script) for script in scripts],  # noqa: S308
     }
 
@@ -183,7 +183,8 @@ def _bundle() -> str:
 
 
 @cache
-def _static(name: str) -> str:
+def static_text(name: str) -> str:
+    """A file of ours as text that can stand inside a style or script element."""
     found = finders.find(name)
     if not isinstance(found, str):
         raise FileNotFoundError(f"static/{name}: needed for reports")

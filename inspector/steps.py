@@ -94,13 +94,14 @@ def draw_steps(
     kept: Mapping[int, Kept],
     alone: bool = False,
     texts_of: Callable[[StoredStep], list[Text]] | None = None,
+    page_bytes: int = PAGE_BYTES,
 ) -> list[StepView]:
     """The steps of one page. `skills` and `kept` by step number; `alone` gives one step all the room; `texts_of`
-    says what there is to read in a step, where that is not simply its fields."""
+    says what there is to read in a step, where that is not simply its fields; `page_bytes` is all they may take."""
     texts = [(texts_of or _texts)(found) for found in stored]
     most = _fields_per_step([len(found) for found in texts], ALONE_FIELDS if alone else PAGE_FIELDS)
     shown = [found[:most] for found in texts]
-    room = _room([text for found in shown for text in found], ALONE_BYTES if alone else PAGE_BYTES)
+    room = _room([text for found in shown for text in found], ALONE_BYTES if alone else page_bytes)
     return [
         _view(
             found.step,

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from benchapp.lineage.attribution import Baseline, no_skill_of
+from benchapp.lineage.history import Lineage, lineage_of
+from benchapp.lineage.ledger import LedgerRow, ledger_row
 from benchapp.models import Decision, Entry, Episode, Run
 from inspector.changes import (
     PAGE_FILES,
@@ -21,7 +24,7 @@ from inspector.changes import versions_of as versions_of_snapshots
 from inspector.diff import Row, is_binary, source_rows
 from inspector.markdown import render_markdown, split_frontmatter
 from inspector.provenance import Shown, Users, evidence_of, patch_of, reply_text, users_of, verdict_seen
-from inspector.rail import Rail, Selection, Stop, build_rail, neighbours, select
+from inspector.rail import Rail, Selection, Stop, build_rail, family_of, neighbours, seeded_word, select
 from inspector.verdict import VerdictView
 from inspector.visible import visible
 from runner.types import DecisionStatus
@@ -61,6 +64,8 @@ class TimeMachine:
     evidence: tuple[Shown, ...]
     verdict: VerdictView | None
     users: Users | None
+    ledger: LedgerRow | None  # of the stop, where it changed the library
+    is_beside: bool  # whether this experiment has no-skill trials of these tasks
     reply: str  # the author's answer as it came, where no patch could be read from it
     previous: Stop | None
     following: Stop | None
@@ -96,7 +101,8 @@ class TimeMachine:
 
 def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> TimeMachine:
     """The page for a query string. Whatever the query says, a page comes out: nonsense falls back."""
-    rail = build_rail(Entry.objects.filter(episode=episode).in_order(), episode.library)
+    entries = list(Entry.objects.filter(episode=episode).in_order())
+    rail = build_rail(entries, episode.library, seeded=seeded_word(run, episode))
     selection = select(rail, decision=query.get("decision"), start=query.get("from"), end=query.get("to"))
     changes, is_proposal = _changes(selection)
     chosen = next((change for change in changes if change.path == query.get("file")), None)
@@ -109,6 +115,9 @@ def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> T
     decision = selection.decision
     previous, following = neighbours(rail, selection)
     tab = query.get("tab", "")
+    lineage = lineage_of(run, episode, entries)
+    baseline = no_skill_of(run, {trial.task for trial in lineage.trials})
+    text = None if is_proposal else chosen or _first(changed or changes)  # a refused patch was never mounted
     return TimeMachine(
         episode=episode,
         rail=rail,
@@ -123,7 +132,9 @@ def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> T
         document=document,
         evidence=tuple(evidence_of(decision)) if decision else (),
         verdict=verdict_seen(decision) if decision else None,
-        users=_users(run, episode, selection, chosen or _first(changed or changes), is_proposal=is_proposal),
+        users=users_of(text, family_of(selection.stop), lineage, baseline) if text else None,
+        ledger=_ledger(lineage, baseline, rail, selection.stop),
+        is_beside=bool(baseline),
         reply=reply_text(decision) if decision and decision.status == DecisionStatus.FAILED else "",
         previous=previous,
         following=following,
@@ -139,6 +150,13 @@ def _changes(selection: Selection) -> tuple[list[FileChange], bool]:
         if patch and (patch.upsert_files or patch.delete_paths):
             return changes_between(before, proposed(before, patch.upsert_files, patch.delete_paths)), True
     return changes_between(before, after), False
+
+
+def _ledger(lineage: Lineage, baseline: Baseline, rail: Rail, stop: Stop | None) -> LedgerRow | None:
+    """How the later trials ended that had what this stop wrote. A library too big to trace has no ledger."""
+    if stop is None or not stop.changed or lineage.too_big:
+        return None
+    return ledger_row(lineage, rail.states.index(stop.after), family_of(stop), baseline)
 
 
 def _first(changes: Sequence[FileChange]) -> FileChange | None:
@@ -172,14 +190,3 @@ def _document(change: FileChange | None, view: str) -> Document | None:
     rows = source_rows(change.path, content)
     note = "" if rows else "The file is empty." if not content else "Too big to show here."
     return Document(change, rows[:SOURCE_ROWS], max(0, len(rows) - SOURCE_ROWS), note=note)
-
-
-def _users(
-    run: Run, episode: Episode, selection: Selection, change: FileChange | None, *, is_proposal: bool
-) -> Users | None:
-    """A refused patch has no users: its text was never mounted."""
-    if change is None or is_proposal:
-        return None
-    decision, stop = selection.decision, selection.stop
-    family = decision.family_id if decision else stop.seeding.family_id if stop and stop.seeding else None
-    return users_of(change, family, run, episode.pk)

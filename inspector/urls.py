@@ -7,6 +7,9 @@ from django.urls import URLPattern, path
 from inspector.pages import twin
 from inspector.views import (
     activity,
+    author_call,
+    blame,
+    capsules,
     charts,
     comments,
     compare,
@@ -15,18 +18,24 @@ from inspector.views import (
     comparisons,
     experiments,
     exports,
+    findings,
     health,
     imports,
     jobs,
     launch,
     library,
+    live_trial,
     login,
     operate,
     overview,
+    pairs,
     people,
+    probes,
     published,
     replay,
     runs,
+    search,
+    skills,
     trials,
 )
 from inspector.views.review import (
@@ -52,9 +61,24 @@ urlpatterns: list[URLPattern] = [
     # /runs/<id>/
     *twin("runs/<uuid:public_id>/", runs.run, "run"),
     *twin("runs/<uuid:public_id>/library/", library.library, "library"),
+    *twin("runs/<uuid:public_id>/library/blame/", blame.blame, "blame"),
+    *twin("runs/<uuid:public_id>/library/findings/", findings.findings, "findings"),
+    path("runs/<uuid:public_id>/library/findings/ask/", findings.findings_ask, name="findings-ask"),
+    *twin("runs/<uuid:public_id>/library/author/", author_call.author_call, "author-call"),
+    path(
+        "runs/<uuid:public_id>/library/author/<uuid:call_id>/<slug:part>.txt",
+        author_call.author_text,
+        name="author-text",
+    ),
+    *twin("runs/<uuid:public_id>/skills/", skills.skills, "skills"),
+    path("runs/<uuid:public_id>/library/capsule/", capsules.library_capsule, name="library-capsule"),
+    *twin("runs/<uuid:public_id>/library/probe/", probes.probe, "probe"),
     # /trials/<id>/
     *twin("trials/<uuid:public_id>/", trials.trial, "trial"),
+    path("trials/<uuid:public_id>/live/", live_trial.live_trial, name="trial-live"),
     path("trials/<uuid:public_id>/field/", trials.field, name="trial-field"),
+    *twin("trials/<uuid:public_id>/compare/<uuid:other_id>/", pairs.pair, "compare-pair"),
+    path("trials/<uuid:public_id>/capsule/", capsules.trial_capsule, name="trial-capsule"),
     # /compare/
     *twin("compare/", compare.compare, "compare"),
     *twin("compare/trials/", compared_trials.compared_trials, "compare-trials"),
@@ -75,6 +99,9 @@ urlpatterns: list[URLPattern] = [
     ),
     # /published/
     *twin("published/", published.published, "published"),
+    # /search/
+    *twin("search/", search.search, "search"),
+    path("search/complete/", search.search_complete, name="search-complete"),
     # /imports/
     *twin("imports/", imports.imports, "imports"),
     path("imports/assign/", imports.assign, name="imports-assign"),

@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m runner", description="Run an episode of the starter suite.")
     parser.add_argument("verb", choices=["run", "history"], help="run (or go on), or print what was recorded")
-    parser.add_argument("--protocol", default="skillevolbench", choices=list(protocols.PROTOCOLS))
+    parser.add_argument("--protocol", default="skillevolbench", choices=list(protocols.LAUNCHED))
     parser.add_argument("--condition", required=True, metavar="NAME", help=_conditions())
     parser.add_argument(
         "--environment", required=True, metavar="KEY", help="what the episode is about: E1, or under skillflow E1-LS1"
@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _conditions() -> str:
-    names = (f"{protocol}: {', '.join(protocols.conditions_of(protocol))}" for protocol in protocols.PROTOCOLS)
+    names = (f"{protocol}: {', '.join(protocols.conditions_of(protocol))}" for protocol in protocols.LAUNCHED)
     return "; ".join(names)
 
 

@@ -18,7 +18,7 @@ from runner.models import price_table_of
 from runner.protocols import next_step
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.sampling import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE
-from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedSkill
+from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedLibrary, SeedSkill
 from runner.recorder import Frozen, Recorder, Refused
 from runner.toolbox import Toolbox
 from runner.types import CompactionKind, Decision, DecisionStatus, Evidence, Files, ModelReply, Phase, Slot, Usage
@@ -79,6 +79,9 @@ def perform(step: NextStep, plan: EpisodePlan, recorder: Recorder, toolbox: Tool
         case SeedSkill():
             _refuse_write_when_frozen(state, recorder, None, f"seed of {step.family}")
             _seed(step, plan, recorder, state)
+        case SeedLibrary():
+            _refuse_write_when_frozen(state, recorder, None, f"library {step.snapshot}")
+            _seed_library(step, recorder)
         case RunTrial():
             library = recorder.library(step.snapshot)
             _check_seal(step, library, state, recorder)
@@ -92,6 +95,14 @@ def perform(step: NextStep, plan: EpisodePlan, recorder: Recorder, toolbox: Tool
 
 def _seed(step: SeedSkill, plan: EpisodePlan, recorder: Recorder, state: State) -> None:
     recorder.seed(step.family, {**recorder.library(state.snapshot), **plan.family(step.family).curated})
+
+
+def _seed_library(step: SeedLibrary, recorder: Recorder) -> None:
+    """The files, not their name: a recorded library whose contents are no longer what they were is not tried."""
+    files = recorder.library(step.snapshot)
+    if (found := library_digest(files)) != step.snapshot:
+        raise FrozenLibrary(f"the library's files have digest {found}, but {step.snapshot} was to be frozen")
+    recorder.seed(step.family, files)
 
 
 def _sealed(plan: EpisodePlan, recorder: Recorder, state: State) -> Frozen:

@@ -8,6 +8,7 @@ from django.urls import reverse
 
 from benchapp.comparing.choices import Choices
 from benchapp.comparing.saving import save_comparison
+from benchapp.diagnosing.storing import diagnose_episode
 from benchapp.metrics.catalogue import METRICS
 from benchapp.models import AgreementReport, Attempt, CodebookVersion, Comparison, Episode, Queue, Run, Trial
 from benchapp.reviewing.agreeing import take_report
@@ -16,6 +17,7 @@ from benchapp.reviewing.codes import Wording, add, rename, split
 from benchapp.reviewing.examples import add_example
 from benchapp.reviewing.suggesting import suggest
 from inspector.access import local_user
+from runner.types import Observation, Source, Step, ToolCall, Usage
 from tests.factories import (
     make_attempt,
     make_batch,
@@ -27,7 +29,9 @@ from tests.factories import (
     make_trial,
     make_unordered_episode,
     make_user,
+    record_steps,
 )
+from tests.probe_factories import make_probe
 from tests.review_factories import make_queue, make_review
 
 CONDITION = "selfgen-always"
@@ -47,6 +51,14 @@ def _version(number: int) -> CodebookVersion:
     return _queue().version.codebook.versions.get(number=number)
 
 
+def _first_and_replay() -> list[object]:
+    replay = Trial.objects.filter(episode__run=_run(), phase="replay", is_done=True).first()
+    return [
+        Trial.objects.get(episode=replay.episode_id, task=replay.task_id, phase="acquisition").public_id,
+        replay.public_id,
+    ]
+
+
 def _blocked() -> Episode:
     return Episode.objects.get(status=Episode.Status.BLOCKED)
 
@@ -55,9 +67,15 @@ def _blocked() -> Episode:
 PAGES: dict[str, Callable[[], list[object]]] = {
     "index": list,
     "imports": list,
+    "search": list,
     "experiment": lambda: [_run().experiment.public_id],
     "run": lambda: [_run().public_id],
     "library": lambda: [_run().public_id],
+    "blame": lambda: [_run().public_id],
+    "findings": lambda: [_run().public_id],
+    "author-call": lambda: [_run().public_id],
+    "skills": lambda: [_run().public_id],
+    "probe": lambda: [_run().public_id],
     "compare": list,
     "compare-trials": list,
     "compare-libraries": list,
@@ -88,6 +106,7 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "codebook-version": lambda: [_version(3).public_id],
     "codebook-diff": lambda: [_version(2).public_id],
     "codebook-carry": lambda: [_version(2).public_id, _queue().public_id],
+    "compare-pair": lambda: _first_and_replay(),
     "trial": lambda: [Trial.objects.filter(episode__run=_run(), success=False).first().public_id],
 }
 
@@ -104,8 +123,12 @@ def make_world() -> None:
     make_learning_run(experiment, condition="no-skill", author_model="", scripted=True, outcomes=baseline)
     run = make_learning_run(experiment, condition=CONDITION, scripted=True, status="running")
     _put_to_work(run.episodes.last().trials.last())
+    make_probe(run.episodes.first(), "ppf", reverted=1)
     _block(make_run(experiment, condition="raw-trajectory", status="blocked"))
     make_attempt(run.episodes.first().trials.first(), counts=False)
+    for place, trial in enumerate(Trial.objects.filter(public_id__in=_first_and_replay()).order_by("pk")):
+        record_steps(trial.counting_attempt(), _steps(place))
+    diagnose_episode(run.episodes.first())
     imported = make_run(
         make_experiment(name="<b>imported</b>", origin="imported"), condition="unknown", agent_model="unknown"
     )
@@ -115,6 +138,22 @@ def make_world() -> None:
     _put_under_review(run)
     _revise(_queue().version)
     save_comparison(Choices(), [METRICS["ESR"]], name="<b>ESR</b>, every condition")
+
+
+def _steps(place: int) -> list[Step]:
+    """What one of the two did: told the same, then other commands with other results, one of them an error."""
+    commands = ["ls", "cat <b>data.csv</b>", "python sum.py" if place else "awk '{s+=$1}'", "cat sum.txt"]
+    told = Step(1, Source.USER, "Sum the <b>column</b>. " * (place + 1))
+    return [told] + [
+        Step(
+            number,
+            Source.AGENT,
+            tool_calls=(ToolCall("c", "shell", {"command": command}),),
+            observations=(Observation(f"<i>{command}</i> in {place}" * (number > 3), "c", is_error=number == 4),),
+            usage=Usage(100 * number, 0, 10 + place),
+        )
+        for number, command in enumerate(commands, start=2)
+    ]
 
 
 def _put_to_work(trial: Trial) -> None:

@@ -8,13 +8,14 @@ from django.db.models import Q, QuerySet
 
 from benchapp.comparing.choices import Choices
 from benchapp.models import Run
+from runner.protocols.probe import CONDITION as PROBE
 
 MAX_RUNS = 600  # beside each other; the four published campaigns together have about as many
 ORDER = ("experiment__suite__key", "experiment__created_at", "experiment_id", "id")
 
 
 def matching(choices: Choices) -> QuerySet[Run]:
-    """Standing runs that pass every filter, whenever they came."""
+    """Standing runs that pass every filter, whenever they came; probes only where their experiment is named."""
     wanted = Q(experiment__deleted_at=None)
     lists = {
         "experiment__public_id__in": choices.experiment,
@@ -26,6 +27,8 @@ def matching(choices: Choices) -> QuerySet[Run]:
         "replicate__in": choices.replicate,
     }
     wanted &= Q(**{lookup: values for lookup, values in lists.items() if values})
+    if not choices.experiment:  # a probe is no learning run: it is compared where somebody names it
+        wanted &= ~Q(condition=PROBE)  # nor is the fork of one, which has no row that says so
     if choices.since:
         wanted &= Q(created_at__gte=_start(choices.since))
     if choices.until:

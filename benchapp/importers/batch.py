@@ -11,14 +11,18 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from benchapp.importers import AUTO, find
+from benchapp.archiving import ENDINGS, ArchiveError
+from benchapp.archiving.taking_in import take_in
+from benchapp.diagnosing.queueing import ask_for, with_library
+from benchapp.importers import AUTO, FORMATS, find, find_file
 from benchapp.importers.editing import Author
 from benchapp.importers.mapping import Mapping
 from benchapp.importers.problems import ProblemList
 from benchapp.importers.recording import ExperimentRecorder
 from benchapp.importers.sources import FoundExperiment
 from benchapp.importers.walking import Root
-from benchapp.models import ImportBatch, ImportProblem, Run, User
+from benchapp.models import Episode, ImportBatch, ImportProblem, Run, User
+from benchapp.searching.following import follow
 from runner.trajectories.text import storable
 
 COUNTED = (
@@ -35,6 +39,8 @@ COUNTED = (
     "unchanged",
 )
 OK, NOTHING_READ, WITH_PROBLEMS = 0, 1, 3
+
+EXPECTED = f"jobs, trials, runs or logs in one of the formats {', '.join(FORMATS)}"
 
 Progress = Callable[[str, int, int], None]  # (experiment, done, total) of its trials and libraries
 
@@ -82,7 +88,15 @@ def import_paths(
         run.save(batch, status=ImportBatch.Status.INTERRUPTED)
         raise
     run.save(batch, status=ImportBatch.Status.DONE)
+    _tell_workers(run.experiments)
     return run.report
+
+
+def _tell_workers(experiments: set[int]) -> None:
+    """One indexes what came in and reads its libraries; without one `index_search` and `diagnose_libraries` do. Libraries
+    of the whole experiment, because they are held against each other's trials; what stands is not read again."""
+    follow()
+    ask_for(with_library(Episode.objects.filter(run__experiment__in=experiments)))
 
 
 @dataclass(slots=True)
@@ -98,20 +112,44 @@ class _Import:
 
     def import_path(self, path: Path) -> None:
         problems = self.report.problems
-        if not path.is_dir():
-            message = "a single file or archive; unpack it first" if path.exists() else "there is nothing"
-            problems.add(str(path), "", "a folder", message)
+        if path.is_file() and path.name.endswith(ENDINGS):
+            self._import_archive(path)
+            return
+        if not path.exists():
+            problems.add(str(path), "", "a folder", "there is nothing")
             return
         before = self.report.counts["attempts"] + self.report.counts["snapshots"]
-        for found in find(Root(path, problems), self.format):
+        is_folder = path.is_dir()
+        root = Root(path if is_folder else path.parent, problems)
+        for found in find(root, self.format) if is_folder else find_file(root, path, self.format):
             self._import_experiment(found)
-        if self.report.counts["attempts"] + self.report.counts["snapshots"] == before:
-            problems.add(str(path), "", "a Harbor job or trial, or a SkillLearnBench release", "none was found in it")
+        if self.report.counts["attempts"] + self.report.counts["snapshots"] > before:
+            return
+        if is_folder:
+            problems.add(str(path), "", EXPECTED, "none was found in it")
+        else:
+            problems.add(
+                str(path), "", "a folder, or a log that stands alone", "another file, or an archive; unpack it first"
+            )
+
+    def _import_archive(self, path: Path) -> None:
+        """Our own export: all of it or nothing."""
+        counts = self.report.counts
+        try:
+            taken = take_in(path, source=storable(str(path)))
+        except ArchiveError as error:
+            self.report.problems.add(str(path), error.place, error.expected, f"{error.message}; nothing was changed")
+            return
+        self.experiments.add(taken.experiment.pk)
+        self.runs |= set(taken.experiment.runs.values_list("pk", flat=True))
+        told = {"trials": "trial", "attempts": "attempt", "trajectories": "trajectory", "snapshots": "snapshot"}
+        counts.update({name: taken.counts[table] for name, table in told.items()} | {"steps": taken.counts["steps"]})
+        counts["created" if taken.is_new else "unchanged"] += taken.counts["attempt"]
 
     def _import_experiment(self, found: FoundExperiment) -> None:
         recorder = ExperimentRecorder(found.source, self.mapping, self.report.problems, self.author, self.report.counts)
         self.experiments.add(recorder.places.experiment.pk)
-        total, done = len(found.trials) + found.libraries_total, 0
+        total, done = len(found.trials) + found.libraries_total + len(found.histories), 0
         with transaction.atomic():
             for facts in found.tasks:
                 recorder.places.tell(facts)
@@ -121,6 +159,10 @@ class _Import:
             self._tell(found.source.name, done, total)
         for run in recorder.record_trials(found.trials):
             self.runs.add(run)
+            done += 1
+            self._tell(found.source.name, done, total)
+        for history in found.histories:
+            recorder.record_history(history)
             done += 1
             self._tell(found.source.name, done, total)
         recorder.finish()

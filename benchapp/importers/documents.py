@@ -13,6 +13,8 @@ from benchapp.importers.walking import Root
 from runner.trajectories.text import MAX_DEPTH, clean, storable_value
 
 MAX_JSON_BYTES = 32 * 1024 * 1024
+MAX_LINES_BYTES = 256 * 1024 * 1024
+MAX_LINES = 1_000_000
 MAX_NUMBER = 2**53  # beyond it a JSON number is no exact integer, and no count of anything
 
 
@@ -67,7 +69,7 @@ class Document:
         value = self.raw.get(key)
         if value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not is_finite(value):
             self.report(key, "a finite number or null", found(value))
             return None
         return float(value)
@@ -98,7 +100,8 @@ class Document:
         return [clean(item)[:1_000] for item in value or () if isinstance(item, str)]
 
 
-def _is_finite(value: float | int) -> bool:
+def is_finite(value: float | int) -> bool:
+    """False also for an integer that no float can hold."""
     try:
         return math.isfinite(value)
     except OverflowError:
@@ -140,6 +143,37 @@ def read_json(root: Root, path: Path, limit: int = MAX_JSON_BYTES) -> Any:
     if odd:
         root.report(path, "whole file", "finite numbers", f"{odd[0]} was taken as null")
     return storable_value(value)
+
+
+def read_lines(root: Root, path: Path, limit: int = MAX_LINES_BYTES) -> Iterator[Document]:
+    """The JSON objects of a file with one on each line, one line held at a time; other lines are reported."""
+    read = 0
+    try:
+        with root.open(path) as stream:
+            for number in range(1, MAX_LINES + 2):
+                line = stream.readline(MAX_JSON_BYTES + 1)
+                read += len(line)
+                if not line:
+                    return
+                if read > limit or len(line) > MAX_JSON_BYTES or number > MAX_LINES:
+                    expected = f"at most {MAX_LINES:,} lines and {limit:,} bytes"
+                    root.report(path, f"line {number}", expected, "more; the rest was not read")
+                    return
+                if line.strip() and (found := _line_object(root, path, number, line)) is not None:
+                    yield found
+    except OSError as error:
+        root.report(path, "", "a file that can be read", error.strerror or str(error))
+
+
+def _line_object(root: Root, path: Path, number: int, line: bytes) -> Document | None:
+    try:
+        value = storable_value(json.loads(line.decode("utf-8-sig", "replace"), parse_constant=lambda _: None))
+    except (ValueError, RecursionError):
+        value = None
+    if isinstance(value, dict):
+        return Document(root, path, value, f"line {number}")
+    root.report(path, f"line {number}", "one JSON object on each line", f"found {line[:80]!r}")
+    return None
 
 
 def decode(root: Root, path: Path, content: bytes) -> str:

@@ -44,6 +44,12 @@ def claims(root: Root, folder: Path) -> bool:
     return _kind(_muted(root), folder) in (Kind.TRIAL, Kind.JOB)
 
 
+def has_names(folder: Path) -> bool:
+    """Do its files bear a job's or trial's names, or do the folders in it make it a trial? What lies in it is its own."""
+    named = any((folder / name).exists() for name in ("result.json", "config.json"))
+    return named or all((folder / name).is_dir() for name in ("agent", "verifier"))
+
+
 def find(root: Root, folder: Path, *, skip: Iterable[Path] = ()) -> Iterator[FoundExperiment]:
     """One experiment per job, with its trials in the order of their start; folders in `skip` are not entered."""
     scan = Scan()

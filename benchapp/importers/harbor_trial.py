@@ -69,6 +69,7 @@ class HarborTrial:
         self.job_key = own if own.startswith("id:") else enclosing_job or own or f"name:{name_of(folder.parent)}"
         self.order = (header.started, header.name, self.path)
         self._derived = ""
+        self.judges = True  # False: who reads this trial finds its verdict elsewhere
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -150,6 +151,8 @@ class HarborTrial:
         return TaskSource(self.header.suite, name, name.rpartition("/")[2], revision=digest or UNKNOWN)
 
     def _verdict(self, result: Document, seconds: float | None) -> Verdict | None:
+        if not self.judges:
+            return None
         told = told_rewards(result.object("verifier_result"))
         return read_verdict(self.root, self.folder / "verifier", told, place=result, seconds=seconds)
 

@@ -22,7 +22,7 @@ from runner.trajectories.reading import ReadTrajectory, read_trajectory
 from runner.trajectories.skill_use import step_uses
 from runner.trajectories.text import storable, storable_value
 from runner.types import Compaction as CompactionValue
-from runner.types import CompactionKind, Source, Step, TrajectoryHead, TrajectoryKind, Usage, Verdict
+from runner.types import CompactionKind, File, Files, Source, Step, TrajectoryHead, TrajectoryKind, Usage, Verdict
 from runner.types import SkillUse as UseValue
 
 READER_VERSION = "import/1"
@@ -292,3 +292,17 @@ def _compaction_row(trajectory: Trajectory, value: CompactionValue) -> Compactio
         steps_total=value.steps_total,
         steps_kept=value.steps_kept,
     )
+
+
+def redacted_files(files: Files) -> dict[str, File]:
+    """The files with secrets taken out of those that are text."""
+    redactor = Redactor()
+    found: dict[str, File] = {}
+    for path, file in files.items():
+        try:
+            text = file.content.decode()
+        except UnicodeDecodeError:
+            found[path] = file
+            continue
+        found[path] = replace(file, content=redactor.text(text).encode())
+    return found

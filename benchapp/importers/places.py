@@ -12,7 +12,15 @@ from benchapp.models import Episode, Experiment, Family, KeyPoint, Run, Suite, T
 from benchapp.models.base import derived_id
 from benchapp.redaction import redact_text, redact_value
 
-SUITE_NAMES = {"harbor": "Harbor (imported)", "skilllearnbench": "SkillLearnBench (imported)"}
+SUITE_NAMES = {
+    "harbor": "Harbor (imported)",
+    "inspect": "Inspect (imported)",
+    "sessions": "Sessions of agents (imported)",
+    "skillevolbench": "SkillEvolBench (imported)",
+    "skillflow": "SkillFlow (imported)",
+    "skilllearnbench": "SkillLearnBench (imported)",
+    "swe-agent": "SWE-agent (imported)",
+}
 
 
 class Places:

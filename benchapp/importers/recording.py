@@ -15,21 +15,21 @@ from itertools import islice
 from typing import Any
 
 from django.db import DatabaseError, IntegrityError, transaction
-from django.db.models import Max
+from django.db.models import Count, Max
 
 from benchapp.importers.editing import Author, RunEdit, edit_runs, next_sample
+from benchapp.importers.histories import HistoryRecorder
 from benchapp.importers.mapping import Mapping, applied_to_run
-from benchapp.importers.packing import AttemptPacker
+from benchapp.importers.packing import AttemptPacker, redacted_files
 from benchapp.importers.places import Places
 from benchapp.importers.problems import ProblemList
 from benchapp.importers.remapping import OF_RUN, SET_BY_MAP, Remapping
-from benchapp.importers.sources import Choice, ExperimentSource, FoundTrial, LibrarySource, TrialSource
+from benchapp.importers.sources import Choice, ExperimentSource, FoundTrial, HistorySource, LibrarySource, TrialSource
 from benchapp.importers.trial_rows import AttemptParts, empty
-from benchapp.models import Activity, Attempt, Run, Snapshot, Trajectory, Trial
+from benchapp.models import Activity, Attempt, Episode, Run, Snapshot, Trajectory, Trial
 from benchapp.models.base import derived_id
 from benchapp.redaction import Redactor
 from runner.digests import library_digest
-from runner.types import File, Files
 
 logger = logging.getLogger(__name__)
 MACHINE_FAILURES = (errno.ENOSPC, errno.EIO, errno.EMFILE, errno.EDQUOT, errno.ENOMEM)
@@ -232,6 +232,24 @@ class ExperimentRecorder:
     def finish(self) -> None:
         self.remapping.finish()
 
+    # --- histories ----------------------------------------------------------------------------------------------
+
+    def record_history(self, source: HistorySource) -> None:
+        """The decisions and the spine of one episode, whose trials are in. Counted as one snapshot: its last library."""
+        episode = self._episode_of(source)
+        history = HistoryRecorder(source, episode, self.author, self.problems)
+        self.counts[history.record()] += 1
+        self.counts["snapshots"] += 1
+        self.counts["skills"] += history.skills_total
+
+    def _episode_of(self, source: HistorySource) -> Episode:
+        """Where most of its trials are now: a map may have moved them to another run."""
+        wanted = [derived_id("trial", ident) for ident in source.trials]
+        held = Trial.objects.filter(public_id__in=wanted).values("episode").annotate(held=Count("pk")).order_by("-held")
+        if most := held.first():
+            return Episode.objects.select_related("run", "family").get(pk=most["episode"])
+        return self.places.episode(self.places.run(source.run), source.episode, source.suite)
+
     # --- libraries ----------------------------------------------------------------------------------------------
 
     def record_library(self, source: LibrarySource) -> None:
@@ -263,17 +281,3 @@ class ExperimentRecorder:
                     reason=CHANGED_AT_SOURCE,
                 )
         self.counts["created" if before is None else "changed"] += 1
-
-
-def redacted_files(files: Files) -> dict[str, File]:
-    """The files with secrets taken out of those that are text."""
-    redactor = Redactor()
-    found: dict[str, File] = {}
-    for path, file in files.items():
-        try:
-            text = file.content.decode()
-        except UnicodeDecodeError:
-            found[path] = file
-            continue
-        found[path] = replace(file, content=redactor.text(text).encode())
-    return found

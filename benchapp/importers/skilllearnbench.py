@@ -141,7 +141,7 @@ def _libraries(root: Root, configs: list[Path]) -> Iterator[LibrarySource]:
         name = name_of(config)
         run = RunSource(author_model=model, condition=method, setup={"source": NAME, "config": name}, skills=name)
         for ordinal, task in enumerate(_quiet_folders(root, config)):
-            files = _library(root, task)
+            files = read_library(root, task)
             yield LibrarySource(
                 run=run,
                 episode=EpisodeSource(name_of(task), name_of(task), family=name_of(task), ordinal=ordinal),
@@ -156,7 +156,7 @@ def _quiet_folders(root: Root, folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
 
 
-def _library(root: Root, task: Path) -> dict[str, File]:
+def read_library(root: Root, task: Path) -> dict[str, File]:
     """The skills of one config for one task. The folder's name is the skill's name, whatever its front matter says."""
     files: dict[str, File] = {}
     total = 0

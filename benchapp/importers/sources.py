@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, BinaryIO, Protocol
 
-from runner.types import Files, TrajectoryKind, Usage, Verdict
+from runner.types import AuthorMode, DecisionStatus, Files, Finding, Patch, TrajectoryKind, Usage, Verdict
 
 UNKNOWN = "unknown"
 DEFAULT_SUITE = "harbor"
@@ -172,6 +172,74 @@ class LibrarySource:
     files: Files
 
 
+# --- the history of a library: what happened to it, in order ----------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TrialMoment:
+    """A trial ended. `given`: the library it had, None where the files do not tell."""
+
+    ident: str  # first of the trial's ids
+    given: Files | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionMoment:
+    """One answer of the author, and the library it left behind (equal to the one before unless applied)."""
+
+    family: str  # key
+    mode: AuthorMode
+    status: DecisionStatus
+    after: Files
+    after_trial: str | None = None  # first id of the trial it followed
+    operation_type: str = ""
+    summary: str = ""
+    error: str = ""
+    patch: Patch | None = None
+    findings: tuple[Finding, ...] = ()
+    evidence: tuple[str, ...] = ()  # first ids of the trials the author was shown
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SeedMoment:
+    """Skills came in without an author. `after`: the library then."""
+
+    family: str
+    after: Files
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FreezeMoment:
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalMoment:
+    """A change that the source shows but that is not taken into the line of libraries, and why."""
+
+    paths: tuple[str, ...]
+    reason: str
+    trial: str | None = None
+
+
+Moment = TrialMoment | DecisionMoment | SeedMoment | FreezeMoment | RefusalMoment
+
+
+@dataclass(frozen=True, slots=True)
+class HistorySource:
+    """Everything that happened to one episode's library. `read` gives the moments in order, from the empty library."""
+
+    run: RunSource
+    episode: EpisodeSource
+    suite: str
+    path: str
+    trials: tuple[str, ...]  # first ids
+    read: Callable[[], Iterable[Moment]]
+    at: datetime  # stands in for times that the source does not tell
+
+
 @dataclass(frozen=True, slots=True)
 class KeyPointSource:
     kind: str
@@ -196,3 +264,4 @@ class FoundExperiment:
     libraries: Iterable[LibrarySource] = ()  # read one at a time
     libraries_total: int = 0
     tasks: tuple[TaskFacts, ...] = ()
+    histories: tuple[HistorySource, ...] = ()  # recorded after the trials they speak of

@@ -11,6 +11,7 @@ from django.db.models import Count, F, Q, QuerySet, Sum
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce
 
+from benchapp.metrics.keeping import Kept
 from benchapp.models import Attempt, ModelCall, Run
 
 
@@ -91,14 +92,32 @@ def spent_by(rows: QuerySet[Attempt] | QuerySet[ModelCall], field: str) -> dict[
     return {value: Spending(*told) for value, *told in rows.order_by().values_list(field).annotate(**sums)}
 
 
+KEPT: Kept[RunSpending] = Kept(20_000)  # of finished runs: what is still at work spends on without settling a trial
+
+
 def spending_of(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, RunSpending]:
-    """run pk -> what it used, every run given; two grouped queries. With `as_of`, without what was settled or begun after it."""
+    """run pk -> what it used, every run given. With `as_of`, without what was settled or begun after it.
+
+    Two grouped queries for all whose numbers are not at hand.
+    """
     wanted = list(runs)
-    calls = ModelCall.objects.beside_attempts().filter(episode__run__in=[run.pk for run in wanted])
+    if as_of is not None:
+        return _read_spending(wanted, as_of)
+    found = {run.pk: kept for run in wanted if run.status == Run.Status.DONE and (kept := KEPT.get(run))}
+    missing = [run for run in wanted if run.pk not in found]
+    found |= _read_spending(missing, None) if missing else {}
+    for run in missing:
+        if run.status == Run.Status.DONE:
+            KEPT.put(run, found[run.pk])
+    return found
+
+
+def _read_spending(runs: list[Run], as_of: datetime | None) -> dict[int, RunSpending]:
+    calls = ModelCall.objects.beside_attempts().filter(episode__run__in=[run.pk for run in runs])
     if as_of is not None:
         calls = calls.filter(started_at__lte=as_of)
-    agent, author = agents_spending(wanted, as_of), spent_by(calls, "episode__run")
-    return {run.pk: RunSpending(agent.get(run.pk, Spending()), author.get(run.pk, Spending())) for run in wanted}
+    agent, author = agents_spending(runs, as_of), spent_by(calls, "episode__run")
+    return {run.pk: RunSpending(agent.get(run.pk, Spending()), author.get(run.pk, Spending())) for run in runs}
 
 
 def agents_spending(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, Spending]:

@@ -6,11 +6,13 @@ from benchapp.models.calls import ModelCall
 from benchapp.models.codebooks import Code, Codebook, CodebookVersion, CodeExample, CodeOrigin
 from benchapp.models.comments import Comment, Mention
 from benchapp.models.comparisons import Comparison
+from benchapp.models.diagnoses import LibraryDiagnosis, LibraryFinding
 from benchapp.models.episodes import Entry, Episode, Refusal, Seal, Seeding, Skip
 from benchapp.models.experiments import Experiment, Run
 from benchapp.models.imports import ImportBatch, ImportProblem
 from benchapp.models.libraries import Decision, DecisionEvidence, Snapshot, SnapshotFile
 from benchapp.models.people import User
+from benchapp.models.probes import Probe
 from benchapp.models.queues import Queue, QueueItem, Slot
 from benchapp.models.reviews import (
     AgreementReport,
@@ -22,6 +24,7 @@ from benchapp.models.reviews import (
     Review,
     Suggestion,
 )
+from benchapp.models.searching import SearchDocument, SearchSource
 from benchapp.models.suites import Environment, Family, KeyPoint, Suite, Task, TaskRevision
 from benchapp.models.trajectories import Chunk, Compaction, SkillUse, Trajectory
 from benchapp.models.trials import Attempt, Trial
@@ -56,9 +59,12 @@ __all__ = [
     "JudgeCall",
     "KeyPoint",
     "Label",
+    "LibraryDiagnosis",
+    "LibraryFinding",
     "Mark",
     "Mention",
     "ModelCall",
+    "Probe",
     "Queue",
     "QueueItem",
     "Refusal",
@@ -66,6 +72,8 @@ __all__ = [
     "Review",
     "Run",
     "Seal",
+    "SearchDocument",
+    "SearchSource",
     "Seeding",
     "SkillUse",
     "Skip",

@@ -11,6 +11,7 @@ from benchapp.models.activity import Activity
 from benchapp.models.base import PublicModel
 from benchapp.models.people import User
 from benchapp.models.suites import Suite
+from runner.protocols.probe import CONDITION as PROBE
 
 
 class Progress(models.TextChoices):
@@ -206,6 +207,11 @@ class Run(PublicModel):
                 run.status = status
                 run.save(update_fields=["status"])
                 run.experiment.follow()
+
+    @property
+    def is_probe(self) -> bool:
+        """Frozen from the start: it learned nothing. Also the fork of a probe, and one that came in an archive."""
+        return self.condition == PROBE
 
     @property
     def label(self) -> str:

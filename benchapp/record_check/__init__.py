@@ -12,6 +12,7 @@ from benchapp.record_check.compactions import compactions
 from benchapp.record_check.contents import contents
 from benchapp.record_check.episodes import episode
 from benchapp.record_check.finding import Flaw, Unchecked
+from benchapp.record_check.probes import probes
 from benchapp.record_check.protocol import ProtocolCheck
 from benchapp.record_check.reviews import reviews
 from benchapp.record_check.trials import trials
@@ -26,6 +27,7 @@ def findings() -> Iterator[Flaw | Unchecked]:
     yield from compactions()
     yield from codebooks()
     yield from reviews()
+    yield from probes()
     protocol = ProtocolCheck()
     for row in (
         Episode.objects.select_related("run__experiment", "run__forked_from", "environment")

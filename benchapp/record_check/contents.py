@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import orjson
 import zstandard
 from django.apps import apps
-from django.db.models import Exists, ForeignKey, OuterRef
+from django.db.models import Exists, ForeignKey, OuterRef, QuerySet
 
 from benchapp.models import Blob, Chunk, Snapshot, Trajectory
 from benchapp.record_check.finding import Flaw
@@ -18,8 +18,8 @@ from runner.digests import LIBRARY_FORMAT, digest_bytes, digest_json
 def contents() -> Iterator[Flaw]:
     yield from _missing()
     yield from _blobs()
-    yield from _chunks()
-    yield from _trajectories()
+    yield from chunks(Chunk.objects.all())
+    yield from trajectories(Trajectory.objects.all())
     yield from _snapshots()
 
 
@@ -49,9 +49,9 @@ def _blobs() -> Iterator[Flaw]:
             yield Flaw("blob", blob.digest, f"its content has {len(content)} bytes (expected {blob.size})")
 
 
-def _chunks() -> Iterator[Flaw]:
-    chunks = Chunk.objects.select_related("blob", "outline", "trajectory").order_by("id")
-    for chunk in chunks.iterator(chunk_size=4):
+def chunks(rows: QuerySet[Chunk]) -> Iterator[Flaw]:
+    rows = rows.select_related("blob", "outline", "trajectory").order_by("id")
+    for chunk in rows.iterator(chunk_size=4):
         ident = f"{chunk.trajectory.public_id} #{chunk.ordinal}"
         try:
             lines = [orjson.loads(line) for line in chunk.blob.content().splitlines()]
@@ -69,8 +69,8 @@ def _chunks() -> Iterator[Flaw]:
             yield Flaw("chunk", ident, f"its long text {digest} is not among its pieces")
 
 
-def _trajectories() -> Iterator[Flaw]:
-    for trajectory in Trajectory.objects.order_by("id").iterator(chunk_size=500):
+def trajectories(rows: QuerySet[Trajectory]) -> Iterator[Flaw]:
+    for trajectory in rows.order_by("id").iterator(chunk_size=500):
         chunks = list(trajectory.chunks.order_by("ordinal").values_list("first_step", "steps_total", "blob_id"))
         ident = str(trajectory.public_id)
         starts = [first for first, _, _ in chunks]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from benchapp.models import Attempt, Decision, Entry, Episode, Seal
+from benchapp.models import Attempt, Decision, Entry, Episode, Experiment, Seal
 from benchapp.record_check.finding import Flaw
 from runner.digests import EMPTY_LIBRARY, digest_json
 from runner.types import DecisionStatus, Phase
@@ -81,13 +81,15 @@ def _decision(decision: Decision, current: str, rounds: int) -> Iterator[Flaw]:
 
 
 def _sealing(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
+    """An import may come from a source that never says when its library was frozen; one that says so is held to it."""
     sealed: Seal | None = None
+    is_own = episode.run.experiment.origin != Experiment.Origin.IMPORTED
     for entry in entries:
         if entry.seal is not None:
             sealed = entry.seal
             yield from _seal(episode, sealed)
         elif sealed is None:
-            if entry.attempt is not None and entry.attempt.trial.phase in (Phase.DEPLOYMENT, Phase.REPLAY):
+            if is_own and entry.attempt is not None and entry.attempt.trial.phase in (Phase.DEPLOYMENT, Phase.REPLAY):
                 yield Flaw("trial", str(entry.attempt.trial.public_id), "ran before the library was sealed")
         elif entry.kind in {Entry.Kind.DECISION, Entry.Kind.SEED}:
             yield Flaw("episode", str(episode.public_id), f"entry {entry.sequence} writes to a sealed library")

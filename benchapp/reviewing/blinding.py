@@ -87,7 +87,12 @@ def is_closed_to(
 def closing_queue(
     user: User, *, trial: Trial | None = None, run: Run | None = None, decision: Decision | None = None
 ) -> Queue | None:
-    """A queue because of which that page is closed to this person, None where it is open. One query."""
+    """A queue because of which that page is closed to this person, None where it is open.
+
+    One short query for whoever reviews nothing blind, a second one for others.
+    """
+    if not _blind_queues(user).exists():
+        return None
     reasons = Q(pk__in=[])
     if trial is not None:
         reasons |= Q(trial__task=trial.task_id) | _of_episodes(trial.episode.key, besides_trials=True)
@@ -115,6 +120,11 @@ def closed_runs(user: User) -> QuerySet[Run]:
     for path in ("trial__episode__key", "decision__episode__key", "episode__key"):
         keys |= Q(key__in=items.exclude(**{path: None}).values(path))
     return Run.objects.filter(episodes__in=Episode.objects.filter(keys, is_ordered=True)).distinct()
+
+
+def _blind_queues(user: User) -> QuerySet[Queue]:
+    """Open queues that name this person and hide something of the record itself."""
+    return Queue.objects.filter(Q(hides_conditions=True) | Q(hides_models=True), closed_at=None, reviewers=user.pk)
 
 
 def _blind_to(user: User) -> QuerySet[QueueItem]:

@@ -20,7 +20,7 @@ from benchapp.comparing.narrowing import Narrowing, in_words, later, success_is,
 from benchapp.exporting.asking import trials_asked
 from benchapp.metrics.tally import Tally
 from benchapp.models import Experiment, Trial
-from inspector.pages import next_url, paginate, render_page
+from inspector.pages import absolute, next_url, paginate, render_page
 from inspector.views.runs import trial_as_json
 from runner.types import Phase
 
@@ -190,6 +190,9 @@ def _as_json(request: HttpRequest, shown: Shown) -> dict[str, Any]:
         "turns": None if shown.later else trial.turns,
         "settled_after_pin": shown.later,
         "first_try": shown.first.public_id if shown.first else None,
+        "side_by_side": absolute(request, "compare-pair-json", shown.first.public_id, trial.public_id)
+        if shown.first
+        else None,
     }
 
 

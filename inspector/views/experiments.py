@@ -73,6 +73,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     context = {
         **compared(request, sheet, list(groups)),
         "experiment": found,
+        "is_probe": data["is_probe"],
         "member_page": page,
         "page": groups,
         "page_name": "groups",
@@ -116,6 +117,7 @@ def _facts(found: Experiment, runs: list[Run], total: Tally) -> dict[str, Any]:
         "source": found.source or None,
         "file": _file(found),
         "scripted": any(run.scripted for run in runs),
+        "is_probe": any(run.is_probe for run in runs),
         "trials": total.as_json(),
         "runs_total": len(runs),
         "created_at": found.created_at,

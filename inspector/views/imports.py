@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
 
+from benchapp.importers import FORMATS
 from benchapp.importers.editing import EDITABLE, EditRefused
 from benchapp.models import ImportBatch, Run, User
 from inspector.access import needs
@@ -72,7 +73,7 @@ def _page(request: HttpRequest, form: AssignForm, *, as_json: bool, status: int 
         "candidates": runs[:RUNS],
         "more_runs": len(runs) > RUNS,
         "picked": _picked(request),
-        "formats": ("harbor", "skilllearnbench"),
+        "formats": tuple(FORMATS),
     }
     return render_page(request, "inspector/imports.html", data=data, context=context, as_json=as_json, status=status)
 

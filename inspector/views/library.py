@@ -10,11 +10,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
-from benchapp.models import Decision, Episode, Run, Trial
+from benchapp.models import Decision, Episode, LibraryDiagnosis, Run, Trial
 from inspector.changes import FileChange, ShownFile
 from inspector.commented import CommentedLines, commented_lines
 from inspector.pages import absolute, render_page
-from inspector.provenance import Users
+from inspector.probe_page import probes_about, result_as_json
 from inspector.rail import State, Stop
 from inspector.time_machine import TABS, VIEWS, TimeMachine, open_time_machine
 from inspector.views.review.closed import closed_to
@@ -28,13 +28,15 @@ def library(request: HttpRequest, public_id: str, *, as_json: bool = False) -> H
     if closed := closed_to(request, run=run, as_json=as_json):
         return closed
     episodes = list(run.episodes.select_related("library", "family").annotate(decisions_total=Count("decisions")))
-    episode = _chosen(episodes, request.GET.get("episode", ""))
+    episode = chosen_episode(episodes, request.GET.get("episode", ""))
     machine = open_time_machine(run, episode, request.GET) if episode else None
+    probed = probes_about(machine.decision) if machine else []
     data = {
         "run": {"id": run.public_id, "condition": run.condition, "scripted": run.scripted},
         "episodes": [_episode_as_json(request, run, found) for found in episodes],
         "episode": episode.public_id if episode else None,
         **(_as_json(request, machine) if machine else {}),
+        "probes": [result_as_json(request, result) for result in probed],
         "next": None,
     }
     context = {
@@ -45,6 +47,8 @@ def library(request: HttpRequest, public_id: str, *, as_json: bool = False) -> H
         "machine": machine,
         "views": [(view, VIEW_WORDS[view]) for view in VIEWS],
         "tabs": TABS,
+        "diagnoses": {each.snapshot_id: each for each in LibraryDiagnosis.objects.filter(episode=episode)},
+        "probed": probed,
         "commented": _commented(run, machine) if machine and not as_json else None,
     }
     return render_page(request, "inspector/library.html", data=data, context=context, as_json=as_json)
@@ -57,7 +61,7 @@ def _commented(run: Run, machine: TimeMachine) -> CommentedLines:
     return commented_lines(run, {"episode": str(machine.episode.public_id), **state, "view": machine.view})
 
 
-def _chosen(episodes: Sequence[Episode], public_id: str) -> Episode | None:
+def chosen_episode(episodes: Sequence[Episode], public_id: str) -> Episode | None:
     """The one asked for; else the first where an author worked; else the first with a library; else the first."""
     asked = (episode for episode in episodes if str(episode.public_id) == public_id)
     authored = (episode for episode in episodes if episode.decisions_total)
@@ -97,7 +101,8 @@ def _as_json(request: HttpRequest, machine: TimeMachine) -> dict[str, Any]:
             {"trial": shown.trial.public_id, "text": _text(shown.excerpt), **_compaction(shown.excerpt)}
             for shown in machine.evidence
         ],
-        "users": _users_as_json(machine.users) if machine.users else None,
+        "users": machine.users.as_json() if machine.users else None,
+        "ledger": machine.ledger.as_json() if machine.ledger else None,
     }
 
 
@@ -189,16 +194,4 @@ def _compaction(excerpt: Any) -> dict[str, Any]:
         "tokens": found.tokens,
         "steps_kept": found.steps_kept,
         "steps_total": found.steps_total,
-    }
-
-
-def _users_as_json(users: Users) -> dict[str, Any]:
-    return {
-        "path": users.path,
-        "note": "association, not effect",
-        "total": users.total,
-        "trials": [
-            {"trial": use.trial.public_id, "read": use.was_read, "success": use.trial.success} for use in users.uses
-        ],
-        "read_passed": [users.read.passed, users.read.scored],
     }

@@ -69,6 +69,11 @@ class Row:
         return [name for name in dict.fromkeys(run.agent_model for run in self.runs) if name not in ("", Run.UNKNOWN)]
 
     @property
+    def is_probe(self) -> bool:
+        """It reruns tasks with another run's library, and compares no conditions."""
+        return any(run.is_probe for run in self.runs)
+
+    @property
     def scripted(self) -> bool:
         return any(run.scripted for run in self.runs)
 
@@ -120,6 +125,7 @@ def _as_json(request: HttpRequest, row: Row) -> dict[str, Any]:
         "origin": experiment.origin,
         "suite": experiment.suite.key if experiment.suite else None,
         "conditions": row.conditions,
+        "is_probe": row.is_probe,
         "measure": row.measure,
         "results": [{"condition": condition, **tally.as_json()} for condition, tally in row.results],
         "agent_models": row.models,

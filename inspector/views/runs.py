@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.metrics import skillevolbench
 from benchapp.metrics.beside import BASELINE, Beside, beside, outcomes_of, sibling_of, stored_outcomes
+from benchapp.metrics.funnel import held_by
 from benchapp.metrics.rates import Rate
 from benchapp.metrics.spending import Spending, spent_by
 from benchapp.metrics.tally import Tally, tally_by
@@ -23,6 +24,7 @@ from inspector.forms import TrialListForm
 from inspector.grid import LibraryFacts, Lines, build_grid, retest, silently_bypassed
 from inspector.live_step import in_a_line, without_closed
 from inspector.pages import absolute, next_url, paginate, render_page, wants_fragment
+from inspector.probe_page import probes_of
 from runner.types import DecisionStatus
 
 PER_PAGE = 100  # trials, or episodes
@@ -31,7 +33,10 @@ MAX_LISTED = 30  # names in the aside; the rest is counted
 
 @require_safe
 def run(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    found = get_object_or_404(Run.objects.for_detail().select_related("forked_from"), public_id=public_id)
+    found = get_object_or_404(
+        Run.objects.for_detail().select_related("forked_from", "probe__origin__run", "probe__decision"),
+        public_id=public_id,
+    )
     trials = Trial.objects.filter(episode__run=found)
     tally = tally_by(trials, "episode__run").get(found.pk, Tally())
     rates = skillevolbench.rates_by_run(trials).get(found.pk, {})
@@ -67,7 +72,9 @@ def _grid_page(
     compared = beside(outcomes_of(trials), stored_outcomes(sibling)) if sibling else {}
     unscored = list(_unscored_attempts(found))
     spent = _spent(found)
-    bypassed = silently_bypassed(trials, _uses_of_failed(found))
+    failed = [trial for trial in trials if trial.success is False]
+    held = held_by({trial.snapshot_id for trial in failed if trial.snapshot_id})
+    bypassed = silently_bypassed(trials, _uses_of_failed(found), held)
     changes = retest(trials)
     under_way = Attempt.objects.under_way().filter(trial__episode__run=found)
     now = without_closed(cast(User, request.user), at_work(under_way, MAX_LISTED)) if found.is_open else []
@@ -88,6 +95,7 @@ def _grid_page(
     }
     context = {
         **facts,
+        **probes_of(found),
         "run": found,
         "tally": tally,
         "cards": [(metric, rates.get(metric.key), compared.get(metric.key)) for metric in skillevolbench.METRICS],
@@ -131,6 +139,7 @@ def _list_page(
         **facts,
         "in_order": found.experiment.origin == Experiment.Origin.RUN
         and found.episodes.filter(is_ordered=True).exists(),
+        **probes_of(found),
         "run": found,
         "tally": tally,
         "page": page,
@@ -202,9 +211,23 @@ def _facts(request: HttpRequest, found: Run, tally: Tally) -> dict[str, Any]:
         "status": found.status,
         "seed": found.seed,
         "forked_from": found.forked_from.public_id if found.forked_from else None,
+        "probe_of": _probe_of(found),
         "setup_digest": found.setup_digest or None,
         "trial_counts": tally.as_json(),
         "library": absolute(request, "library-json", found.public_id),
+    }
+
+
+def _probe_of(found: Run) -> dict[str, Any] | None:
+    probe = getattr(found, "probe", None)
+    if probe is None:
+        return None
+    origin = probe.origin
+    return {
+        "run": origin.run.public_id if origin else None,
+        "episode": origin.public_id if origin else None,
+        "state": probe.state,
+        "reverted": probe.reverted,
     }
 
 

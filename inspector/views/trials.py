@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from django import forms
@@ -11,10 +11,13 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
-from benchapp.models import Attempt, Trajectory, Trial
+from benchapp.aligning.counterparts import Counterpart, counterparts
+from benchapp.models import Attempt, Trajectory, Trial, User
+from benchapp.reviewing.blinding import closed_trials
 from benchapp.trajectory_store import StoredStep, read_field
 from inspector.commented import commented_steps
 from inspector.inspection import Inspection, inspect_trial
+from inspector.live_trial import live_steps
 from inspector.pages import absolute, render_page
 from inspector.verdict import VerdictView
 from inspector.views.review.closed import closed_to
@@ -43,16 +46,24 @@ def trial(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
     if closed := closed_to(request, trial=found, as_json=as_json):
         return closed
     inspection = inspect_trial(found, request.GET)
-    data = _as_json(request, inspection)
+    beside = counterparts(found, without=closed_trials(cast(User, request.user)))
+    live = live_steps(inspection.attempt) if inspection.trajectory is None else None
+    data = {
+        **_as_json(request, inspection),
+        "live": [step for _, step in live.published] if live else None,
+        "compare_with": [_beside_as_json(request, found, each) for each in beside],
+    }
     kept = _kept_query(inspection)
     context = {
         "section": "trial",
         "this": inspection,
+        "live": live,
         "this_trial": found,
         "this_query": "".join(f"&{name}={value}" for name, value in kept),
         "this_hidden": kept,
         "this_piece": f"&trajectory={inspection.trajectory.public_id}" if kept and inspection.trajectory else "",
         "views": list(VIEW_WORDS.items()),
+        "counterparts": beside,
         "commented": commented_steps(found, inspection.trajectory) if inspection.steps and not as_json else None,
     }
     return render_page(request, "inspector/trial.html", data=data, context=context, as_json=as_json)
@@ -131,6 +142,11 @@ def _as_json(request: HttpRequest, this: Inspection) -> dict[str, Any]:
         "steps_total": this.window.total,
         "next": _next(request, this),
     }
+
+
+def _beside_as_json(request: HttpRequest, found: Trial, beside: Counterpart) -> dict[str, Any]:
+    url = absolute(request, "compare-pair-json", found.public_id, beside.trial.public_id)
+    return {"id": beside.trial.public_id, "why": beside.why, "status": beside.trial.status, "url": url}
 
 
 def _facts(request: HttpRequest, found: Trial) -> dict[str, Any]:

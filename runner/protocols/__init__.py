@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 PROTOCOLS: dict[str, str] = {
     "skillevolbench": "runner.protocols.skillevolbench",
     "skillflow": "runner.protocols.skillflow",
+    "probe": "runner.protocols.probe",
 }
+# Those an experiment can be launched under. A probe needs a library that some other episode learned.
+LAUNCHED: tuple[str, ...] = tuple(name for name in PROTOCOLS if name != "probe")
 
 
 def next_step(plan: EpisodePlan, history: History) -> NextStep | None:
@@ -58,5 +61,5 @@ def check(plan: EpisodePlan) -> None:
 
 def _module(name: str) -> ModuleType:
     if name not in PROTOCOLS:
-        raise SetupError(f"unknown protocol {name!r}; known: {', '.join(sorted(PROTOCOLS))}")
+        raise SetupError(f"unknown protocol {name!r}; known: {', '.join(sorted(LAUNCHED))}")
     return importlib.import_module(PROTOCOLS[name])

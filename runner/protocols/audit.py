@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runner import protocols
 from runner.protocols.plan import EpisodePlan
-from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedSkill
+from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedLibrary, SeedSkill
 from runner.recorder import Decided, Event, Frozen, History, Refused, Seeded, Skipped, TrialDone
 
 
@@ -28,6 +28,8 @@ def answers(step: NextStep, event: Event) -> bool:
     match step, event:
         case SeedSkill(), Seeded():
             return step.family == event.family
+        case SeedLibrary(), Seeded():
+            return (step.family, step.snapshot) == (event.family, event.snapshot)
         case RunTrial(), TrialDone():
             return (step.slot, step.family, step.role, step.snapshot, step.retrieved) == (
                 event.slot,

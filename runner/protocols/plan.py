@@ -13,6 +13,14 @@ from runner.types import Environment, Family, Task
 
 
 @dataclass(frozen=True, slots=True)
+class Probe:
+    """What the protocol `probe` asks: these tasks, with this library frozen from the start."""
+
+    library: str  # digest of a recorded snapshot
+    tasks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class EpisodePlan:
     """A plan never changes while its episode runs: the history is read against it.
 
@@ -38,10 +46,13 @@ class EpisodePlan:
     placebo_replay: bool = False
     limits: Limits = Limits()
     record_calls: bool = False  # keep every call the agent makes on this side, for a recording of the run
+    probe: Probe | None = None  # of the protocol `probe` alone
 
     def __post_init__(self) -> None:
         if self.answers < 1 or self.samples < 1:
             raise SetupError(f"answers and samples must be at least 1, not {self.answers} and {self.samples}")
+        if self.probe is not None and self.protocol != "probe":
+            raise SetupError(f"{self.protocol} learns its library: only a probe is given one")
         protocols.check(self)
 
     def family(self, key: str) -> Family:

@@ -16,6 +16,14 @@ class SeedSkill:
 
 
 @dataclass(frozen=True, slots=True)
+class SeedLibrary:
+    """A recorded library enters whole, with nobody's decision behind it. `family`: of the first task it is tried on."""
+
+    family: str
+    snapshot: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunTrial:
     slot: Slot
     family: str
@@ -51,4 +59,4 @@ class Freeze:
     pass
 
 
-NextStep = SeedSkill | RunTrial | Ask | Freeze
+NextStep = SeedSkill | SeedLibrary | RunTrial | Ask | Freeze

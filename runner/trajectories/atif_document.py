@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runner.trajectories.atif import ATIF_VERSION, step_to_json
-from runner.types import Trajectory, Usage
+from runner.types import Trajectory, TrajectoryHead, Usage
 
 
 def atif_document(trajectories: Sequence[Trajectory], usage: Usage | None = None) -> dict[str, Any]:
@@ -24,15 +24,19 @@ def atif_document(trajectories: Sequence[Trajectory], usage: Usage | None = None
 
 
 def _document(trajectory: Trajectory, usage: Usage) -> dict[str, Any]:
-    head = trajectory.head
+    frame = document_frame(trajectory.head, usage, len(trajectory.steps))
+    return {**frame, "steps": [step_to_json(step) for step in trajectory.steps]}
+
+
+def document_frame(head: TrajectoryHead, usage: Usage, steps_total: int) -> dict[str, Any]:
+    """Everything of a document but its steps, for whoever writes those one by one."""
     agent = {"name": head.agent_name or "unknown", "version": head.agent_version or "unknown"}
     extra = {**(head.extra or {}), "source_format": head.source_format, "skills_listed": list(head.skills_listed)}
     return {
         "schema_version": ATIF_VERSION,
         **({"session_id": head.session_id} if head.session_id else {}),
         "agent": {**agent, **({"model_name": head.model} if head.model else {})},
-        "steps": [step_to_json(step) for step in trajectory.steps],
-        "final_metrics": {**_totals(usage), "total_steps": len(trajectory.steps)},
+        "final_metrics": {**_totals(usage), "total_steps": steps_total},
         "extra": extra,
     }
 

@@ -164,11 +164,13 @@ def has_signal(step: Step) -> bool:
     """Does a text of the step match a signal, or did one of its tool calls fail?"""
     if any(observation.is_error for observation in step.observations):
         return True
-    return any(_has_trigger(text) and _SIGNAL.search(text) for _, text in fields(step))
-
-
-def _has_trigger(text: str) -> bool:
-    return any(trigger in text for trigger in _TRIGGERS)
+    for _, text in fields(step):
+        for trigger in _TRIGGERS:  # a plain loop: this runs for every text of every step
+            if trigger in text:
+                if _SIGNAL.search(text):
+                    return True
+                break
+    return False
 
 
 # --- which steps ------------------------------------------------------------------------------------------------

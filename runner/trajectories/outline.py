@@ -15,7 +15,7 @@ def outline_row(step: Step) -> dict[str, Any]:
     """A JSON object: n, source, text (first 120 characters), and only where there is something to say: tools (first 8
     names), calls (number of tool calls), error, copied, skills ({slug: [kinds]}), tokens ({input, output}), time.
     """
-    row: dict[str, Any] = {"n": step.number, "source": str(step.source), "text": _first_text(step)}
+    row: dict[str, Any] = {"n": step.number, "source": str(step.source), "text": first_text(step)}
     if step.tool_calls:
         row["tools"] = [call.name[:MAX_TEXT_CHARS] for call in step.tool_calls[:MAX_TOOLS]]
         row["calls"] = len(step.tool_calls)
@@ -36,9 +36,9 @@ def outline_row(step: Step) -> dict[str, Any]:
     return row
 
 
-def _first_text(step: Step) -> str:
-    """The message; else what the first tool call is about; else reasoning or the first result."""
-    candidates = [step.message, *(_subject(call) for call in step.tool_calls), step.reasoning or ""]
+def first_text(step: Step) -> str:
+    """A step in a line: the message; else what the first tool call is about; else reasoning or the first result."""
+    candidates = [step.message, *(subject(call) for call in step.tool_calls), step.reasoning or ""]
     candidates += [observation.content for observation in step.observations]
     for candidate in candidates:
         text = " ".join(candidate[: MAX_TEXT_CHARS * 4].split())
@@ -47,6 +47,7 @@ def _first_text(step: Step) -> str:
     return ""
 
 
-def _subject(call: ToolCall) -> str:
+def subject(call: ToolCall) -> str:
+    """What a call is about: the first of its arguments, by name, that is a text."""
     values = (value for _, value in sorted(call.arguments.items()) if isinstance(value, str) and value.strip())
     return next(values, "")

@@ -49,7 +49,9 @@ def sniff(source: Path | BinaryIO) -> str:
         return "chat-messages" if "role" in keys else "plain-text"
     for line in (stripped, *start.split(b"\n", SNIFFED_LINES)[1:SNIFFED_LINES]):
         if line.lstrip().startswith(b"{"):
-            found = _object_format(_top_keys(line))
+            found = _object_format(keys := _top_keys(line, until_atif=True))
+            if found is None and "trajectory" in keys and b'"action"' in start and b'"observation"' in start:
+                return "swe-agent"
             if found is not None:
                 return found
     return "plain-text"
@@ -63,6 +65,8 @@ def _object_format(keys: dict[str, Any]) -> str | None:
         return "gemini-native"
     if {"sessionId", "projectHash"} <= keys.keys():
         return "gemini-session"
+    if {"id", "epoch", "input"} <= keys.keys():
+        return "inspect-sample"
     if "messages" in keys or ("role" in keys and {"content", "tool_calls"} & keys.keys()):
         return "chat-messages"
     if not isinstance(kind, str):
@@ -84,10 +88,11 @@ def _object_format(keys: dict[str, Any]) -> str | None:
     return None
 
 
-def _top_keys(start: bytes) -> dict[str, Any]:
+def _top_keys(start: bytes, *, until_atif: bool = False) -> dict[str, Any]:
     """Keys of the JSON object that begins here, with their values where these are scalars; as far as it goes.
 
-    The keys of its `message` are there too, as "message/<key>".
+    The keys of its `message` are there too, as "message/<key>". With `until_atif`, what follows a schema version of ATIF,
+    which says enough, is not looked at.
     """
     found: dict[str, Any] = {}
     depth, key = 0, ""
@@ -106,6 +111,8 @@ def _top_keys(start: bytes) -> dict[str, Any]:
                 depth += 1
             elif depth == 1:
                 found[key] = value
+                if until_atif and key == "schema_version" and str(value).startswith("ATIF"):
+                    break
     except (ijson.JSONError, ValueError, OverflowError, StopIteration):
         pass
     return found

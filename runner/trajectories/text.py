@@ -50,7 +50,7 @@ def storable(text: str) -> str:
         text = text.replace("\0", "\u2400")
     if not text.isascii():
         text = _SURROGATES.sub("\ufffd", text)
-    return cut(text)
+    return text if len(text) <= MAX_FIELD_CHARS else cut(text)
 
 
 def clean(text: str) -> str:
@@ -69,6 +69,13 @@ def _last_drawing(line: str) -> str:
 
 def storable_value(value: Any, depth: int = 0) -> Any:
     """A JSON value with storable texts, bounded depth and finite numbers (NaN and infinities become their names)."""
+    kind = type(value)  # asked first: every value of every step comes by, and abstract classes answer slowly
+    if kind is str:
+        return storable(value)
+    if kind is int or kind is bool or value is None:
+        return value
+    if kind is dict and depth < MAX_DEPTH:
+        return {storable(str(key)): storable_value(item, depth + 1) for key, item in value.items()}
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, Mapping):

@@ -1,7 +1,10 @@
 // The inspector's keys: j and k walk the steps, e and s the steps with an error or a skill use. Where the page ends,
 // the links with the same key (next page, next error, next skill use) take over.
 
-const steps = [...document.querySelectorAll(".steps > li")];
+let steps = [...document.querySelectorAll(".steps > li")];
+document.addEventListener("htmx:afterSettle", () => {
+  steps = [...document.querySelectorAll(".steps > li")]; // those of a trial at work grow in number
+});
 let at = steps.findIndex((step) => step.matches(".pointed, :target"));
 if (at >= 0 && !location.hash) steps[at].scrollIntoView({ block: "start" });
 

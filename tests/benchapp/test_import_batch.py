@@ -15,9 +15,10 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
+from benchapp.diagnosing import queueing
 from benchapp.importers.batch import COUNTED, import_paths
-from benchapp.models import Attempt, Experiment, ImportBatch, ImportProblem, Run, Trajectory, Trial
-from tests.benchapp.import_folders import atif, bring_in, job, result, trial, write
+from benchapp.models import Attempt, Episode, Experiment, ImportBatch, ImportProblem, Run, Trajectory, Trial
+from tests.benchapp.import_folders import atif, bring_in, job, release, result, trial, write
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -71,6 +72,19 @@ def test_it_keeps_counts_and_problems_for_the_page(tmp_path):
     assert (batch.status, batch.counts["created"], batch.paths) == ("done", 3, [str(folder)])
     assert batch.finished_at is not None
     assert list(batch.problems.values_list("place", "expected")) == [("whole file", "one finite number")]
+
+
+@pytest.mark.django_db
+def test_a_worker_is_asked_to_read_the_libraries_that_came_in(tmp_path, monkeypatch):
+    asked: list[list[str]] = []
+    monkeypatch.setattr(queueing, "_enqueue", asked.append)
+    bring_in(job(tmp_path / "job"))
+    assert asked == []
+    bring_in(release(tmp_path / "release"))
+    libraries = {str(found) for found in Episode.objects.exclude(library=None).values_list("public_id", flat=True)}
+    assert libraries
+    assert set(asked[0]) == libraries
+    assert len(asked) == 1
 
 
 @pytest.mark.django_db

@@ -123,4 +123,4 @@ def test_it_finds_releases_and_jobs_side_by_side(tmp_path):
 def test_it_obeys_the_format_that_is_named(tmp_path):
     report = bring_in(release(tmp_path), format="harbor")
     assert report.exit_status == 1
-    assert [problem.expected for problem in report.problems] == ["a Harbor job or trial, or a SkillLearnBench release"]
+    assert [problem.message for problem in report.problems] == ["none was found in it"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchapp.redaction import Redactor, is_secret_name, redact_text, redact_value
+from benchapp.redaction import _PAIR, Redactor, _names_a_secret, is_secret_name, redact_text, redact_value
 from runner.types import Observation, Source, Step, ToolCall
 
 SECRETS = {
@@ -137,6 +137,65 @@ def test_it_finds_a_configured_value_again_in_every_text_of_a_step():
     assert "correct horse" not in repr(found)
     assert redactor.counts == {"configured": 7}
     assert redactor.step(found) is found
+
+
+TEXTS = st.lists(
+    st.sampled_from(
+        [secret for items in SECRETS.values() for secret in items] + ["correct horse battery", "sk-", "task-1", " "]
+    )
+    | st.text(max_size=5),
+    max_size=4,
+).map("".join)
+VALUES = st.recursive(
+    st.none() | st.integers() | TEXTS,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["a", "api_key", "tokens", "OPENAI_API_KEY"]) | TEXTS, inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+OBJECTS = st.dictionaries(st.text(max_size=3), VALUES, max_size=3)
+STEPS = st.builds(
+    lambda message, reasoning, name, arguments, content, extra: Step(
+        1,
+        Source.AGENT,
+        message,
+        reasoning=reasoning,
+        tool_calls=(ToolCall("1", name, arguments, extra),),
+        observations=(Observation(content, None, extra=extra), Observation(message, reasoning)),
+        extra=extra,
+    ),
+    TEXTS,
+    st.none() | TEXTS,
+    TEXTS,
+    OBJECTS,
+    TEXTS,
+    st.none() | OBJECTS,
+)
+
+
+@given(STEPS)
+def test_a_step_is_passed_over_only_where_nothing_is_to_be_redacted(step):
+    known, part_by_part = Redactor(("correct horse battery",)), Redactor(("correct horse battery",))
+    found = known.step(step)
+    assert found.message == part_by_part.text(step.message)
+    assert found.reasoning == (None if step.reasoning is None else part_by_part.text(step.reasoning))
+    call, before = found.tool_calls[0], step.tool_calls[0]
+    assert call.name == part_by_part.text(before.name)
+    assert call.arguments == part_by_part.value(before.arguments)
+    for after, whole in zip(found.observations, step.observations, strict=True):
+        assert after.content == part_by_part.text(whole.content)
+        assert after.extra == (None if whole.extra is None else part_by_part.value(whole.extra))
+    assert found.extra == (None if step.extra is None else part_by_part.value(step.extra))
+
+
+@given(
+    st.lists(st.sampled_from(['"', '\\"', ":", " ", "api_key", "TOKEN", "name", "x" * 12, ",", "\\", "-"]), max_size=14)
+)
+def test_a_raw_document_is_passed_over_only_where_no_pair_is_to_be_redacted(parts):
+    text = "".join(parts)
+    named = any(is_secret_name(match["name"]) for match in _PAIR.finditer(text))
+    assert _names_a_secret(text) or not named
 
 
 @given(

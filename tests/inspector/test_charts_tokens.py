@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchapp.models import Attempt, Blob, Episode, ModelCall
+from benchapp.models import Attempt, Blob, Episode, ModelCall, Run
 from benchapp.published.loading import published_rows
 from inspector.charts.tokens import AGENT, AUTHOR, CACHED, CHART, FRESH, OUTPUT, UNTOLD
 from tests.charted import drawn, queries_of
@@ -61,10 +61,12 @@ def test_it_calls_unknown_cost_unknown_and_a_partial_sum_partial() -> None:
     assert texts(3) == []
     assert "No attempt and no call of these runs tells a cost." in drawn(CHART).notes
     Attempt.objects.update(priced_usd=0.5)
+    Run.objects.touch()
     assert (shares()[AGENT]["cost"], shares()[AGENT]["cost_known"]) == (0.5, 0)
     assert " $0.50 of 0/1" in texts(3)
     assert not any("tells a cost" in note for note in drawn(CHART).notes)
     Attempt.objects.update(priced_usd=None)
+    Run.objects.touch()
     make_trial(episode, attempt={"cost_usd": 2.0})
     assert (shares()[AGENT]["cost"], shares()[AGENT]["cost_known"]) == (2.0, 1)
     assert " $2.00 of 1/2" in texts(3)

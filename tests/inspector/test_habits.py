@@ -16,7 +16,7 @@ from tests.pages import PAGES, address, make_world
 
 ROOT = Path(__file__).resolve().parents[2]
 # A report is taken away as one file: it carries style and scripts inside, under a policy of its own (test_report).
-TAKEN_AWAY = {"report.html", "report.css"}
+TAKEN_AWAY = {"report.html", "report.css", "capsule.html", "capsule.css"}
 TEMPLATES = sorted(path for path in (ROOT / "templates").rglob("*.html") if path.name not in TAKEN_AWAY)
 SCRIPTS = sorted((ROOT / "static" / "js").rglob("*.js"))
 STYLES = sorted(path for path in (ROOT / "static" / "css").rglob("*.css") if path.name not in TAKEN_AWAY)
@@ -72,6 +72,12 @@ PARTS = {
     "example-remove": "inspector/review/test_codebook_pages",
     "mark-example": "inspector/review/test_codebook_pages",
     "trial-field": "inspector/test_trial",
+    "findings-ask": "inspector/test_findings",
+    "trial-capsule": "inspector/test_capsule",
+    "library-capsule": "inspector/test_capsule",
+    "search-complete": "inspector/test_search",
+    "trial-live": "inspector/test_live_trial",
+    "author-text": "inspector/test_author_call",
 }
 
 

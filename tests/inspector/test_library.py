@@ -212,12 +212,33 @@ def test_it_follows_the_text_to_the_trials_that_read_it(client):
     make_learning_run(experiment, condition="no-skill", outcomes=(False,) * 9)
     run = make_learning_run(experiment, outcomes=(True,) * 9)
     users = twin(client, run, "?decision=2")["users"]
-    assert users["total"] == 7  # everything after T2 had it mounted
+    assert users["mounted"] == 7  # everything after T2 had it mounted
     assert sum(one["read"] for one in users["trials"]) == 3
-    text = page(client, run, "?decision=2")
+    text = " ".join(page(client, run, "?decision=2").split())
     assert "association, not effect" in text
     assert "3/3 passed" in text
-    assert "0/3 passed, beside 3/3 here (3 tasks scored on both sides)" in " ".join(text.split())
+    assert "0/3 passed, beside 3/3 of the readers here (3 tasks scored on both sides)" in text
+
+
+def test_it_counts_the_users_of_a_text_as_the_ledger_beside_them_counts(client):
+    experiment = make_experiment(suite=make_suite(environments=1, families=1))
+    tainted = make_learning_run(experiment, condition="no-skill", outcomes=(True,) * 9)
+    tainted.episodes.update(is_tainted=True)
+    make_learning_run(experiment, condition="no-skill", replicate=2, outcomes=(False,) * 9)
+    episode = make_episode(make_run(experiment, condition="selfgen-always"))
+    family = experiment.suite.environments.get().families.get()
+    make_decision(episode, family, after=make_snapshot({"a/SKILL.md": "one\n"}))
+    episode.refresh_from_db()
+    task = family.tasks.get(role="adversarial")
+    given = {"phase": "deployment", "success": True, "mounted": ["a"], "snapshot": episode.library}
+    for sample, known in [(3, {"read": ["a"]}), (2, {"read": ["a"]}), (1, {}), (0, {"attempt": {"steps": None}})]:
+        make_trial(episode, task, sample=sample, **given, **known)
+    found = twin(client, episode.run, "?decision=1")
+    users, ledger = found["users"], found["ledger"]["all"]
+    assert {key: users[key] for key in ledger} == ledger
+    assert (users["read"]["passed"], users["not_read"]["passed"], users["reading_unknown"]["passed"]) == (2, 1, 1)
+    beside = users["beside_no_skill"]
+    assert (beside["own"]["passed"], beside["own"]["scored"], beside["no_skill"]["scored"]) == (2, 2, 1)
 
 
 def test_it_shows_a_library_that_came_without_decisions(client):

@@ -51,6 +51,16 @@ def test_it_leaves_deleted_ones_out(client: Client) -> None:
     assert client.get("/index.json").json()["experiments"] == []
 
 
+def test_it_says_which_experiment_is_a_probe(client: Client) -> None:
+    run = make_learning_run(families=1)
+    make_trial(make_episode(probe := make_run(make_experiment(name="one again"), condition="library-probe")))
+    told = {row["name"]: row["is_probe"] for row in client.get("/index.json").json()["experiments"]}
+    assert told == {"one again": True, run.experiment.name: False}
+    assert client.get("/").text.count("no learning run") == 1
+    assert "no learning run" in client.get(f"/experiments/{probe.experiment.public_id}/").text
+    assert "no learning run" not in client.get(f"/experiments/{run.experiment.public_id}/").text
+
+
 def test_its_twin_tells_what_scripts_wait_for(client: Client) -> None:
     run = make_learning_run(families=1, outcomes=(T, F, None, T, F, F, T, T, F))
     make_trial(run.episodes.get(), finished=False)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from benchapp.models import Entry, Episode, Seeding
-from inspector.rail import build_rail, neighbours, select
+from benchapp.models import Entry, Episode, Refusal, Seeding
+from inspector.rail import build_rail, neighbours, seeded_word, select
 from tests.factories import (
     add_entry,
     freeze,
     make_decision,
     make_episode,
+    make_experiment,
     make_family,
     make_learning_run,
+    make_run,
     make_snapshot,
     make_unordered_episode,
 )
@@ -101,3 +103,22 @@ def test_it_walks_from_change_to_change(rail):
         selection = choose(rail, decision=str(following.decision.number))
     assert words == ["Created", "Revised", "Rejected"]
     assert neighbours(rail, selection)[0].word == "Revised"
+
+
+@pytest.mark.parametrize(
+    ("origin", "condition", "word"),
+    [
+        ("run", "selfgen-always", "Curated skill"),
+        ("imported", "curated-static", "Curated skill"),
+        ("imported", "selfgen-always", "Came without an author"),
+    ],
+)
+def test_only_a_curated_skill_is_called_so(origin, condition, word):
+    episode = make_episode(make_run(make_experiment(origin=origin), condition=condition))
+    assert seeded_word(episode.run, episode) == word
+
+
+def test_a_difference_that_no_trial_made_is_no_refused_write():
+    episode = make_episode()
+    add_entry(episode, Entry.Kind.REFUSAL, refusal=Refusal.objects.create(paths=["a/SKILL.md"], reason="differs"))
+    assert [stop.word for stop in rail_of(episode).stops][1:] == ["Source differs"]

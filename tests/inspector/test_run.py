@@ -4,6 +4,7 @@ import re
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 
 from benchapp.models import Attempt, Entry, Run, Seeding, Trial
 from tests.factories import (
@@ -125,7 +126,7 @@ def test_it_lists_failed_trials_that_left_their_skills_unread(client: Client) ->
     assert twin(client, run)["silent_bypass"] == [str(bypassed.public_id)]
 
 
-def test_a_skill_of_another_family_is_no_bypass(client: Client) -> None:
+def test_a_skill_of_another_family_is_no_bypass_and_reading_another_is_a_rival(client: Client) -> None:
     run = make_learning_run(families=2, outcomes=(T,) * 9)
     episode = run.episodes.get()
     first, second = run.experiment.suite.families.order_by("pk")
@@ -133,10 +134,14 @@ def test_a_skill_of_another_family_is_no_bypass(client: Client) -> None:
         (first, [second.slug], []),
         (first, [first.slug, second.slug], [first.slug]),
         (second, [first.slug, second.slug], [first.slug]),
+        (second, [first.slug, second.slug], []),
     ):
         task = make_task(family=family, role="variant")
         make_trial(episode, task, phase="deployment", success=False, mounted=mounted, read=read)
     assert twin(client, run)["silent_bypass"] == [str(Trial.objects.last().public_id)]
+    skills = client.get(reverse("skills-json", args=[run.public_id])).json()
+    failed = {str(trial.public_id) for trial in Trial.objects.filter(success=False)}
+    assert failed.intersection(skills["silent_bypass"]) == set(twin(client, run)["silent_bypass"])
 
 
 def test_it_keeps_interrupted_attempts_in_sight(client: Client) -> None:
@@ -184,8 +189,8 @@ def test_its_queries_do_not_grow(client: Client) -> None:
             make_attempt(trial, counts=False)
 
     # reader, run, tally, rates, trials, sibling, its outcomes, unscored attempts, spent by agent and author, skill uses,
-    # spine, decisions
-    assert assert_queries_flat(client, run.get_absolute_url(), make) == 13
+    # the skills of the libraries given, probes, spine, decisions
+    assert assert_queries_flat(client, run.get_absolute_url(), make) == 15
 
 
 # --- the list of an imported run --------------------------------------------------------------------------------
@@ -267,8 +272,8 @@ def test_the_queries_of_the_list_do_not_grow(client: Client, imported: Run) -> N
         for _ in range(count):
             make_trial(imported.episodes.get(), phase="evaluation")
 
-    # reader, run, tally, rates, count, trials, spent by agent and author, libraries
-    assert assert_queries_flat(client, imported.get_absolute_url(), make) == 9
+    # reader, run, tally, rates, count, trials, spent by agent and author, libraries, probes
+    assert assert_queries_flat(client, imported.get_absolute_url(), make) == 10
 
 
 def test_it_escapes_what_an_import_brought(client: Client, imported: Run) -> None:

@@ -6,6 +6,7 @@ import re
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 
 from benchapp.models import Blob, SkillUse, TaskRevision, Trial
 from runner.types import Check, CheckGroup, CheckStatus, Dimension, Observation, Source, Step, ToolCall, Verdict
@@ -78,7 +79,18 @@ def test_it_says_how_it_ended_where_it_went_wrong_and_which_skill_was_read(clien
 
 def test_it_says_when_a_mounted_skill_was_not_read(client):
     trial = make_trial(success=False, mounted=["tidy"])
-    assert "silent bypass" in page(client, trial)
+    text = page(client, trial)
+    assert "<b>1</b> mounted, <a" in text
+    assert "none read" in text
+
+
+def test_a_skill_leads_to_its_lines_as_the_trial_had_them(client):
+    given = make_snapshot({"tidy/SKILL.md": "t\n"})
+    trial = make_trial(snapshot=given, success=True, mounted=["tidy", "built-in"], read=["tidy", "built-in"])
+    text = page(client, trial)
+    blame = reverse("blame", args=[trial.episode.run.public_id])
+    assert f"{blame}?episode={trial.episode.public_id}&amp;at={given.digest}&amp;skill=tidy" in text
+    assert "skill=built-in" not in text  # not of this library: another file's lines would be shown
 
 
 def test_it_calls_the_unknown_unknown(client):

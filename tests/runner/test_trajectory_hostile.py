@@ -10,6 +10,7 @@ from typing import BinaryIO, cast
 
 import pytest
 
+from runner.trajectories import streams
 from runner.trajectories.problems import MAX_PER_EXPECTATION, Problems
 from runner.trajectories.reading import ReadTrajectory, read_trajectory, sniff
 from runner.trajectories.skill_use import step_uses
@@ -19,6 +20,12 @@ from runner.types import Source, Step, ToolCall
 
 HEAD = b'{"schema_version":"ATIF-v1.8","agent":{"name":"x","version":"1"},"steps":['
 MEBIBYTE = 1024 * 1024
+
+
+@pytest.fixture(params=[0, MEBIBYTE], ids=["event by event", "at once"], autouse=True)
+def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small file in which nothing is odd is read at once, every other event by event: both must tell the same."""
+    monkeypatch.setattr(streams, "SMALL_BYTES", request.param)
 
 
 def read(content: bytes) -> tuple[ReadTrajectory, list[Step]]:

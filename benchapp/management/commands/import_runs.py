@@ -25,7 +25,9 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("paths", nargs="+", metavar="PATH", help="a folder with jobs, trials or a release")
+        parser.add_argument(
+            "paths", nargs="+", metavar="PATH", help="a folder with jobs, trials, runs or a release; or one log"
+        )
         parser.add_argument("--format", choices=[AUTO, *FORMATS], default=AUTO)
         parser.add_argument("--map", metavar="FILE.yaml", help="rules for what the files do not tell")
         parser.add_argument("--json", action="store_true", help="print one JSON object instead of a summary")

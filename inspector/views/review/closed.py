@@ -12,7 +12,7 @@ from inspector.pages import render_page
 def closed_to(
     request: HttpRequest, *, trial: Trial | None = None, run: Run | None = None, as_json: bool = False
 ) -> HttpResponse | None:
-    """403 with the reason and the way to the queue; None where the page is open to this person. One query.
+    """403 with the reason and the way to the queue; None where the page is open to this person.
 
     The answer names the queue and nothing of the trial or run that was asked for, so all closed pages look the same.
     """

@@ -29,6 +29,8 @@ READERS: dict[str, str] = {
     "qwen-session": "runner.trajectories.readers.qwen_session",
     "kimi-wire": "runner.trajectories.readers.kimi_wire",
     "acp-jsonl": "runner.trajectories.readers.acp",
+    "inspect-sample": "runner.trajectories.readers.inspect_sample",
+    "swe-agent": "runner.trajectories.readers.swe_agent",
     "chat-messages": "runner.trajectories.readers.chat",
     "plain-text": "runner.trajectories.readers.plain_text",
     "git-lfs-pointer": "runner.trajectories.readers.absent",

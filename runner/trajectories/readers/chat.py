@@ -23,8 +23,13 @@ _HEAD_KEYS = {"session_id": "session_id", "model": "model", "agent": "agent_name
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
     """One step per message; results join the step of their call."""
+    yield from message_steps(result, _messages(result))
+
+
+def message_steps(result: ReadTrajectory, messages: Iterator[Any]) -> Iterator[Step]:
+    """The steps of a conversation's messages, and its usage."""
     steps, number = MessageSteps(), 0
-    for message in _messages(result):
+    for message in messages:
         number += 1
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
             result.problems.add(f"message {number}", "an object with a role", f"found {message!r:.60}")
@@ -105,4 +110,5 @@ def _arguments(raw: Any) -> Any:
 
 def _tool_result(message: Mapping[str, Any]) -> dict[str, Any]:
     identifier = message.get("tool_call_id") or message.get("name")
-    return {"type": "tool_result", "tool_use_id": identifier, "content": message.get("content")}
+    result = {"type": "tool_result", "tool_use_id": identifier, "content": message.get("content")}
+    return {**result, "is_error": True} if message.get("is_error") is True else result

@@ -120,7 +120,14 @@ def test_lists_and_single_answers_agree() -> None:
     assert runs == set(closed_runs(user).values_list("pk", flat=True))
 
 
-def test_each_question_is_one_query() -> None:
+def test_whoever_reviews_nothing_blind_costs_one_short_query() -> None:
+    trial = make_trial()
+    with CaptureQueriesContext(connection) as asked:
+        assert closing_queue(make_user(), trial=trial) is None
+    assert len([query for query in asked if "queueitem" in query["sql"]]) == 0
+
+
+def test_each_question_is_one_query_and_a_short_one_before_it() -> None:
     trial = make_trial()
     queue, user = blind_queue(trial)
     item = queue.items.select_related("queue").get()
@@ -129,7 +136,7 @@ def test_each_question_is_one_query() -> None:
         hidden_in(item, user)
         closing_queue(user, trial=trial)
         closing_queue(user, run=trial.episode.run)
-    assert len(asked) == 3
+    assert len(asked) == 1 + 2 + 2
 
 
 def test_whoever_has_no_place_left_is_not_kept_out() -> None:

@@ -33,16 +33,31 @@ def routes(trial: Trial) -> list[str]:
     page = reverse("trial", args=[trial.public_id])
     run = trial.episode.run.public_id
     library = reverse("library", args=[run])
+    blame = reverse("blame", args=[run])
     field = reverse("trial-field", args=[trial.public_id])
-    return [page, f"{page[:-1]}.json", f"{field}?step=3&field=message", library, f"{library[:-1]}.json"]
+    return [
+        page,
+        f"{page[:-1]}.json",
+        f"{field}?step=3&field=message",
+        library,
+        f"{library[:-1]}.json",
+        blame,
+        f"{blame[:-1]}.json",
+    ]
+
+
+def beside(trial: Trial) -> list[str]:
+    """The trial beside itself: refused for that reason only where it is open."""
+    pair = reverse("compare-pair", args=[trial.public_id, trial.public_id])
+    return [pair, f"{pair[:-1]}.json"]
 
 
 def test_every_other_route_to_an_open_item_is_closed(client: Client, reader: User) -> None:
     client.force_login(reader)
     build(A, reader)
     trial = Trial.objects.get(public_id=A.trial_id)
-    said = [client.get(url) for url in routes(trial)]
-    assert [response.status_code for response in said] == [403] * 5
+    said = [client.get(url) for url in [*routes(trial), *beside(trial)]]
+    assert [response.status_code for response in said] == [403] * 9
     for response in said:
         assert "Spring" in response.text
         for secret in (A.condition, A.model, A.slug, A.experiment):

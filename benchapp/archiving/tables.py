@@ -1,0 +1,108 @@
+"""Which rows make up an experiment's record, in an order in which every reference points back.
+
+Columns are those of the models: one that is added later travels by itself. What stays at home is named here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from django.db.models import Field, ForeignKey, Model
+
+from benchapp import models
+
+
+@dataclass(frozen=True)
+class Table:
+    """`within`: the lookup from its rows to the run they belong to; empty for what runs share.
+
+    `known_by`: the columns that name the same thing anywhere; a row that is there already is not written again.
+    """
+
+    name: str
+    model: type[Model]
+    within: str = ""
+    at_home: tuple[str, ...] = ()
+    known_by: tuple[str, ...] = ()
+    order: tuple[str, ...] = ("pk",)  # of its lines; keys of rows tell in which order they were recorded
+
+    @cached_property
+    def columns(self) -> dict[str, Field]:
+        """Everything that travels, by name. People do not."""
+        return {
+            field.name: field
+            for field in self.model._meta.concrete_fields
+            if not field.primary_key and field.name not in self.at_home and field.related_model is not models.User
+        }
+
+    @cached_property
+    def references(self) -> dict[str, str]:
+        """Column -> table of the rows it points at. Contents are named by their digest and are no rows."""
+        return {
+            name: NAMES[field.related_model]
+            for name, field in self.columns.items()
+            if isinstance(field, ForeignKey) and field.related_model is not models.Blob
+        }
+
+    @cached_property
+    def contents(self) -> tuple[str, ...]:
+        """The columns that hold the digest of a content."""
+        return tuple(name for name, field in self.columns.items() if field.related_model is models.Blob)
+
+
+TIMES = ("created_at", "deleted_at")
+ATTEMPT_OF = "attempt__trial__episode__run"
+
+SHARED_TABLES = (
+    Table("suite", models.Suite, at_home=("path",), known_by=("key",), order=("key",)),
+    Table("environment", models.Environment, known_by=("suite", "key"), order=("suite__key", "key")),
+    Table("family", models.Family, known_by=("suite", "key"), order=("suite__key", "key")),
+    Table("task", models.Task, known_by=("suite", "key"), order=("suite__key", "key")),
+    Table(
+        "revision", models.TaskRevision, known_by=("task", "digest"), order=("task__suite__key", "task__key", "digest")
+    ),
+    Table(
+        "key point",
+        models.KeyPoint,
+        known_by=("task", "kind", "ordinal"),
+        order=("task__suite__key", "task__key", "kind", "ordinal"),
+    ),
+    Table("snapshot", models.Snapshot, known_by=("digest",), order=("digest",)),
+    Table("file", models.SnapshotFile, known_by=("snapshot", "path"), order=("snapshot__digest", "path")),
+    Table("experiment", models.Experiment, at_home=("source", *TIMES)),
+)
+
+RUN_TABLES = (
+    Table("run", models.Run, "pk", at_home=("forked_from", "revision", *TIMES)),
+    Table(
+        "episode",
+        models.Episode,
+        "run",
+        at_home=("lease_owner", "lease_until", "lease_epoch", "wish", "failures", "last_failure"),
+    ),
+    Table("probe", models.Probe, "run", at_home=("origin", "decision", "reason", "actor_name", "created_at")),
+    Table("trial", models.Trial, "episode__run", at_home=("settled_at",)),
+    Table("retrieved", models.Trial.retrieved.through, "from_trial__episode__run"),
+    Table("attempt", models.Attempt, "trial__episode__run", at_home=("worker", "sandbox", "lease_epoch")),
+    Table("verdict", models.Verdict, ATTEMPT_OF),
+    Table("check", models.Check, f"verdict__{ATTEMPT_OF}"),
+    Table("dimension", models.Dimension, f"verdict__{ATTEMPT_OF}"),
+    Table("trajectory", models.Trajectory, ATTEMPT_OF),
+    Table("chunk", models.Chunk, f"trajectory__{ATTEMPT_OF}"),
+    Table("piece", models.Chunk.pieces.through, f"chunk__trajectory__{ATTEMPT_OF}"),
+    Table("compaction", models.Compaction, f"trajectory__{ATTEMPT_OF}"),
+    Table("use", models.SkillUse, ATTEMPT_OF),
+    Table("call", models.ModelCall, "episode__run"),
+    Table("decision", models.Decision, "episode__run"),
+    Table("evidence", models.DecisionEvidence, "decision__episode__run"),
+    Table("seeding", models.Seeding, "entry__episode__run"),
+    Table("seal", models.Seal, "entry__episode__run"),
+    Table("refusal", models.Refusal, "entry__episode__run"),
+    Table("skip", models.Skip, "entry__episode__run"),
+    Table("entry", models.Entry, "episode__run"),
+)
+
+TABLES = {table.name: table for table in (*SHARED_TABLES, *RUN_TABLES)}
+NAMES: dict[object, str] = {table.model: table.name for table in TABLES.values()}
+PUBLIC = tuple(table for table in TABLES.values() if "public_id" in table.columns and not table.known_by)

@@ -1,0 +1,80 @@
+"""Runs of words that two texts share: shingles of words, grown to their whole length, with their place in the first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+_WORD = re.compile(r"[A-Za-z0-9_]+|[^\W_]", re.UNICODE)
+MAX_WORDS = 60_000  # of one text
+
+
+class Word(NamedTuple):
+    text: str
+    start: int
+    end: int
+
+
+class Run(NamedTuple):
+    """Shared words [start, end) in characters of the text asked about; `source` is the place of the other text."""
+
+    start: int
+    end: int
+    words: int
+    source: int
+
+
+def words_of(text: str) -> list[Word]:
+    return [
+        Word(match.group().lower(), match.start(), match.end())
+        for _, match in zip(range(MAX_WORDS), _WORD.finditer(text), strict=False)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Shingles of `size` words -> the first text, by number, that has them."""
+
+    size: int
+    shingles: dict[tuple[str, ...], int]
+
+    @classmethod
+    def of(cls, texts: Iterable[str], size: int) -> Corpus:
+        found: dict[tuple[str, ...], int] = {}
+        for number, text in enumerate(texts):
+            for shingle in shingles_of([word.text for word in words_of(text)], size):
+                found.setdefault(shingle, number)
+        return cls(size, found)
+
+    def without(self, texts: Iterable[str]) -> Corpus:
+        """The same, less every shingle that one of these texts has too."""
+        left = dict(self.shingles)
+        for text in texts:
+            for shingle in shingles_of([word.text for word in words_of(text)], self.size):
+                left.pop(shingle, None)
+        return Corpus(self.size, left)
+
+    def runs_in(self, text: str, *, distinct: int = 5) -> Iterator[Run]:
+        """The longest runs of words that the corpus has too, left to right, none inside another. `distinct` different
+        words at least, so that a ruler or a row of numbers is no copied text."""
+        words = words_of(text)
+        shared = [self.shingles.get(shingle) for shingle in shingles_of([word.text for word in words], self.size)]
+        place = 0
+        while place < len(shared):
+            source = shared[place]
+            if source is None:
+                place += 1
+                continue
+            last = place
+            while last + 1 < len(shared) and shared[last + 1] is not None:
+                last += 1
+            run = words[place : last + self.size]
+            if len({word.text for word in run if not word.text.isdigit()}) >= distinct:
+                yield Run(run[0].start, run[-1].end, len(run), source)
+            place = last + self.size
+
+
+def shingles_of(words: list[str], size: int) -> list[tuple[str, ...]]:
+    return list(zip(*(words[offset:] for offset in range(size)), strict=False))

@@ -1,0 +1,194 @@
+"""Sessions of Claude Code, Codex, Gemini CLI and their like, as the programs themselves log them.
+
+A log is a trial of a task of its own, titled by what the agent was first told: nothing says that two sessions had the
+same task. The folder given is the experiment; agent and model make the runs. Nothing judges a session.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from itertools import islice
+
+from benchapp.importers.sources import (
+    UNKNOWN,
+    Choice,
+    ExperimentSource,
+    FoundExperiment,
+    RunSource,
+    TaskSource,
+    Timing,
+    TrajectorySource,
+    TrialSource,
+)
+from benchapp.importers.walking import Entry, Root, name_of
+from benchapp.redaction import redact_text
+from runner.trajectories.reading import ReadTrajectory, read_trajectory, sniff
+from runner.trajectories.text import storable
+from runner.types import Source, TrajectoryKind
+
+NAME = "sessions"
+SUFFIXES = frozenset({".jsonl", ".json", ".txt", ".log"})
+LOGS = frozenset(
+    [
+        "claude-session",
+        "claude-stream-json",
+        "codex-rollout",
+        "codex-jsonl",
+        "gemini-session",
+        "gemini-native",
+        "qwen-session",
+        "kimi-wire",
+        "atif",
+    ]
+)
+HARNESSES = {
+    "claude-session": "claude-code",
+    "claude-stream-json": "claude-code",
+    "codex-rollout": "codex",
+    "codex-jsonl": "codex",
+    "gemini-session": "gemini-cli",
+    "gemini-native": "gemini-cli",
+    "qwen-session": "qwen-code",
+    "kimi-wire": "kimi-cli",
+}
+TITLE_CHARS = 120
+LOOKED_AT = 30  # steps, for what the agent was told and its model
+END_BYTES = 64 * 1024
+_SIDE = re.compile(rb'"isSidechain"\s*:\s*true')
+_TIME = re.compile(rb'"timestamp"\s*:\s*"([0-9T:.+Z-]{19,40})"')
+
+
+def claims_file(root: Root, entry: Entry) -> bool:
+    with root.open(entry.path) as stream:
+        return sniff(stream) in LOGS
+
+
+def find_files(root: Root, entries: Sequence[Entry]) -> Iterator[FoundExperiment]:
+    sessions = [Session(root, entry) for entry in entries]
+    source = ExperimentSource(
+        key=f"{NAME}:{name_of(root.base)}",
+        name=f"Sessions in {name_of(root.base)}",
+        path=root.label(root.base),
+        spec={"format": NAME},
+        suite=NAME,
+    )
+    yield FoundExperiment(source, trials=tuple(sorted(_joined(sessions), key=lambda found: found.order)))
+
+
+def _joined(sessions: Sequence[Session]) -> list[Session]:
+    """Sub-agents' files go with their session; of several whole logs of one session each is a trial."""
+    grouped: defaultdict[str, list[Session]] = defaultdict(list)
+    for session in sessions:
+        grouped[session.key].append(session)
+    kept: list[Session] = []
+    for key, mine in grouped.items():
+        wholes = [session for session in mine if not session.is_side] or mine[:1]
+        wholes[0].sides = [session for session in mine if session.is_side and session is not wholes[0]]
+        for number, session in enumerate(wholes):
+            if number:
+                other = wholes[0].path
+                expected = "an id of its own for every session"
+                session.root.report(session.entry.path, "", expected, f"{key} is also that of {other}; both are kept")
+                session.ids = (f"{session.ids[0]}@{session.entry.name}",)
+        kept += wholes
+    return kept
+
+
+@dataclass
+class Session:
+    """One log (sources.FoundTrial), with the files of its sub-agents."""
+
+    root: Root
+    entry: Entry
+    sides: list[Session] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.path = self.root.label(self.entry.path)
+        with self.root.open(self.entry.path) as stream:
+            start = stream.read(END_BYTES)
+        self.is_side = bool(_SIDE.search(start))
+        head = self._opened().head
+        self.format, ident = head.source_format, head.session_id
+        self.key = f"{self.format}:{ident or name_of(self.entry.path)}"
+        self.ids: tuple[str, ...] = (f"{NAME}:{self.key}",)
+        first = _TIME.search(start)
+        self.started = first[1].decode() if first else ""
+        self.order = (self.started, self.entry.name)
+
+    def _opened(self) -> ReadTrajectory:
+        return read_trajectory(lambda: self.root.open(self.entry.path))
+
+    def digest(self) -> str:
+        digest = hashlib.sha256()
+        for session in (self, *self.sides):
+            with session.root.open(session.entry.path) as stream:
+                digest.update(hashlib.file_digest(stream, "sha256").digest())
+        return digest.hexdigest()
+
+    @cached_property
+    def _look(self) -> tuple[str, str | None]:
+        """(what the agent was told, the model)."""
+        opened = self._opened()
+        steps = list(islice(opened.steps, LOOKED_AT))
+        told = next((step.message for step in steps if step.source is Source.USER and step.message.strip()), "")
+        model = opened.head.model or next((step.model for step in steps if step.model), None)
+        return told, model
+
+    def read(self) -> TrialSource:
+        told, model = self._look
+        head = self._opened().head
+        started, finished = _time(self.started), _time(self._end())
+        name = self.key.rpartition(":")[2]
+        title = " ".join(redact_text(storable(told)).split())[:TITLE_CHARS]
+        return TrialSource(
+            run=RunSource(
+                harness=head.agent_name or HARNESSES.get(self.format, UNKNOWN),
+                harness_version=head.agent_version or "",
+                agent_model=model or UNKNOWN,
+                setup={"source": NAME, "log": self.format},
+            ),
+            task=TaskSource(NAME, f"session {name}"[:300], title or f"session {name}"),
+            timing=Timing(
+                started_at=started,
+                finished_at=finished,
+                duration_seconds=(finished - started).total_seconds() if started and finished else None,
+            ),
+            verdict=None,
+            config={},
+            choices=(Choice((self._trajectory(), *(side.as_subagent() for side in self.sides))),),
+        )
+
+    def _trajectory(self) -> TrajectorySource:
+        return TrajectorySource(self.entry.name, lambda: self.root.open(self.entry.path), self.entry.size)
+
+    def as_subagent(self) -> TrajectorySource:
+        name = name_of(self.entry.path.with_suffix(""))
+        return TrajectorySource(
+            self.entry.name,
+            lambda: self.root.open(self.entry.path),
+            self.entry.size,
+            name=name,
+            kind=TrajectoryKind.SUBAGENT,
+            parent="main",
+        )
+
+    def _end(self) -> str:
+        """The last time in the log."""
+        with self.root.open(self.entry.path) as stream:
+            stream.seek(max(0, self.entry.size - END_BYTES))
+            found = _TIME.findall(stream.read(END_BYTES + 1))
+        return found[-1].decode() if found else ""
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        value = datetime.fromisoformat(text)
+        return None if value.tzinfo is None else value.astimezone(UTC)
+    except (ValueError, OverflowError):  # the year 1 east of Greenwich
+        return None

@@ -1,0 +1,202 @@
+"""SkillEvolBench run folders: workspace/runs/<run id>/ with config.json, stores/, library/ and harbor-job/.
+
+A run folder is a run of the experiment named after the folders around it, so that runs imported one by one or together
+meet again. Its episodes are the environments (one, where the library was global); trials come from the replay records
+and the Harbor folders they name; decisions, seeds and the freeze from the events; contents from the library's commits.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from benchapp.importers.documents import Document, read_object
+from benchapp.importers.skillevolbench_history import Events, Library, moments
+from benchapp.importers.skillevolbench_record import NAME, Record, harbor_folder
+from benchapp.importers.sources import (
+    UNKNOWN,
+    EpisodeSource,
+    ExperimentSource,
+    FoundExperiment,
+    HistorySource,
+    RunSource,
+)
+from benchapp.importers.walking import Root, name_of
+from runner.suites.skillevolbench import ENVIRONMENTS
+
+__all__ = ["NAME", "claims", "find"]
+
+GLOBAL = "all"
+# The release's names of its baselines, in our words; others keep their own.
+CONDITIONS = {
+    "no_skill": "no-skill",
+    "raw_trajectory_rag": "raw-trajectory",
+    "selfgen_zero_shot": "selfgen-zero-shot",
+    "selfgen_experience": "selfgen-revision",
+    "selfgen_experience_always": "selfgen-always",
+    "selfgen_experience_always_with_tier3": "selfgen-always-tier3",
+    "curated_static": "curated-static",
+    "curated_with_revision": "curated-revision",
+    "curated_with_revision_always": "curated-always",
+    "curated_with_revision_always_with_tier3": "curated-always-tier3",
+}
+WITHOUT_AUTHOR = {"no-skill", "raw-trajectory", "curated-static"}
+_OF_BASELINE = ("library_scope", "feedback_level", "retriever_type", "skill_retrieval_k", "track", "within_env_replay")
+_OF_CONFIG = ("order_seed", "dry_run", "max_tasks")
+
+
+def claims(root: Root, folder: Path) -> bool:
+    """Is it one run's folder: stores/ beside a config.json that tells a run id and a baseline?"""
+    if not (folder / "stores").is_dir() or not (folder / "config.json").is_file():
+        return False
+    config = read_object(root, folder / "config.json")
+    return config is not None and {"run_id", "baseline"} <= config.raw.keys()
+
+
+def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
+    config = read_object(root, folder / "config.json")
+    if config is None:
+        return
+    run_id = config.text("run_id", 200) or name_of(folder)
+    run = run_of(config, run_id, _benchmark(root, folder))
+    libraries = _libraries(root, folder)
+    records = _records(root, folder, run_id, run, libraries)
+    events = Events.read(root, folder / "stores" / "events")
+    if not records:
+        root.report(folder, "", "replay records in stores/replay/records", "none: only what the folder's config says")
+    yield FoundExperiment(
+        _experiment(root, folder),
+        trials=tuple(records),
+        histories=tuple(_histories(run, records, libraries, events)),
+    )
+
+
+def run_of(config: Document, run_id: str, benchmark: str) -> RunSource:
+    baseline, strategy = config.object("baseline"), config.object("strategy")
+    named = baseline.text("name", 100) or run_id.partition("__")[0]
+    condition = CONDITIONS.get(named, named.replace("_", "-")) or UNKNOWN
+    author = strategy.text("author_model", 200) or UNKNOWN
+    # With a model preset the author runs on another model than the strategy says: then the run's id has one part more.
+    if run_id.count("__") > 3:
+        author = UNKNOWN
+    setup: dict[str, Any] = {
+        "source": NAME,
+        "run_id": run_id,
+        "baseline": named,
+        "strategy": strategy.text("name", 100),
+    }
+    setup |= {key: baseline.raw[key] for key in _OF_BASELINE if _is_plain(baseline.raw.get(key))}
+    setup |= {key: config.raw[key] for key in _OF_CONFIG if _is_plain(config.raw.get(key))}
+    if benchmark:
+        setup["benchmark_hash"] = benchmark
+    return RunSource(
+        harness=baseline.text("harbor_agent_name", 100) or UNKNOWN,
+        agent_model=baseline.text("model_name", 200) or UNKNOWN,
+        author_model="" if condition in WITHOUT_AUTHOR else author,
+        condition=condition,
+        skills=run_id,
+        setup=setup,
+    )
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, str | int | float | bool)
+
+
+def _benchmark(root: Root, folder: Path) -> str:
+    path = folder / "benchmark_hash.txt"
+    content = root.read(path, 4_096) if path.is_file() and not path.is_symlink() else None
+    return content.decode("utf-8", "replace").strip()[:200] if content else ""
+
+
+def _experiment(root: Root, folder: Path) -> ExperimentSource:
+    """Named by the two folders above: workspace/runs. Runs that lie together are compared together."""
+    around = [part for part in folder.parts[-3:-1] if part != "/"]
+    name = "/".join(around) or name_of(folder)
+    return ExperimentSource(
+        key=f"{NAME}:{name}",
+        name=f"SkillEvolBench {name}",
+        path=root.label(folder.parent) if folder.parent.is_relative_to(root.base) else root.label(root.base),
+        spec={"format": NAME},
+        suite=NAME,
+    )
+
+
+def _libraries(root: Root, folder: Path) -> dict[str, Library]:
+    """By environment; under GLOBAL where one library served all."""
+    base = folder / "library"
+    if not base.is_dir() or base.is_symlink():
+        return {}
+    if (base / ".git").exists():
+        return {GLOBAL: Library(root, base)}
+    return {name_of(sub): Library(root, sub) for sub in root.listing(base)[0] if (sub / ".git").exists()}
+
+
+def _records(root: Root, folder: Path, run_id: str, run: RunSource, libraries: dict[str, Library]) -> list[Record]:
+    stored = folder / "stores" / "replay" / "records"
+    if not stored.is_dir() or stored.is_symlink():
+        return []
+    trials = _trial_folders(root, folder)
+    found = []
+    for entry in root.listing(stored)[1]:
+        if not entry.name.endswith(".json") or (document := read_object(root, entry.path)) is None:
+            continue
+        episode = _episode(document, libraries)
+        library = libraries.get(episode.key)
+        found.append(
+            Record(
+                document,
+                run_id,
+                run,
+                episode,
+                harbor_folder(root, trials, document),
+                skills=_slugs(library, document.text("library_hash_pre", 64) or ""),
+            )
+        )
+    return sorted(found, key=lambda record: record.order)
+
+
+def _slugs(library: Library | None, given: str) -> Callable[[], tuple[str, ...] | None]:
+    """The skills of the library that a trial was given: the release mounts all of it."""
+    return lambda: library.slugs(given) if library is not None else None
+
+
+def _trial_folders(root: Root, folder: Path) -> dict[str, Path]:
+    """harbor-job/<run id>/<trial>, by name; also where the job's folder has another name."""
+    jobs = folder / "harbor-job"
+    if not jobs.is_dir() or jobs.is_symlink():
+        return {}
+    return {name_of(trial): trial for job in root.listing(jobs)[0] for trial in root.listing(job)[0]}
+
+
+def _episode(document: Document, libraries: dict[str, Library]) -> EpisodeSource:
+    env = document.text("env_id", 40) or (document.text("task_id", 200) or "").partition("-")[0] or UNKNOWN
+    if GLOBAL in libraries:
+        return EpisodeSource(GLOBAL, "All environments")
+    title = ENVIRONMENTS.get(env, "").replace("-", " ").capitalize()
+    ordinal = list(ENVIRONMENTS).index(env) if env in ENVIRONMENTS else len(ENVIRONMENTS)
+    return EpisodeSource(env, f"{env}: {title}" if title else env, ordinal=ordinal)
+
+
+def _histories(
+    run: RunSource, records: list[Record], libraries: dict[str, Library], events: Events
+) -> Iterator[HistorySource]:
+    """Only of episodes whose library can be read: without its contents a decision says nothing."""
+    grouped: defaultdict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        grouped[record.episode.key].append(record)
+    for key, mine in grouped.items():
+        library = libraries.get(key)
+        if library is None or not library.is_readable:
+            continue
+        yield HistorySource(
+            run=run,
+            episode=mine[0].episode,
+            suite=NAME,
+            path=library.root.label(library.folder),
+            trials=tuple(record.ids[0] for record in mine),
+            read=lambda mine=mine, library=library: moments(mine, library, events),
+            at=library.began,
+        )

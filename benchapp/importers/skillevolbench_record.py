@@ -1,0 +1,242 @@
+"""One replay record of a SkillEvolBench run, with the Harbor trial folder that it came from where that is there."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+from benchapp.importers.documents import Document, decode
+from benchapp.importers.harbor_trial import HarborTrial, header_of
+from benchapp.importers.sources import EpisodeSource, RunSource, TaskSource, Timing, TrialSource
+from benchapp.importers.times import aware, read_time
+from benchapp.importers.walking import Root
+from runner.suites.skillevolbench import TASK
+from runner.types import Check, CheckGroup, CheckStatus, Dimension, Phase, Role, Usage, Verdict
+from runner.verifying.reports import (
+    MAX_REPORT_BYTES,
+    ReportProblem,
+    read_ctrf,
+    read_score_report,
+    read_section_report,
+)
+
+NAME = "skillevolbench"
+REPLAY, SHADOW = "within_env_replay", "shadow_oracle"
+REPORTS = {
+    "outcome_report.json": (CheckGroup.PUBLIC, CheckGroup.HIDDEN),
+    "process_report.json": (CheckGroup.PROCESS, CheckGroup.PROCESS),
+}
+OUTPUT = "test-stdout.txt"
+MAX_OUTPUT_BYTES = 8 * 1024 * 1024
+_SUFFIX = re.compile(r"__(?:replay|oracle_shadow)$")
+_LEARNING = {Role.CANONICAL, Role.ENRICHED, Role.VARIANT}
+
+
+def ident(run: str, task: str) -> str:
+    """A trial's identity at its source; `task` with the suffix of its record."""
+    return f"{NAME}:{run}/{task}"
+
+
+@dataclass
+class Record:
+    """A trial of a run (sources.FoundTrial). `skills`: the slugs of the library it was given, None where unknown."""
+
+    document: Document
+    run_id: str
+    run: RunSource
+    episode: EpisodeSource
+    harbor: HarborTrial | None
+    skills: Callable[[], tuple[str, ...] | None] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        self.record = self.document.text("task_id", 200) or self.document.path.stem[:200]
+        self.task = _SUFFIX.sub("", self.record)
+        self.path = self.document.root.label(self.document.path)
+        self.ids = (ident(self.run_id, self.record),)
+        self.order = (self.document.text("timestamp", 64) or "~", self.record)
+
+    @property
+    def env(self) -> str:
+        return self.document.text("env_id", 40) or self.task.partition("-")[0]
+
+    @property
+    def family(self) -> str:
+        return self.document.text("family_id", 200) or self.task.rpartition("-T")[0] or self.task
+
+    @cached_property
+    def role(self) -> str:
+        told = (self.document.text("task_role", 32) or "").lower().replace("_", "-")
+        number = TASK.fullmatch(self.task)
+        return told or (list(Role)[int(number[2]) - 1].value if number else "")
+
+    @property
+    def phase(self) -> Phase:
+        """A shadow trial (T6 once more, its skills chosen by an oracle) is an evaluation beside the protocol."""
+        mode = self.document.text("replay_mode", 40) or ""
+        if mode == REPLAY or self.record.endswith("__replay"):
+            return Phase.REPLAY
+        if mode == SHADOW or self.record != self.task:
+            return Phase.EVALUATION
+        return Phase.ACQUISITION if self.role in _LEARNING else Phase.DEPLOYMENT
+
+    def digest(self) -> str:
+        digest = hashlib.sha256(b"" if self.harbor is None else self.harbor.digest().encode())
+        for path in (self.document.path, *self._reports.values()):
+            try:
+                with self.document.root.open(path) as stream:
+                    digest.update(hashlib.file_digest(stream, "sha256").digest())
+            except OSError:
+                digest.update(b"unreadable")
+        return digest.hexdigest()
+
+    @cached_property
+    def _reports(self) -> dict[str, Path]:
+        if self.harbor is None:
+            return {}
+        folder = self.harbor.folder / "verifier"
+        names = (*REPORTS, "score_report.json", "ctrf.json", OUTPUT)
+        return {name: folder / name for name in names if (folder / name).is_file() and not (folder / name).is_symlink()}
+
+    def read(self) -> TrialSource:
+        source = self._from_harbor() if self.harbor is not None else self._from_record()
+        number = TASK.fullmatch(self.task)
+        return replace(
+            source,
+            run=self.run,
+            task=TaskSource(
+                NAME,
+                self.task,
+                self.task,
+                revision=source.task.revision,
+                family=self.family,
+                role=self.role or None,
+                ordinal=int(number[2]) if number else 0,
+            ),
+            verdict=self._verdict(),
+            usage=self._usage(source.usage),
+            episode=self.episode,
+            phase=self.phase,
+            skills_mounted=self.skills(),
+            is_finished=True,  # a record is written only for a trial with a result
+            agent=self.run.harness,
+        )
+
+    def _from_harbor(self) -> TrialSource:
+        assert self.harbor is not None
+        self.harbor.judges = False  # the record says how the run judged it
+        return self.harbor.read()
+
+    def _from_record(self) -> TrialSource:
+        folder = self.document.object("outcome").text("trial_dir", 1_000)
+        self.document.report(
+            "outcome.trial_dir", "the trial's folder below harbor-job/", f"{_leaf(folder)} is not there: no trajectory"
+        )
+        ended = read_time(self.document, "timestamp")
+        return TrialSource(
+            run=self.run,
+            task=TaskSource(NAME, self.task, self.task),
+            timing=Timing(
+                finished_at=aware(ended),
+                finished_text="" if aware(ended) else self.document.text("timestamp", 64) or "",
+            ),
+            verdict=None,
+            config={},
+        )
+
+    def _usage(self, told: Usage) -> Usage:
+        outcome = self.document.object("outcome")
+        found = Usage(
+            outcome.count("n_input_tokens"),
+            outcome.count("n_cache_tokens"),
+            outcome.count("n_output_tokens"),
+            outcome.amount("cost_usd"),
+        )
+        return found if found != Usage() else told
+
+    # --- how it was judged ---------------------------------------------------------------------------------------
+
+    def _verdict(self) -> Verdict | None:
+        """Success is reward >= 1, as the release counts it. Checks come from the verifier's reports: the record itself
+        lists only those that failed, which stay in the output where there is no report."""
+        outcome = self.document.object("outcome")
+        reward = outcome.number("reward")
+        passed = outcome.raw.get("verifier_passed")
+        if not outcome or (reward is None and not isinstance(passed, bool)):
+            return None
+        success = passed if isinstance(passed, bool) else reward is not None and reward >= 1.0
+        if reward is not None and success != (reward >= 1.0):
+            outcome.report("verifier_passed", "success where the reward is 1 or more", f"{passed} with reward {reward}")
+        checks, overall, dimensions = self._read_reports()
+        score, most = outcome.number("normalized_score"), outcome.number("max_score")
+        return Verdict(
+            source=NAME,
+            success=success,
+            reward=reward,
+            outcome=_share(checks, (CheckGroup.PUBLIC, CheckGroup.HIDDEN, CheckGroup.TEST)),
+            process=_share(checks, (CheckGroup.PROCESS,)),
+            overall=overall if overall is not None else _unit(score),
+            checks=checks,
+            dimensions=dimensions,
+            rewards={name: value for name, value in (("reward", reward), ("max_score", most)) if value is not None},
+            output=self._output(outcome, with_failures=not checks),
+        )
+
+    def _read_reports(self) -> tuple[tuple[Check, ...], float | None, tuple[Dimension, ...]]:
+        checks: list[Check] = []
+        overall: float | None = None
+        dimensions: tuple[Dimension, ...] = ()
+        for name, path in self._reports.items():
+            content = None if name == OUTPUT else self.document.root.read(path, MAX_REPORT_BYTES)
+            if content is None:
+                continue
+            try:
+                if name in REPORTS:
+                    public, hidden = REPORTS[name]
+                    report = read_section_report(content, name, public=public, hidden=hidden)
+                    checks += [*report.public, *report.hidden]
+                elif name == "score_report.json":
+                    score = read_score_report(content)
+                    overall, dimensions = score.overall, score.dimensions
+                elif not checks:
+                    checks += read_ctrf(content)
+            except ReportProblem as problem:
+                self.document.root.report(path, problem.place, problem.expected, str(problem))
+        return tuple(checks), overall, dimensions
+
+    def _output(self, outcome: Document, *, with_failures: bool) -> str:
+        parts = []
+        if OUTPUT in self._reports:
+            path = self._reports[OUTPUT]
+            content = self.document.root.read(path, MAX_OUTPUT_BYTES)
+            parts.append(decode(self.document.root, path, content) if content else "")
+        if with_failures:
+            parts += [_failure(test) for test in outcome.objects("failed_tests")][:1_000]
+        return "\n".join(part for part in parts if part)
+
+
+def _failure(test: Document) -> str:
+    name, message = test.text("name", 500) or "unnamed test", test.text("message", 10_000) or ""
+    return f"failed: [{test.text('group', 100) or 'unknown group'}] {name}: {message}"
+
+
+def _share(checks: tuple[Check, ...], groups: tuple[CheckGroup, ...]) -> float | None:
+    ran = [check for check in checks if check.group in groups and check.status is not CheckStatus.SKIPPED]
+    return sum(check.status is CheckStatus.PASSED for check in ran) / len(ran) if ran else None
+
+
+def _unit(value: float | None) -> float | None:
+    return value if value is not None and 0.0 <= value <= 1.0 else None
+
+
+def _leaf(path: str | None) -> str:
+    return PurePosixPath(path).name if path else "it"
+
+
+def harbor_folder(root: Root, trials: dict[str, Path], record: Document) -> HarborTrial | None:
+    """The folder that the record names by its last part: where the run was made is no place here."""
+    folder = trials.get(_leaf(record.object("outcome").text("trial_dir", 1_000)))
+    return None if folder is None else HarborTrial(root, folder, header_of(root, folder), "")

@@ -1,0 +1,245 @@
+"""What SkillLearnBench's own runner leaves: output/{skill_generation_log, skill_generation_results, evaluation_log}/.
+
+A config is a run, a task its episode with the library that was generated for it. Generating is the acquisition: the
+author's agent at work on the seed instance. Evaluating gives the solver's trials, one sample for each repetition. Judged
+metrics (evaluation_reports/) are another judge's numbers over the same trials and are not read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+
+from benchapp.importers.documents import Document, read_object
+from benchapp.importers.harbor_verdict import FILES, read_verdict
+from benchapp.importers.skilllearnbench import read_library, split_config
+from benchapp.importers.sources import (
+    UNKNOWN,
+    EpisodeSource,
+    ExceptionSource,
+    ExperimentSource,
+    FoundExperiment,
+    LibrarySource,
+    RunSource,
+    TaskSource,
+    Timing,
+    TrialSource,
+)
+from benchapp.importers.trajectory_files import choose, is_candidate
+from benchapp.importers.walking import Entry, Root, name_of
+from runner.types import File, Phase, Usage, Verdict
+
+NAME = "skilllearnbench-output"
+SUITE = "skilllearnbench"
+GENERATION, RESULTS, EVALUATION = "skill_generation_log", "skill_generation_results", "evaluation_log"
+NO_SKILL = frozenset({"no_skill", "none", "no-skill"})
+_STAMP = re.compile(r"(?:^|-)(\d{14})_[0-9a-f]{4,}$")
+_INSTANCE = re.compile(r"-(\d{1,8})$")
+
+
+def claims(root: Root, folder: Path) -> bool:
+    return any((folder / name).is_dir() and not (folder / name).is_symlink() for name in (GENERATION, EVALUATION))
+
+
+def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
+    around = [part for part in folder.parts[-2:] if part != "/"]
+    name = "/".join(around) or name_of(folder)
+    output = Output(root, folder, name)
+    trials = [*output.generated(), *output.evaluated()]
+    yield FoundExperiment(
+        ExperimentSource(
+            key=f"{NAME}:{name}",
+            name=f"SkillLearnBench {name}",
+            path=root.label(folder),
+            spec={"format": NAME},
+            suite=SUITE,
+        ),
+        trials=tuple(sorted(trials, key=lambda trial: trial.order)),
+        libraries=output.libraries(),
+        libraries_total=sum(1 for _ in output.level(RESULTS)),
+    )
+
+
+@dataclass
+class Output:
+    """One output folder."""
+
+    root: Root
+    folder: Path
+    name: str
+
+    def generated(self) -> Iterator[Trial]:
+        for config, task, folder in self.level(GENERATION):
+            for trial in self.root.listing(folder)[0]:
+                yield Trial(self, config, task, f"{task}-1", trial, Phase.ACQUISITION)
+
+    def evaluated(self) -> Iterator[Trial]:
+        for config, task, folder in self.level(EVALUATION):
+            for instance in self.root.listing(folder)[0]:
+                for trial in self.root.listing(instance)[0]:
+                    yield Trial(self, config, task, name_of(instance), trial, Phase.EVALUATION)
+
+    def libraries(self) -> Iterator[LibrarySource]:
+        for config, task, folder in self.level(RESULTS):
+            yield LibrarySource(
+                self.run(config), episode_of(task), SUITE, self.root.label(folder), self.library(config, task)
+            )
+
+    def level(self, name: str) -> Iterator[tuple[str, str, Path]]:
+        """(config, task, folder) of every task below one of the three."""
+        base = self.folder / name
+        if base.is_dir() and not base.is_symlink():
+            for config in self.root.listing(base)[0]:
+                for task in self.root.listing(config)[0]:
+                    yield name_of(config), name_of(task), task
+
+    def library(self, config: str, task: str) -> dict[str, File]:
+        """Read anew each time: only its skills' names are kept, however many configs there are."""
+        folder = self.folder / RESULTS / config / task
+        files = read_library(self.root, folder) if folder.is_dir() and not folder.is_symlink() else {}
+        self._skills[config, task] = tuple(sorted({path.split("/", 1)[0] for path in files}))
+        return files
+
+    def skills(self, config: str, task: str) -> tuple[str, ...]:
+        if (config, task) not in self._skills:
+            self.library(config, task)
+        return self._skills[config, task]
+
+    @cached_property
+    def _skills(self) -> dict[tuple[str, str], tuple[str, ...]]:
+        return {}
+
+    def run(self, config: str) -> RunSource:
+        """Of a config: harness and model are the solver's, as its evaluations tell."""
+        method, author = ("no-skill", "") if config in NO_SKILL else split_config(config)
+        harness, model = self._solvers.get(config, (UNKNOWN, UNKNOWN))
+        return RunSource(
+            harness=harness,
+            agent_model=model,
+            author_model=author,
+            condition=method,
+            skills=config,
+            setup={"source": NAME, "config": config},
+        )
+
+    @cached_property
+    def _solvers(self) -> dict[str, tuple[str, str]]:
+        found: dict[str, tuple[str, str]] = {}
+        for trial in self.evaluated():
+            if trial.config not in found and (result := trial.result):
+                found[trial.config] = (result.text("agent", 100) or UNKNOWN, result.text("model", 200) or UNKNOWN)
+        return found
+
+
+def episode_of(task: str) -> EpisodeSource:
+    return EpisodeSource(task, task, family=task)
+
+
+@dataclass
+class Trial:
+    """One execution (sources.FoundTrial)."""
+
+    output: Output
+    config: str
+    family: str
+    instance: str
+    folder: Path
+    phase: Phase
+
+    def __post_init__(self) -> None:
+        self.path = self.output.root.label(self.folder)
+        self.name = name_of(self.folder)
+        self.ids = (f"{NAME}:{self.output.name}/{self.phase}/{self.config}/{self.instance}/{self.name}"[:900],)
+        stamp = _STAMP.search(self.name)
+        self.stamp = stamp[1] if stamp else ""
+        self.order = (self.config, self.instance, self.stamp, self.name)
+
+    @cached_property
+    def result(self) -> Document:
+        path = self.folder / "result.json"
+        found = read_object(self.output.root, path) if path.is_file() and not path.is_symlink() else None
+        return found if found is not None else Document(self.output.root, path, {})
+
+    @cached_property
+    def _entries(self) -> list[Entry]:
+        """Files that are read, by path in the trial's folder."""
+        tree = self.output.root.tree(self.folder, skip=frozenset({"artifacts", "teacher", "skills"}))
+        return [entry for entry in tree if _is_read(entry.name)]
+
+    def digest(self) -> str:
+        digest = hashlib.sha256(repr(self._mounted()).encode())
+        for entry in self._entries:
+            with self.output.root.open(entry.path) as stream:
+                digest.update(f"{entry.name}\0{hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
+        return digest.hexdigest()
+
+    def read(self) -> TrialSource:
+        root, result = self.output.root, self.result
+        accounts = [entry for entry in self._entries if entry.name.startswith("agent/") and is_candidate(entry.name)]
+        failure = result.text("error", 100_000)
+        if not result:
+            expected = "the result of a finished trial"
+            root.report(self.folder / "result.json", "", expected, "none that can be read: kept as interrupted")
+        number = _INSTANCE.search(self.instance)
+        return TrialSource(
+            run=self.output.run(self.config),
+            task=TaskSource(
+                SUITE, self.instance, self.instance, family=self.family, ordinal=int(number[1]) if number else 0
+            ),
+            timing=Timing(started_text=self._began()),
+            verdict=None if failure else self._verdict(),
+            config={key: value for key, value in result.raw.items() if key not in ("agent_stdout", "agent_stderr")},
+            choices=(choose(root, self.folder, accounts),),
+            episode=episode_of(self.family),
+            phase=self.phase,
+            exception=self._exception(failure),
+            usage=_usage(result.object("token_usage")),
+            skills_mounted=self._mounted(),
+            is_finished=bool(result) and not failure,  # an error there is the machine's: no container, no agent
+        )
+
+    def _verdict(self) -> Verdict | None:
+        reward = self.result.number("reward")
+        told = {"reward": reward} if reward is not None else None
+        return read_verdict(self.output.root, self.folder / "verifier", told, place=self.result, source=SUITE)
+
+    def _mounted(self) -> tuple[str, ...] | None:
+        """A solver is given the whole library of its config; an author's agent none that is told."""
+        if self.phase is Phase.ACQUISITION:
+            return None
+        if self.config in NO_SKILL:
+            return ()
+        return self.output.skills(self.config, self.family) or None
+
+    def _exception(self, failure: str | None) -> ExceptionSource | None:
+        if failure:
+            return ExceptionSource(failure.partition(":")[0][:200], failure)
+        if self.result.raw.get("agent_timed_out") is True:
+            return ExceptionSource("agent_timed_out", "the agent was ended at its limit of time")
+        return None
+
+    def _began(self) -> str:
+        """The stamp in the folder's name; it tells no zone."""
+        try:
+            return datetime.strptime(self.stamp, "%Y%m%d%H%M%S").isoformat(" ")  # noqa: DTZ007
+        except ValueError:
+            return ""
+
+
+def _is_read(name: str) -> bool:
+    parts = name.split("/")
+    if parts[0] == "verifier":
+        return len(parts) == 2 and parts[1] in FILES
+    return name == "result.json" or parts[0] == "agent"
+
+
+def _usage(told: Document) -> Usage:
+    """Input as everywhere here: with what was read from and written to a cache."""
+    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    parts = [count for name in names if (count := told.count(name)) is not None]
+    return Usage(sum(parts) if parts else None, told.count("cache_read_input_tokens"), told.count("output_tokens"))

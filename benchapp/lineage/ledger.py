@@ -1,0 +1,54 @@
+"""The ledger: for each decision that changed a library, what became of the later trials that read what it wrote.
+
+A trial counts for a decision while at least one line that the decision wrote stands in the library the trial was given,
+and read means that it read a skill in which such a line stands. So a trial counts for several decisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from benchapp.lineage.attribution import Attribution, Baseline, Ended, attribute, by_family, with_lines
+from benchapp.lineage.history import Lineage
+from runner.types import Phase
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRow:
+    """`written`: lines it wrote; `standing`: of those, lines of the library's last state. Families are the tasks'."""
+
+    state: int
+    written: int
+    standing: int
+    all: Attribution
+    same_family: Ended
+    other_families: Ended
+    deployment: Mapping[str, Ended]  # by role
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "lines_written": self.written,
+            "lines_standing": self.standing,
+            "note": "association, not effect",
+            "all": self.all.total.as_json(),
+            "same_family": self.same_family.as_json(),
+            "other_families": self.other_families.as_json(),
+            "deployment": {role or "no role": ended.as_json() for role, ended in self.deployment.items()},
+        }
+
+
+def ledger_row(lineage: Lineage, state: int, family: int | None, baseline: Baseline) -> LedgerRow:
+    """Of the decision (or seeding) that made this state. `family`: the one it was asked for."""
+    trials = with_lines(lineage, lambda at: lineage.holding[at].get(state, frozenset()), born=state)
+    found = attribute(trials, baseline)
+    written = [line for line in lineage.blame.lines if line.born == state]
+    return LedgerRow(
+        state,
+        len(written),
+        sum(line.last == len(lineage.states) - 1 for line in written),
+        found,
+        *by_family(trials, family, baseline),
+        {role: ended for (phase, role), ended in found.groups.items() if phase == Phase.DEPLOYMENT},
+    )

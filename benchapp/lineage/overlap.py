@@ -1,0 +1,42 @@
+"""Which steps of the evidence speak of what a line says: found by the words both use, so a guess, and called one. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+MIN_SHARED = 2  # words
+MIN_SHARE = 0.3  # of the line's words
+MAX_CHARS = 100_000  # of one step that are looked at
+_WORD = re.compile(r"[^\W\d_][\w.\-]{2,60}|\d[\d.,:]{2,30}")
+_COMMON = frozenset(
+    "the and for with this that from when then than not are was were has have had you your its into only each every all any "
+    "use using used must should shall will can may never always before after also other one two but how what which who "
+    "where while does done instead make sure file files step steps skill task name description".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """`shared`: words of the line that the step has as well, of `words` in the line."""
+
+    step: int
+    shared: tuple[str, ...]
+    words: int
+
+
+def overlaps(line: str, steps: Sequence[tuple[int, str]], limit: int = 3) -> list[Overlap]:
+    """The steps that share most with the line, best first. `steps`: (number, text). Words of most steps tell nothing."""
+    by_step = [(number, _words(text)) for number, text in steps]
+    spread = Counter(word for _, words in by_step for word in words)
+    often = {word for word, count in spread.items() if len(by_step) > 3 and count > len(by_step) / 2}
+    wanted = _words(line) - often
+    found = [Overlap(number, tuple(sorted(wanted & words)), len(wanted)) for number, words in by_step]
+    good = [one for one in found if len(one.shared) >= max(MIN_SHARED, MIN_SHARE * one.words)]
+    return sorted(good, key=lambda one: (-len(one.shared), one.step))[:limit]
+
+
+def _words(text: str) -> set[str]:
+    return {word.strip(".-,:").casefold() for word in _WORD.findall(text[:MAX_CHARS])} - _COMMON

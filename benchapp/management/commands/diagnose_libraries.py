@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import argparse
+from typing import Any
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError
+
+from benchapp.diagnosing.queueing import with_library
+from benchapp.diagnosing.storing import diagnose_episode
+from benchapp.models import Episode
+
+
+class Command(BaseCommand):
+    help = (
+        "Reads every state of every library by rules: contract, how skills are written, near-duplicates, and leaks of tasks, "
+        "verifiers and reference skills. What was read by the same rules against the same trials is not read again."
+    )
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--run", type=UUID, metavar="RUN_ID", help="only this run's libraries")
+        parser.add_argument("--again", action="store_true", help="also those that are up to date")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        episodes = with_library(Episode.objects.filter(run__experiment__deleted_at=None))
+        if options["run"]:
+            episodes = episodes.filter(run__public_id=options["run"])
+        episodes = episodes.select_related("run", "library", "family").order_by("pk")
+        if options["run"] and not episodes.exists():
+            raise CommandError(f"no run {options['run']} with a library")
+        worked_out = sum(diagnose_episode(episode, again=options["again"]) for episode in episodes.iterator(200))
+        self.stdout.write(f"{worked_out} states of libraries read; the others were up to date")

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import argparse
+import uuid
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from benchapp.exporting.harbor_job import write_harbor_job
+from benchapp.models import Run
+
+
+class Command(BaseCommand):
+    help = (
+        "Writes one run as a Harbor job directory with ATIF trajectories: put it below a jobs folder for `harbor view`."
+    )
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("run", type=uuid.UUID, help="its id, as in its address")
+        parser.add_argument("folder", type=Path, help="new or empty; its name becomes the job's")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        run = Run.objects.standing().filter(public_id=options["run"]).select_related("experiment").first()
+        if run is None:
+            raise CommandError(f"no run {options['run']}")
+        try:
+            written = write_harbor_job(run, options["folder"])
+        except OSError as error:
+            raise CommandError(str(error)) from None
+        self.stdout.write(
+            f"{written.trials:,} trials with {written.trajectories:,} trajectories in {options['folder']}"
+        )
+        if written.not_run:
+            self.stdout.write(f"{written.not_run:,} planned trials have no attempt that counts, and are not in it")

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from benchapp.searching.indexing import index_anew, index_waiting, progress
+
+
+class Command(BaseCommand):
+    help = (
+        "Indexes for the search page whatever of the record is not indexed yet. Safe to repeat and to end at any time."
+    )
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--all", action="store_true", help="forget the index first and make all of it anew")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["all"]:
+            index_anew()
+        total = progress().total
+        shows = sys.stderr.isatty()
+        done = index_waiting(tell=lambda done: self._tell(done, total) if shows else None)
+        now = progress()
+        unread = f", {now.unread} of them could not be read" if now.unread else ""
+        self.stdout.write(f"{done} indexed now; {now.indexed} of {now.total} in all{unread}")
+
+    def _tell(self, done: int, total: int) -> None:
+        self.stderr.write(f"\r{done} of {total}", ending="")

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from benchapp.models import Episode, Run
+from benchapp.probing import TIMES, Asked, Preview, choice_of, control_of, launch_probe, preview
+from runner.errors import RunnerError
+
+
+class Command(BaseCommand):
+    help = (
+        "Freezes a round of a run's library again, whole or without some hunks of one decision, and reruns tasks with it"
+        " in a run of its own. --dry-run tells the hunks of the decision, and what it would take."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("run", type=uuid.UUID)
+        parser.add_argument("--episode", help="its key; needed where the run has several")
+        parser.add_argument("--round", default="", metavar="R", help="R3, S1 or 3; without it the last")
+        parser.add_argument("--decision", type=int, metavar="N", help="whose hunks; without it the round's own")
+        parser.add_argument("--revert", nargs="+", default=[], metavar="HUNK", help="hunks to take back, by their ids")
+        parser.add_argument("--task", nargs="+", default=[], metavar="KEY", help="without it the deployment tasks")
+        parser.add_argument("--times", type=int, default=TIMES, metavar="K", help=f"trials of each task ({TIMES})")
+        parser.add_argument("--with-control", action="store_true", help="also launch the round with nothing taken back")
+        parser.add_argument("--dry-run", action="store_true", help="tell what would run and what it would take")
+        parser.add_argument("--reason", default="", help="what it is to show; kept with it, and needed")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        episode = _episode(options["run"], options["episode"])
+        asked = Asked(
+            state=options["round"],
+            decision=options["decision"],
+            revert=tuple(options["revert"]),
+            tasks=tuple(options["task"]),
+            times=options["times"],
+        )
+        control = options["with_control"] and asked.revert
+        try:
+            if options["dry_run"]:
+                self._tell_hunks(episode, asked)  # also where nothing can be launched as it stands
+            found = [preview(episode, asked)]
+            if control:
+                found.append(preview(episode, control_of(found[0])))
+            if options["dry_run"]:
+                for each in found:
+                    self._tell(each)
+                return
+            for each in found:
+                probe = launch_probe(each, reason=options["reason"])
+                self.stdout.write(f"{probe.run.public_id}  {probe.run.experiment.name}")
+        except RunnerError as error:
+            raise CommandError(str(error)) from error
+
+    def _tell_hunks(self, episode: Episode, asked: Asked) -> None:
+        chosen = choice_of(episode, asked)
+        self.stdout.write(f"states: {' '.join(state.key for state in chosen.states)}; frozen at {chosen.state.key}")
+        if chosen.decision is not None:
+            self.stdout.write(f"decision {chosen.decision.number} ({chosen.decision.status})")
+        for hunk in chosen.hunks:
+            sign = "-" if hunk.id in asked.revert else " "
+            self.stdout.write(f"{sign} {hunk.id}  {hunk.path}, {hunk.place}: {hunk.told}")
+
+    def _tell(self, found: Preview) -> None:
+        self.stdout.write(found.prepared.spec.name)
+        self.stdout.write(f"  {found.trials} trials: {', '.join(found.tasks)}, {found.times} times each")
+        for name, unit in (("tokens", "tokens"), ("cost_usd", "USD"), ("seconds", "seconds of work")):
+            amount = getattr(found.estimate.whole, name)
+            value = "unknown" if amount.value is None else f"{amount.value:,.2f}"
+            self.stdout.write(f"  {unit}: {value} (known for {amount.known} of {amount.parts} parts)")
+
+
+def _episode(run_id: uuid.UUID, key: str | None) -> Episode:
+    run = Run.objects.standing().filter(public_id=run_id).first()
+    if run is None:
+        raise CommandError(f"there is no run {run_id}")
+    episodes = list(run.episodes.select_related("run__experiment__suite", "environment").order_by("ordinal"))
+    if key is None and len(episodes) == 1:
+        return episodes[0]
+    for episode in episodes:
+        if episode.key == key:
+            return episode
+    known = ", ".join(episode.key for episode in episodes[:20])
+    raise CommandError(f"--episode {key!r}: expected one of {known}")

@@ -1,0 +1,83 @@
+"""What full text search knows of the record: all of it derived, and made again by `manage.py index_search --all`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import models
+from django.db.models import Q
+
+from benchapp.models.comments import Comment
+from benchapp.models.episodes import Episode, Seeding
+from benchapp.models.experiments import Run
+from benchapp.models.libraries import Decision
+from benchapp.models.trajectories import Chunk, Trajectory
+from benchapp.models.trials import Trial
+from benchapp.models.verdicts import Verdict
+
+OWNERS = ("trajectory", "verdict", "decision", "seeding", "episode", "comment")
+
+
+def _one_owner() -> Q:
+    found = Q()
+    for name in OWNERS:
+        found |= Q(**{f"{each}__isnull": each != name for each in OWNERS})
+    return found
+
+
+def _owner(model: type[models.Model]) -> Any:
+    return models.OneToOneField(model, null=True, on_delete=models.CASCADE, related_name="search_source")
+
+
+class SearchSource(models.Model):
+    """Something that was indexed, whole. What has no such row waits: the record itself is the queue.
+
+    `episode` stands for the library of an episode that has no history (an import); `library` is the digest it had.
+    """
+
+    trajectory = _owner(Trajectory)
+    verdict = _owner(Verdict)
+    decision = _owner(Decision)
+    seeding = _owner(Seeding)
+    episode = _owner(Episode)
+    comment = _owner(Comment)
+    library = models.CharField(max_length=64, blank=True)
+    cut = models.PositiveIntegerField(default=0)  # texts of which only the beginning was indexed
+    problem = models.CharField(max_length=500, blank=True)  # why nothing of it could be indexed
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=_one_owner(), name="search_source_owner")]
+
+
+class SearchDocument(models.Model):
+    """What one hit is: a passage of steps, a skill file, a decision, the checks of a verdict, a note.
+
+    The row holds what hits are filtered by and where they open; its words lie in the index under the same number
+    (benchapp.searching.index). A passage is steps `first_step` to `last_step`; `start` and `end` are set where it is
+    part of one long step: characters of its joined texts (benchapp.searching.sections).
+    """
+
+    class Kind(models.TextChoices):
+        STEP = "step"
+        FILE = "file"
+        DECISION = "decision"
+        CHECK = "check"
+        NOTE = "note"
+
+    source = models.ForeignKey(SearchSource, on_delete=models.CASCADE, related_name="documents")
+    kind = models.CharField(max_length=16, choices=Kind)
+    run = models.ForeignKey(Run, null=True, on_delete=models.CASCADE, related_name="+")
+    episode = models.ForeignKey(Episode, null=True, on_delete=models.CASCADE, related_name="+")
+    trial = models.ForeignKey(Trial, null=True, on_delete=models.CASCADE, related_name="+")
+    chunk = models.ForeignKey(Chunk, null=True, on_delete=models.CASCADE, related_name="+")  # in which a passage lies
+    first_step = models.PositiveIntegerField(null=True)
+    last_step = models.PositiveIntegerField(null=True)
+    start = models.PositiveIntegerField(null=True)
+    end = models.PositiveIntegerField(null=True)
+    skill = models.CharField(max_length=200, blank=True)  # of a file: the first part of its path
+    path = models.CharField(max_length=1000, blank=True)
+    digest = models.CharField(max_length=64, blank=True)  # of a file: its content
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["skill"], condition=~Q(skill=""), name="search_skill")]

@@ -1,0 +1,202 @@
+"""What probes found: passed of scored per task, beside the round with nothing taken back, the run they come from and no-skill.
+
+Four queries for any number of probes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db.models import Count as Aggregate
+from django.db.models import Q
+
+from benchapp.inference.strata import StratifiedTest, Stratum, stratified_test
+from benchapp.metrics.beside import BASELINE
+from benchapp.models import Probe, Run, Task, Trial
+from runner.types import ACQUISITION_ROLES, Phase
+
+# A task's trials that stand beside a probe's, which is one of deployment. Acquisition tasks are best met by their
+# replay, with a frozen library too; where nothing was replayed, by their first try.
+FROZEN = (Phase.DEPLOYMENT, Phase.EVALUATION)
+CONTROL, ORIGINAL, NO_SKILL = "control", "original", "no-skill"
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Trials on one side."""
+
+    passed: int = 0
+    scored: int = 0
+    total: int = 0
+
+    def __add__(self, other: Count) -> Count:
+        return Count(self.passed + other.passed, self.scored + other.scored, self.total + other.total)
+
+    def as_json(self) -> dict[str, int]:
+        return {"passed": self.passed, "scored": self.scored, "total": self.total}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    task: Task
+    own: Count
+    sides: Mapping[str, Count]
+
+    @property
+    def cells(self) -> list[Count]:
+        return [self.sides[side] for side in SIDES]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """`tests`: against the sides that differ from the probe in its library alone. The original is one of them only where
+    it had run with the frozen library; otherwise its counts are shown and not tested."""
+
+    probe: Probe
+    lines: tuple[Line, ...]
+    tests: Mapping[str, StratifiedTest]
+    original_had_it: bool  # the original's trials ran with the library of the frozen round
+
+    @property
+    def own(self) -> Count:
+        return sum((line.own for line in self.lines), Count())
+
+    @property
+    def is_whole(self) -> bool:
+        return self.own.scored == self.own.total
+
+    def side(self, name: str) -> Count:
+        return sum((line.sides[name] for line in self.lines), Count())
+
+    @property
+    def totals(self) -> list[Count]:
+        return [self.side(name) for name in SIDES]
+
+    @property
+    def verdicts(self) -> list[tuple[str, StratifiedTest, Count, Count]]:
+        """(side, test, own and other counts over the tasks scored on both sides)."""
+        return [(name, test, *self._paired(name)) for name, test in self.tests.items()]
+
+    def _paired(self, name: str) -> tuple[Count, Count]:
+        both = [line for line in self.lines if line.own.scored and line.sides[name].scored]
+        return sum((line.own for line in both), Count()), sum((line.sides[name] for line in both), Count())
+
+
+SIDES = (CONTROL, ORIGINAL, NO_SKILL)
+_Key = tuple[int, int, str]  # run, task, phase
+_Counts = Mapping[_Key, Count]
+
+
+def results_of(probes: Iterable[Probe]) -> list[Result]:
+    """In the order given. The probes need `standing`'s relations."""
+    found = list(probes)
+    controls = _controls(found)
+    siblings = _siblings(found)
+    runs = {probe.run_id for probe in found} | {run for each in controls.values() for run in each}
+    runs |= {probe.origin.run_id for probe in found if probe.origin} | set(siblings.values())
+    counts, tasks, libraries = _counted(runs)
+    return [_result(probe, controls[probe.pk], siblings.get(probe.pk), counts, tasks, libraries) for probe in found]
+
+
+def _controls(probes: Sequence[Probe]) -> dict[int, list[int]]:
+    """probe -> runs of the same setup with the same round, nothing taken back. None for what is such a run itself."""
+    origins = {probe.origin_id for probe in probes if probe.origin_id}
+    whole = Probe.objects.filter(origin__in=origins, reverted_digest="", run__experiment__deleted_at=None)
+    rows = list(whole.values_list("origin_id", "frozen_id", "run__setup_digest", "run_id"))
+    return {
+        probe.pk: [
+            run
+            for *place, run in rows
+            if not probe.is_control and place == [probe.origin_id, probe.frozen_id, probe.run.setup_digest]
+        ]
+        for probe in probes
+    }
+
+
+def _siblings(probes: Sequence[Probe]) -> dict[int, int]:
+    """probe -> the no-skill run beside the one it comes from, as `metrics.beside.sibling_of` finds it."""
+    origins = {probe.pk: probe.origin.run for probe in probes if probe.origin}
+    experiments = {run.experiment_id for run in origins.values()}
+    bare = Run.objects.filter(experiment__in=experiments, condition=BASELINE).order_by("-id")
+    by_place = {_place(run): run.pk for run in bare}
+    return {
+        probe: by_place[_place(run)]
+        for probe, run in origins.items()
+        if _place(run) in by_place and run.condition != BASELINE
+    }
+
+
+def _place(run: Run) -> tuple[object, ...]:
+    return run.experiment_id, run.agent_model, run.harness, run.replicate
+
+
+def _counted(runs: set[int]) -> tuple[_Counts, dict[int, list[Task]], dict[_Key, set[int | None]]]:
+    """Of all these runs. Tainted episodes are left out, as in every comparison."""
+    counts: defaultdict[_Key, Count] = defaultdict(Count)
+    libraries: defaultdict[_Key, set[int | None]] = defaultdict(set)
+    met: defaultdict[int, dict[int, None]] = defaultdict(dict)
+    trials = Trial.objects.filter(episode__run__in=runs, episode__is_tainted=False).order_by()
+    grouped = trials.values_list("episode__run_id", "task_id", "phase", "snapshot_id").annotate(
+        passed=Aggregate("pk", filter=Q(success=True)), scored=Aggregate("success"), total=Aggregate("pk")
+    )
+    for run, task, phase, snapshot, passed, scored, total in grouped:
+        counts[run, task, phase] += Count(passed, scored, total)
+        libraries[run, task, phase].add(snapshot)
+        met[run][task] = None
+    tasks = Task.objects.select_related("family").in_bulk({task for each in met.values() for task in each})
+    return counts, {run: [tasks[task] for task in each] for run, each in met.items()}, libraries
+
+
+def _result(
+    probe: Probe,
+    controls: Sequence[int],
+    sibling: int | None,
+    counts: _Counts,
+    tasks: Mapping[int, list[Task]],
+    libraries: Mapping[_Key, set[int | None]],
+) -> Result:
+    own = sorted(tasks.get(probe.run_id, []), key=lambda task: (task.family_id or 0, task.ordinal, task.key))
+    origin = probe.origin.run_id if probe.origin else None
+    lines = []
+    for task in own:
+        sides = {
+            CONTROL: sum((counts.get((run, task.pk, Phase.DEPLOYMENT), Count()) for run in controls), Count()),
+            ORIGINAL: _beside(origin, task, counts),
+            NO_SKILL: _beside(sibling, task, counts),
+        }
+        lines.append(Line(task, counts[probe.run_id, task.pk, Phase.DEPLOYMENT], sides))
+    had_it = all(_libraries(origin, task, libraries) == {probe.frozen_id} for task in own) if own and origin else False
+    tests = dict(_tests(lines, had_it=had_it))
+    return Result(probe, tuple(lines), tests, had_it)
+
+
+def _phases(task: Task) -> Iterator[Phase]:
+    yield from FROZEN
+    if task.role in ACQUISITION_ROLES:
+        yield from (Phase.REPLAY, Phase.ACQUISITION)
+
+
+def _beside(run: int | None, task: Task, counts: _Counts) -> Count:
+    """Of the first phase in which the run met the task."""
+    if run is None:
+        return Count()
+    return next((counts[run, task.pk, phase] for phase in _phases(task) if (run, task.pk, phase) in counts), Count())
+
+
+def _libraries(run: int | None, task: Task, libraries: Mapping[_Key, set[int | None]]) -> set[int | None]:
+    found = (libraries[key] for phase in _phases(task) if (key := (run or 0, task.pk, phase)) in libraries)
+    return next(found, set())
+
+
+def _tests(lines: Sequence[Line], *, had_it: bool) -> Iterator[tuple[str, StratifiedTest]]:
+    for side in SIDES:
+        if side == ORIGINAL and not had_it:
+            continue
+        strata = (
+            Stratum(line.own.passed, line.own.scored, line.sides[side].passed, line.sides[side].scored)
+            for line in lines
+        )
+        if test := stratified_test(strata):
+            yield side, test

@@ -1,0 +1,107 @@
+"""The words of documents in the database: FTS5 on SQLite, a tsvector with GIN on PostgreSQL, both fed with our tokens.
+
+Both see the same tokens at the same places, so both find the same. Two limits of PostgreSQL stand: of one token at most
+255 places of a document are kept (a phrase may be missed in what comes after), and a document has at most 16,383
+places, which the length of passages keeps to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from django.db import connection
+from django.db.models.expressions import RawSQL
+
+from benchapp.models import SearchDocument
+
+MAX_PLACES = 255  # of one token
+LAST_PLACE = 16_383
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """Tokens side by side; with `prefix` the last is only a beginning."""
+
+    tokens: tuple[str, ...]
+    prefix: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Of each group of `all_of` at least one phrase, and none of `none_of`."""
+
+    all_of: tuple[tuple[Phrase, ...], ...] = ()
+    none_of: tuple[Phrase, ...] = ()
+
+
+def put(rows: Sequence[tuple[int, list[str]]]) -> None:
+    """The tokens of new documents, by their numbers. Call inside the transaction that makes them."""
+    if not rows:
+        return
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            words = [(number, " ".join(tokens)) for number, tokens in rows]
+            cursor.executemany("INSERT INTO benchapp_searchindex(rowid, words) VALUES (%s, %s)", words)
+        else:
+            words = [(number, _tsvector(tokens)) for number, tokens in rows]
+            cursor.executemany("INSERT INTO benchapp_searchindex(rowid, words) VALUES (%s, %s::tsvector)", words)
+
+
+def clear() -> None:
+    """No words at all any more. The documents are removed by whoever calls."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute("INSERT INTO benchapp_searchindex(benchapp_searchindex) VALUES ('delete-all')")
+        else:
+            cursor.execute("TRUNCATE benchapp_searchindex")
+
+
+def clear_if_empty() -> None:
+    """Words that no document stands for would speak for the next documents of these numbers after a flush."""
+    if not SearchDocument.objects.exists():
+        clear()
+
+
+def matching(match: Match) -> RawSQL:
+    """The numbers of the documents in which `all_of` stands and nothing of `none_of`; `all_of` is not empty."""
+    if connection.vendor == "sqlite":
+        sql = "SELECT rowid FROM benchapp_searchindex WHERE benchapp_searchindex MATCH %s"
+        return RawSQL(sql, [_fts5(match)])
+    return RawSQL("SELECT rowid FROM benchapp_searchindex WHERE words @@ %s::tsquery", [_tsquery(match)])
+
+
+# --- SQLite ---------------------------------------------------------------------------------------------------------
+
+
+def _fts5(match: Match) -> str:
+    wanted = " AND ".join(f"({' OR '.join(map(_fts5_phrase, group))})" for group in match.all_of)
+    return wanted + "".join(f" NOT {_fts5_phrase(phrase)}" for phrase in match.none_of)
+
+
+def _fts5_phrase(phrase: Phrase) -> str:
+    return f'"{" ".join(phrase.tokens)}"{" *" * phrase.prefix}'
+
+
+# --- PostgreSQL -----------------------------------------------------------------------------------------------------
+
+
+def _tsvector(tokens: Iterable[str]) -> str:
+    """As PostgreSQL reads one; tokens hold nothing that it would need escaped."""
+    places: dict[str, list[int]] = {}
+    for place, token in enumerate(tokens, start=1):
+        found = places.setdefault(token, [])
+        if len(found) < MAX_PLACES:
+            found.append(min(place, LAST_PLACE))
+    return " ".join(f"'{token}':{','.join(map(str, found))}" for token, found in places.items())
+
+
+def _tsquery(match: Match) -> str:
+    wanted = [f"({' | '.join(map(_ts_phrase, group))})" for group in match.all_of]
+    return " & ".join([*wanted, *(f"!{_ts_phrase(phrase)}" for phrase in match.none_of)])
+
+
+def _ts_phrase(phrase: Phrase) -> str:
+    last = len(phrase.tokens) - 1
+    words = [f"'{token}'{':*' * (phrase.prefix and place == last)}" for place, token in enumerate(phrase.tokens)]
+    return f"({' <-> '.join(words)})"

@@ -1,0 +1,163 @@
+"""The one tokeniser: what is indexed and what is asked for go through it, on SQLite and PostgreSQL alike.
+
+An *atom* is a run of letters, digits and underscores (`KeyError`, `tidy_tables`, `notes`), a number with its points
+(`27.5`, `1.2.3`), or, of Chinese, Japanese and Korean, two neighbouring characters. Case does not count, and texts are
+compared in Unicode's NFKC form. Paths and dashed names are their atoms in a row (`data/notes.txt` is `data notes txt`),
+so any piece of a path is found where its pieces stand side by side.
+
+An identifier is kept whole and also split at underscores and, where it is plain ASCII, at case: `tidy_tables` is found by `tables`, `KeyError` by
+`error`. The split parts stand behind all atoms of a text, each identifier's between barriers, so that they neither
+stand between two words of a phrase nor form phrases with one another.
+
+A token holds nothing but letters, digits, underscores and points, so both databases take it as one word.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+VERSION = "tokens/1"
+BARRIER = "|"  # no text holds it as a token
+FACT = "="  # in tokens that say something about a passage: tool=bash
+MAX_TOKEN = 64  # characters; what is longer is found by its beginning
+MAX_PARTS = 8  # an identifier of more parts is rather noise than a name
+
+_CJK = "\u2e80-\u303f\u3040-\u30ff\u3130-\u318f\u31a0-\u31ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+_ATOM = re.compile(rf"(?P<cjk>[{_CJK}]+)|[0-9]+(?:\.[0-9]+)+|(?:[^\W{_CJK}]|[\u0300-\u036f])+")
+_ASCII_ATOM = re.compile(
+    r"[0-9]+(?:\.[0-9]+)+|\w+", re.ASCII
+)  # the same, three times as fast, where no other character is
+_PART = re.compile(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+")
+_NOT_IN_TOKENS = re.compile(r"[^\w.]")
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A token with its place in the text. `parts` are those of an identifier that has several."""
+
+    token: str
+    start: int
+    end: int
+    parts: tuple[str, ...] = ()
+
+
+def atoms(text: str) -> Iterator[Atom]:
+    """Every atom in order. A run of CJK characters gives each pair, and its last character alone."""
+    for match in (_ASCII_ATOM if text.isascii() else _ATOM).finditer(text):
+        start, end = match.span()
+        if match.lastgroup == "cjk":
+            yield from _pairs(match.group(), start)
+        elif found := _taken(match.group()):
+            yield Atom(found[0], start, end, found[1])
+
+
+def _pairs(run: str, start: int) -> Iterator[Atom]:
+    for place in range(len(run)):
+        if token := normal(run[place : place + 2]):
+            yield Atom(token, start + place, start + min(place + 2, len(run)))
+
+
+@lru_cache(maxsize=50_000)
+def _taken(word: str) -> tuple[str, tuple[str, ...]] | None:
+    token = normal(word)
+    return (token, _parts(word)) if token else None
+
+
+def normal(word: str) -> str:
+    """The word as a token; empty where nothing of it can be one."""
+    if word.isascii():
+        return word[:MAX_TOKEN].lower()
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word).casefold())
+    return _NOT_IN_TOKENS.sub("", _composed(folded))[:MAX_TOKEN]
+
+
+def _composed(text: str) -> str:
+    """Without the marks that no letter before them takes in."""
+    return "".join(character for character in text if not unicodedata.combining(character))
+
+
+def _parts(word: str) -> tuple[str, ...]:
+    if len(word) > MAX_TOKEN or (word.islower() and "_" not in word) or word.isdigit() or "." in word:
+        return ()
+    pieces = _PART.findall(word) if word.isascii() else word.split("_")
+    parts = tuple(token for piece in pieces if (token := normal(piece)))
+    return parts if 1 < len(parts) <= MAX_PARTS or (len(parts) == 1 and "_" in word) else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What a text gives the index: its atoms in order, and the parts of each identifier."""
+
+    atoms: list[str]
+    parts: list[tuple[str, ...]]
+
+
+def words(texts: Iterable[str]) -> Words:
+    """Of several texts that no phrase may run across."""
+    found: list[str] = []
+    parts: set[tuple[str, ...]] = set()
+    for text in texts:
+        pairs = map(_taken, _ASCII_ATOM.findall(text)) if text.isascii() else ((a.token, a.parts) for a in atoms(text))
+        for pair in pairs:
+            if pair is None:
+                continue
+            found.append(pair[0])
+            if pair[1]:
+                parts.add(pair[1])
+        found.append(BARRIER)
+    return Words(found, sorted(parts))
+
+
+def stream(texts: Iterable[str], facts: Iterable[str] = ()) -> list[str]:
+    """The tokens to index, in order: atoms, then the parts of identifiers (each identifier once), then facts."""
+    found = words(texts)
+    tokens = found.atoms
+    for parts in found.parts:
+        tokens += [*parts, BARRIER]
+    return [*tokens, *facts]
+
+
+def asked(text: str) -> list[str]:
+    """The tokens a search for this text looks for, side by side. Of CJK only the pairs, unless there is but one character."""
+    found = []
+    for match in _ATOM.finditer(text):
+        if match.lastgroup == "cjk":
+            pairs = [atom.token for atom in _pairs(match.group(), 0)]
+            found += pairs[:-1] or pairs
+        elif taken := _taken(match.group()):
+            found.append(taken[0])
+    return found
+
+
+def asked_as_parts(text: str) -> list[str]:
+    """The same for the parts of identifiers: `key error` and `key_error` find `KeyError`."""
+    found: list[str] = []
+    for match in _ATOM.finditer(text):
+        if match.lastgroup == "cjk":
+            return []
+        if taken := _taken(match.group()):
+            found += taken[1] or (taken[0],)
+    return found
+
+
+def is_lone_character(text: str) -> bool:
+    """A single CJK character: it is found at the beginning of every pair, so it asks for a beginning."""
+    match = _ATOM.fullmatch(text.strip())
+    return bool(match and match.lastgroup == "cjk" and len(match.group()) == 1)
+
+
+def fact(name: str, value: str) -> str:
+    """A token that no text gives: `tool=read_file`."""
+    return f"{name}{FACT}{fact_value(value)}"
+
+
+def fact_value(value: str) -> str:
+    return re.sub(r"[^\w.]", "_", normal_value(value))[:MAX_TOKEN]
+
+
+def normal_value(value: str) -> str:
+    return unicodedata.normalize("NFKC", value).casefold()

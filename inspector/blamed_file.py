@@ -1,0 +1,320 @@
+"""Everything the blame page shows for one address: a file of a library at one state, and where each of its lines is from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from benchapp.lineage.attribution import Attribution, Baseline, attribute, no_skill_of, with_lines
+from benchapp.lineage.history import Lineage, lineage_of
+from benchapp.lineage.ledger import LedgerRow, ledger_row
+from benchapp.lineage.matching import Move
+from benchapp.lineage.overlap import Overlap, overlaps
+from benchapp.models import Decision, Entry, Episode, Run, Trial
+from benchapp.probe_results import Result
+from inspector.changes import FileChange, TreeRow, changes_between, contents_of, tree, versions_of
+from inspector.diff import Row, is_binary, source_rows
+from inspector.excerpt import Segment
+from inspector.probe_page import probes_about, probes_by_decision
+from inspector.provenance import Shown, evidence_of
+from inspector.rail import Rail, State, Stop, build_rail, family_of, seeded_word
+
+MAX_ROWS = 1_200  # lines of one page
+AGES = 5  # shades, the newest first
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A state that lines of the file come from. `stop`: what made it; None for what was there at the start.
+
+    `rounds_ago`: states between it and the one shown; `shade`: from 0, the newest, to AGES - 1.
+    """
+
+    place: int
+    state: State
+    stop: Stop | None
+    lines: int
+    first_line: int
+    rounds_ago: int
+    shade: int
+    later: Attribution
+
+    @property
+    def decision(self) -> Decision | None:
+        return self.stop.decision if self.stop else None
+
+    @property
+    def word(self) -> str:
+        return self.stop.word if self.stop else "Library at the start"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Consecutive lines of one origin."""
+
+    origin: Origin
+    rows: tuple[Row, ...]
+    is_chosen: bool
+
+    @property
+    def first(self) -> int:
+        return self.rows[0].new or 0
+
+    @property
+    def last(self) -> int:
+        return self.rows[-1].new or 0
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """A step of the evidence that uses words of the chosen line."""
+
+    trial: Trial
+    segment: Segment
+    overlap: Overlap
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenLine:
+    """The line a reader asks about: who wrote it, from what, and what became of the later trials that had it."""
+
+    number: int
+    text: str
+    first: int  # of the lines around it that came with it
+    last: int
+    origin: Origin
+    stands_until: State | None  # the last state that has it; None where the library still does
+    later: Attribution
+    ledger: LedgerRow
+    probes: tuple[Result, ...]  # about the decision that wrote it
+    evidence: tuple[Shown, ...]
+    alike: tuple[Likeness, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """One change of the library: what went along with it, and the probes that put it to the test."""
+
+    stop: Stop
+    row: LedgerRow
+    probes: tuple[Result, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BlamedFile:
+    """`note` says why there are no lines. `moves`: (state, move) that brought the file to where it stands."""
+
+    episode: Episode
+    rail: Rail
+    state: State
+    place: int
+    files: tuple[FileChange, ...]
+    path: str
+    note: str
+    origins: tuple[Origin, ...]
+    spans: tuple[Span, ...]
+    rows_left_out: int
+    moves: tuple[tuple[State, Move], ...]
+    chosen: ChosenLine | None
+    ledger: tuple[LedgerEntry, ...]  # of every change of the library, the latest first; none beside a chosen line
+    is_beside: bool  # whether this experiment has no-skill trials of these tasks
+
+    @property
+    def tree(self) -> list[TreeRow]:
+        return tree(self.files)
+
+    @property
+    def lines_total(self) -> int:
+        return sum(origin.lines for origin in self.origins)
+
+    @property
+    def has_probes(self) -> bool:
+        return any(entry.probes for entry in self.ledger)
+
+    @property
+    def skill(self) -> str:
+        return self.path.partition("/")[0]
+
+    @property
+    def previous(self) -> State | None:
+        return self.rail.states[self.place - 1] if self.place else None
+
+    @property
+    def following(self) -> State | None:
+        return self.rail.states[self.place + 1] if self.place + 1 < len(self.rail.states) else None
+
+
+def open_blame(run: Run, episode: Episode, query: Mapping[str, str]) -> BlamedFile:
+    """The page for a query string. Whatever the query says, a page comes out: nonsense falls back."""
+    entries = list(Entry.objects.filter(episode=episode).in_order())
+    rail = build_rail(entries, episode.library, seeded=seeded_word(run, episode))
+    lineage = lineage_of(run, episode, entries)
+    asked = query.get("at", "")
+    state = rail.state(asked) or rail.state(f"R{asked}") or rail.states[-1]
+    place = rail.states.index(state)
+    (versions,) = versions_of(state.snapshot)
+    files = changes_between(versions, versions)
+    path = _chosen_path(files, query)
+    baseline = no_skill_of(run, {trial.task for trial in lineage.trials})
+    rows, note = _rows(files, path, lineage)
+    origins = _origins(rail, lineage, place, path, baseline) if rows else {}
+    number = _number(query.get("line", ""), len(rows))
+    return BlamedFile(
+        episode=episode,
+        rail=rail,
+        state=state,
+        place=place,
+        files=tuple(files),
+        path=path,
+        note=note,
+        origins=tuple(sorted(origins.values(), key=lambda origin: -origin.place)),
+        spans=tuple(_spans(rows[:MAX_ROWS], lineage.blame.origins(place, path), origins, number)) if rows else (),
+        rows_left_out=max(0, len(rows) - MAX_ROWS),
+        moves=_moves(rail, lineage, place, path),
+        chosen=_chosen_line(rail, lineage, place, path, rows, origins, number, baseline) if rows and number else None,
+        ledger=() if number else _ledger(episode, rail, lineage, baseline),
+        is_beside=bool(baseline),
+    )
+
+
+def _ledger(episode: Episode, rail: Rail, lineage: Lineage, baseline: Baseline) -> tuple[LedgerEntry, ...]:
+    """One row for every stop that changed the library, the latest first."""
+    if lineage.too_big:
+        return ()
+    made = [(place, rail.made(state)) for place, state in enumerate(rail.states) if place]
+    probes = probes_by_decision(episode)
+    return tuple(
+        LedgerEntry(
+            stop,
+            ledger_row(lineage, place, family_of(stop), baseline),
+            tuple(probes.get(stop.decision.pk, ())) if stop.decision else (),
+        )
+        for place, stop in reversed(made)
+        if stop
+    )
+
+
+def _chosen_path(files: Sequence[FileChange], query: Mapping[str, str]) -> str:
+    """`file` is a path of the library, or of the folder that `skill` names; else its SKILL.md; else the first file."""
+    paths = [change.path for change in files]
+    skill, file = query.get("skill", ""), query.get("file", "")
+    for wanted in (f"{skill}/{file}", file, f"{skill}/SKILL.md"):
+        if wanted in paths:
+            return wanted
+    return next((path for path in paths if path.endswith("/SKILL.md")), paths[0] if paths else "")
+
+
+def _rows(files: Sequence[FileChange], path: str, lineage: Lineage) -> tuple[tuple[Row, ...], str]:
+    """The lines of the file, or why there are none."""
+    if not path:
+        return (), "The library is empty."
+    if lineage.too_big:
+        return (), f"This library is too big to trace line by line: {lineage.too_big:,} bytes in all its states."
+    version = next(change.new for change in files if change.path == path)
+    assert version is not None
+    content = contents_of([version])[version.digest]
+    if is_binary(content):
+        return (), f"Binary file, {len(content):,} bytes: it has no lines."
+    rows = source_rows(path, content)
+    return rows, "" if rows else "The file is empty." if not content else "Too big to show here."
+
+
+def _number(asked: str, lines: int) -> int:
+    """A line number of the file, 0 for none."""
+    return int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 8 and 0 < int(asked) <= lines else 0
+
+
+def _origins(rail: Rail, lineage: Lineage, place: int, path: str, baseline: Baseline) -> dict[int, Origin]:
+    """state a line was written in -> what is told of it. Later trials are those that had any of its lines of this file."""
+    found = {}
+    borns = lineage.blame.origins(place, path)
+    newest_first = sorted(set(borns), reverse=True)
+    for born in newest_first:
+        numbers = [line for line, at in zip(lineage.blame.states[place][path], borns, strict=True) if at == born]
+        last = max(lineage.blame.lines[number].last for number in numbers)
+        found[born] = Origin(
+            place=born,
+            state=rail.states[born],
+            stop=rail.made(rail.states[born]),
+            lines=len(numbers),
+            first_line=borns.index(born) + 1,
+            rounds_ago=place - born,
+            shade=min(newest_first.index(born), AGES - 1),
+            later=_later(lineage, place, path, born, last, baseline),
+        )
+    return found
+
+
+def _later(lineage: Lineage, place: int, path: str, born: int, last: int, baseline: Baseline) -> Attribution:
+    """The trials given a state from `born` to `last`, and whether they read the skill as it was called then."""
+    names = lineage.blame.paths(place, path)
+
+    def standing(state: int) -> frozenset[str]:
+        return frozenset([names[state].partition("/")[0]]) if born <= state <= last else frozenset()
+
+    return attribute(with_lines(lineage, standing, born=born), baseline)
+
+
+def _spans(rows: Sequence[Row], borns: Sequence[int], origins: Mapping[int, Origin], number: int) -> list[Span]:
+    spans, start = [], 0
+    for end in range(1, len(rows) + 1):
+        if end == len(rows) or borns[end] != borns[start]:
+            spans.append(Span(origins[borns[start]], tuple(rows[start:end]), start < number <= end))
+            start = end
+    return spans
+
+
+def _moves(rail: Rail, lineage: Lineage, place: int, path: str) -> tuple[tuple[State, Move], ...]:
+    """The moves up to this state, newest first."""
+    if not path or lineage.too_big:
+        return ()
+    steps = lineage.blame.paths(place, path)
+    return tuple(
+        (rail.states[state], lineage.blame.moves[state][where])
+        for state, where in sorted(steps.items(), reverse=True)
+        if state <= place and where in lineage.blame.moves[state]
+    )
+
+
+def _chosen_line(
+    rail: Rail,
+    lineage: Lineage,
+    place: int,
+    path: str,
+    rows: Sequence[Row],
+    origins: Mapping[int, Origin],
+    number: int,
+    baseline: Baseline,
+) -> ChosenLine:
+    borns = lineage.blame.origins(place, path)
+    line = lineage.blame.lines[lineage.blame.states[place][path][number - 1]]
+    origin = origins[line.born]
+    first = last = number
+    while first > 1 and borns[first - 2] == line.born:
+        first -= 1
+    while last < len(borns) and borns[last] == line.born:
+        last += 1
+    evidence = evidence_of(origin.decision) if origin.decision else []
+    text = rows[number - 1].text
+    return ChosenLine(
+        number=number,
+        text=text,
+        first=first,
+        last=last,
+        origin=origin,
+        stands_until=None if line.last == len(rail.states) - 1 else rail.states[line.last],
+        later=_later(lineage, place, path, line.born, line.last, baseline),
+        ledger=ledger_row(lineage, line.born, family_of(origin.stop), baseline),
+        probes=tuple(probes_about(origin.decision)),
+        evidence=tuple(evidence),
+        alike=tuple(_alike(text, evidence)),
+    )
+
+
+def _alike(line: str, evidence: Sequence[Shown]) -> list[Likeness]:
+    found = []
+    for shown in evidence:
+        segments = {one.step: one for one in shown.excerpt.segments if one.step} if shown.excerpt else {}
+        texts = [(step, "".join(text for text, _ in segment.pieces)) for step, segment in segments.items()]
+        found += [Likeness(shown.trial, segments[one.step], one) for one in overlaps(line, texts)]
+    return sorted(found, key=lambda one: -len(one.overlap.shared))[:4]

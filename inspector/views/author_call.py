@@ -1,0 +1,115 @@
+"""`/runs/<id>/library/author/`, what the author saw: its prompt and reply, and the evidence with what was cut greyed."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.views.decorators.http import require_safe
+
+from benchapp.models import Blob, Episode, ModelCall, Run
+from inspector.author_call import AuthorCall, SeenStep, open_author_call, prompt_of
+from inspector.pages import absolute, render_page
+from inspector.views.review.closed import closed_to
+
+JSON_CHARS = 400_000  # of one text in the twin; the whole is at the text's own address
+
+
+@require_safe
+def author_call(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+    run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
+    if closed := closed_to(request, run=run, as_json=as_json):
+        return closed
+    episode = _episode(run, request.GET.get("episode", ""))
+    this = open_author_call(episode, request.GET) if episode else None
+    if this and this.chosen and (closed := closed_to(request, trial=this.chosen.evidence.trial, as_json=as_json)):
+        return closed
+    data = {
+        "run": {"id": run.public_id, "condition": run.condition, "scripted": run.scripted},
+        "episode": episode.public_id if episode else None,
+        **(_as_json(request, run, this) if this else {"decision": None}),
+        "next": None,
+    }
+    context = {"section": "run", "this_run": run, "this_episode": episode, "this": this}
+    return render_page(request, "inspector/author_call.html", data=data, context=context, as_json=as_json)
+
+
+@require_safe
+def author_text(request: HttpRequest, public_id: UUID, call_id: UUID, part: str) -> HttpResponse:
+    """One text of a call, whole and exactly as recorded: `reply`, or the number of a message from 1 on."""
+    run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
+    if closed := closed_to(request, run=run):
+        return closed
+    call = get_object_or_404(
+        ModelCall.objects.filter(episode__run=run, decisions__isnull=False).distinct(), public_id=call_id
+    )
+    return HttpResponse(_text(call, part), "text/plain; charset=utf-8")
+
+
+def _text(call: ModelCall, part: str) -> str:
+    if part == "reply" and call.reply_id:
+        return str(orjson.loads(Blob.objects.read(call.reply_id)).get("text") or "")
+    texts = prompt_of(orjson.loads(Blob.objects.read(call.request_id))).texts
+    if part.isdecimal() and 1 <= int(part[:6]) <= len(texts):
+        return texts[int(part) - 1]
+    raise Http404("no such text")
+
+
+def _episode(run: Run, public_id: str) -> Episode | None:
+    """The one asked for; else the first with a decision; else the first."""
+    episodes = list(run.episodes.order_by("ordinal", "id"))
+    asked = next((episode for episode in episodes if str(episode.public_id) == public_id), None)
+    if asked:
+        return asked
+    authored = run.episodes.exclude(decisions=None).order_by("ordinal", "id").first()
+    return authored or next(iter(episodes), None)
+
+
+def _as_json(request: HttpRequest, run: Run, this: AuthorCall) -> dict[str, Any]:
+    decision, call = this.decision, this.decision.call
+    texts = this.prompt.texts if this.prompt else ()
+    messages = this.prompt.messages if this.prompt else ()
+    return {
+        "decision": decision.number,
+        "status": decision.status,
+        "call": _call_as_json(call) if call else None,
+        "prompt": [
+            {
+                "role": message.role,
+                "length": message.length,
+                "text": text[:JSON_CHARS],
+                "whole": absolute(request, "author-text", run.public_id, call.public_id, str(place)) if call else None,
+            }
+            for place, (message, text) in enumerate(zip(messages, texts, strict=True), start=1)
+        ],
+        "reply": this.reply.text[:JSON_CHARS] if this.reply else None,
+        "evidence": [
+            {
+                "trial": row.trial.public_id,
+                "compaction": row.compaction.kind if row.compaction else None,
+                "steps_kept": row.compaction.steps_kept if row.compaction else None,
+                "steps_total": row.compaction.steps_total if row.compaction else None,
+            }
+            for row in this.evidence
+        ],
+        "steps": [_step_as_json(step) for step in this.chosen.steps] if this.chosen else [],
+    }
+
+
+def _call_as_json(call: ModelCall) -> dict[str, Any]:
+    names = ("key", "model", "scripted", "status", "input_tokens", "cached_tokens", "output_tokens", "cost_usd")
+    found = {name: getattr(call, name) for name in (*names, "started_at", "finished_at")}
+    return {"id": call.public_id, **found, "price_table": call.price_table or None, "error": call.error or None}
+
+
+def _step_as_json(step: SeenStep) -> dict[str, Any]:
+    return {
+        "number": step.number,
+        "shown": step.is_seen,
+        "reasons": step.reasons,
+        "characters_shown": step.seen,
+        "characters": step.length,
+    }

@@ -1,0 +1,27 @@
+"""`/trials/<id>/live/`: what the agent did since the page last asked, for the inspector of a trial at work."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_safe
+
+from benchapp.models import Trial
+from inspector.live_trial import steps_since
+from inspector.views.review.closed import closed_to
+
+
+@require_safe
+def live_trial(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """A fragment for htmx; anybody else is sent to the page it belongs to."""
+    found = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
+    if closed := closed_to(request, trial=found):
+        return closed
+    if not request.htmx:  # type: ignore[attr-defined]
+        return redirect(found)
+    number = request.GET.get("attempt", "")
+    attempt = get_object_or_404(found.attempts, number=int(number) if number.isdecimal() and len(number) < 6 else 0)
+    context = {"live": steps_since(attempt, request.GET.get("after", "")), "this_trial": found, "is_more": True}
+    return render(request, "inspector/_live_more.html", context)

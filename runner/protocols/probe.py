@@ -1,0 +1,72 @@
+"""A probe: one library, frozen from the start, and chosen tasks that run with it, each so many times. Nobody learns.
+
+No paper describes it; it is ours. What later trials did after a decision is association: they differ in more than that
+decision. A probe changes one thing on purpose (the round that is frozen, or that round without some lines of one
+decision) and runs the tasks anew, in an extra episode of its own. Its trials are deployment trials: a frozen library, the
+instruction of deployment, no author, nothing carried from one trial to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runner.errors import SetupError
+from runner.history import State, fold
+from runner.protocols import skillflow
+from runner.protocols.conditions import Condition, Replay, Start
+from runner.protocols.plan import EpisodePlan, Probe
+from runner.protocols.steps import Freeze, NextStep, RunTrial, SeedLibrary
+from runner.recorder import History
+from runner.types import Environment, Phase, Slot, Suite
+
+CONDITION = "library-probe"  # a name no paper has: what ran as a probe is never pooled with what learned
+PROMPT_VERSION = "none"  # no author works
+CONDITIONS: dict[str, Condition] = {CONDITION: Condition(CONDITION, Start.EMPTY, replay=Replay.NEVER)}
+
+
+def units(suite: Suite) -> tuple[Environment, ...]:
+    """What an episode of any protocol can be about: a probe is about what the episode it comes from is about."""
+    known = {environment.key for environment in suite.environments}
+    return (*suite.environments, *(unit for unit in skillflow.units(suite) if unit.key not in known))
+
+
+def check(plan: EpisodePlan) -> None:
+    """A library and tasks that the unit has, each named once."""
+    asked = plan.probe
+    if asked is None or not asked.tasks:
+        raise SetupError("a probe needs a library and at least one task (expected: launched from an episode's library)")
+    known = {task.key for family in plan.environment.families for task in family.tasks}
+    if strange := [key for key in asked.tasks if key not in known]:
+        raise SetupError(f"{plan.environment.key} has no task {', '.join(strange[:5])}")
+    if len(set(asked.tasks)) < len(asked.tasks):
+        raise SetupError("a task is named twice (expected each once; `samples` repeats a trial)")
+
+
+def next_step(plan: EpisodePlan, history: History) -> NextStep | None:
+    """The one step to take now, or None when the probe is complete. Pure."""
+    return next(_open_steps(plan, fold(history)), None)
+
+
+def slots(plan: EpisodePlan) -> tuple[Slot, ...]:
+    """Every trial, in order: all tasks once, then all tasks again. One that is stopped midway has tried each task as
+    often as the others, and whatever drifts meanwhile meets all tasks alike."""
+    tasks = _asked(plan).tasks
+    return tuple(Slot(Phase.DEPLOYMENT, key, sample) for sample in range(plan.samples) for key in tasks)
+
+
+def _open_steps(plan: EpisodePlan, state: State) -> Iterator[NextStep]:
+    """The steps still open, in order. The empty library stands there from the start: nothing brings it in."""
+    asked = _asked(plan)
+    if state.frozen is None:
+        if state.snapshot != asked.library:
+            yield SeedLibrary(plan.task(asked.tasks[0]).family, asked.library)
+        yield Freeze()
+    for slot in slots(plan):
+        if not state.closed(slot):
+            task = plan.task(slot.task)
+            yield RunTrial(slot, task.family, task.role, asked.library, library=True)
+
+
+def _asked(plan: EpisodePlan) -> Probe:
+    assert plan.probe is not None  # `check` refused the plan otherwise
+    return plan.probe

@@ -1,0 +1,95 @@
+"""SWE-agent's .traj files: one object with trajectory, history and info.
+
+A step of the trajectory is one action with the thought before it and what came back. What the agent was told stands in
+`history`, before its first answer; messages of a demonstration are marked as copied context. The log tells tokens and
+cost only for the whole run (`info.model_stats`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from runner.trajectories.atif import content_text
+from runner.trajectories.readers import ReadTrajectory
+from runner.trajectories.readers.claude_messages import number
+from runner.trajectories.streams import walk
+from runner.trajectories.text import clean, storable, storable_value
+from runner.types import Observation, Source, Step, ToolCall, Usage
+
+MAX_TOLD = 200  # messages before the agent's first answer
+_STREAMED = frozenset({"trajectory", "history"})
+_SOURCES = {"system": Source.SYSTEM, "user": Source.USER}
+_KEPT = ("execution_time", "state")
+
+
+def read(result: ReadTrajectory) -> Iterator[Step]:
+    """One step per action, after what the agent was told. The file is read twice: `history` follows `trajectory`."""
+    result.set_head(agent_name="swe-agent")
+    yield from _told(result)
+    index = 0
+    with result.open_binary() as stream:
+        for key, value in walk(stream, result.problems, streamed=_STREAMED):
+            if key == "trajectory":
+                index += 1
+                if isinstance(value, Mapping):
+                    yield _step(value, index)
+                else:
+                    result.problems.add(f"trajectory[{index - 1}]", "an object", f"found {value!r:.60}")
+
+
+def _told(result: ReadTrajectory) -> Iterator[Step]:
+    """The messages before the first answer, and what the file says besides."""
+    messages: list[Step] = []
+    answered = False
+    with result.open_binary() as stream:
+        for key, value in walk(stream, type(result.problems)(), streamed=_STREAMED):
+            if key == "history":
+                role = value.get("role") if isinstance(value, Mapping) else None
+                is_demo = isinstance(value, Mapping) and bool(value.get("is_demo"))
+                answered = answered or (role not in _SOURCES and not is_demo)
+                if not answered and len(messages) < MAX_TOLD and isinstance(value, Mapping):
+                    source = _SOURCES.get(str(role), Source.AGENT)
+                    text, _ = content_text(value.get("content"))
+                    messages.append(Step(0, source, clean(text), is_copied_context=is_demo))
+            elif key == "info" and isinstance(value, Mapping):
+                _take_info(result, value)
+            elif key == "environment" and isinstance(value, str):
+                result.add_extra(environment=value)
+    yield from messages
+
+
+def _take_info(result: ReadTrajectory, info: Mapping[str, Any]) -> None:
+    version, exit_status = info.get("swe_agent_version"), info.get("exit_status")
+    if isinstance(version, str):
+        result.set_head(agent_version=storable(version)[:100])
+    if exit_status is not None:
+        result.facts["exit_status"] = storable_value(exit_status)
+    stats = info.get("model_stats")
+    if isinstance(stats, Mapping):
+        cost = stats.get("instance_cost", stats.get("total_cost"))
+        plain = isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < 1e9
+        result.reported = Usage(
+            number(stats.get("tokens_sent")), None, number(stats.get("tokens_received")), float(cost) if plain else None
+        )
+
+
+def _step(item: Mapping[str, Any], index: int) -> Step:
+    action, thought, response = (_text(item.get(key)) for key in ("action", "thought", "response"))
+    call = ToolCall(f"action-{index}", "shell", {"command": action.strip()}) if action.strip() else None
+    observation = _text(item.get("observation"))
+    results = (Observation(observation, call.id if call else None),) if observation or call else ()
+    extra = {key: storable_value(item[key]) for key in _KEPT if item.get(key) is not None}
+    return Step(
+        0,
+        Source.AGENT,
+        thought or response,
+        tool_calls=(call,) if call else (),
+        observations=results,
+        extra=extra or None,
+    )
+
+
+def _text(value: Any) -> str:
+    text, _ = content_text(value)
+    return clean(text)

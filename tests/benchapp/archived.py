@@ -1,0 +1,59 @@
+"""Experiments that go into an archive and come back, for tests: the record is emptied between."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from benchapp import jobs, operating
+from benchapp.archiving.writing import write_archive
+from benchapp.importers.batch import Report, import_paths
+from benchapp.launching import launch
+from benchapp.models import Blob, Episode, Experiment, ImportBatch, Snapshot, Suite
+from benchapp.sweeping import sweep
+
+SPEC: dict[str, Any] = {
+    "name": "To be archived",
+    "suite": "starter",
+    "environments": ["E1"],
+    "conditions": ["selfgen-always"],
+    "replicates": 1,
+    "seed": 3,
+    "agent_model": "scripted/apprentice",
+    "author_model": "scripted/apprentice",
+}
+
+
+def played(*, trials: int | None = None, **changes: Any) -> Experiment:
+    """A launched experiment, played to its end; with `trials`, so many of them, then cancelled. `jobs.hint` must be
+    without effect."""
+    experiment = launch({**SPEC, **changes})
+    for episode in Episode.objects.filter(run__experiment=experiment):
+        done = 0
+        while Episode.objects.open().filter(pk=episode.pk).exists() and done != trials:
+            jobs.advance(str(episode.public_id))
+            done += 1
+    if trials is not None:
+        operating.cancel(experiment, reason="enough")
+    experiment.refresh_from_db()
+    return experiment
+
+
+def archived(experiment: Experiment, folder: Path, name: str = "one.tar.zst") -> Path:
+    write_archive(experiment, folder / name)
+    return folder / name
+
+
+def forget_everything() -> None:
+    """As on another installation: nothing of any experiment, suite or content is left."""
+    for experiment in Experiment.objects.all():
+        experiment.delete()
+    sweep()
+    Suite.objects.all().delete()
+    Snapshot.objects.all().delete()
+    Blob.objects.all().delete()
+    ImportBatch.objects.all().delete()
+
+
+def bring(path: Path) -> Report:
+    return import_paths([path])

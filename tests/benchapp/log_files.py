@@ -1,0 +1,180 @@
+"""Small logs that stand alone, as Inspect, SWE-agent, Claude Code, Codex and Gemini CLI write them."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from tests.benchapp.import_folders import write
+
+HEADER: dict[str, Any] = {
+    "version": 2,
+    "status": "success",
+    "eval": {
+        "eval_set_id": "set-1",
+        "eval_id": "eval-1",
+        "run_id": "run-1",
+        "task": "sums",
+        "task_id": "task-1",
+        "solver": "react",
+        "model": "lab/model-1",
+        "packages": {"inspect_ai": "0.3.200"},
+    },
+    "stats": {"started_at": "2026-03-01T10:00:00+00:00", "completed_at": "2026-03-01T10:10:00+00:00"},
+}
+
+
+def sample(name: str, epoch: int = 1, **changes: Any) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "id": name,
+        "epoch": epoch,
+        "input": "Sum the column.",
+        "target": "6",
+        "messages": [
+            {"id": "m0", "role": "system", "content": "Be exact."},
+            {"id": "m1", "role": "user", "content": "Sum the column."},
+            {
+                "id": "m2",
+                "role": "assistant",
+                "content": [{"type": "reasoning", "reasoning": "Look first."}, {"type": "text", "text": "Looking."}],
+                "tool_calls": [{"id": "c1", "function": "bash", "arguments": {"command": "cat data.csv"}}],
+            },
+            {"id": "m3", "role": "tool", "tool_call_id": "c1", "function": "bash", "content": "attachment://abc"},
+            {"id": "m4", "role": "assistant", "content": "6"},
+        ],
+        "scores": {"match": {"value": "C", "answer": "6", "explanation": "equal"}},
+        "model_usage": {
+            "lab/model-1": {"input_tokens": 70, "output_tokens": 10, "total_tokens": 110, "input_tokens_cache_read": 30}
+        },
+        "events": [{"event": "model", "output": "many"}],
+        "attachments": {"abc": "1\n2\n3\n"},
+        "total_time": 12.5,
+        "working_time": 10.0,
+        "started_at": "2026-03-01T10:00:00+00:00",
+    }
+    return {**told, **changes}
+
+
+def inspect_log(path: Path, *samples: dict[str, Any], header: Any = None) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", json.dumps(HEADER if header is None else header))
+        for told in samples:
+            archive.writestr(f"samples/{told['id']}_epoch_{told['epoch']}.json", json.dumps(told))
+    return path
+
+
+def traj(folder: Path, instance: str = "acme__sums-1", **changes: Any) -> Path:
+    told: dict[str, Any] = {
+        "trajectory": [
+            {
+                "action": "cat skills/totals/SKILL.md\n",
+                "observation": "Use awk.",
+                "response": "I read the skill. ```cat```",
+                "thought": "I read the skill.",
+                "execution_time": 0.2,
+                "state": {"open_file": ""},
+                "query": [{"role": "user", "content": "We have an issue."}],
+            },
+            {"action": "submit\n", "observation": "", "response": "Done.", "thought": "Done."},
+        ],
+        "history": [
+            {"role": "system", "content": "You fix issues.", "agent": "main"},
+            {"role": "user", "content": "A demonstration.", "agent": "main", "is_demo": True},
+            {"role": "user", "content": "We have an issue.", "agent": "main"},
+            {"role": "assistant", "content": "I read the skill.", "agent": "main"},
+            {"role": "user", "content": "Use awk.", "agent": "main"},
+        ],
+        "info": {
+            "swe_agent_version": "1.1.0",
+            "exit_status": "submitted",
+            "submission": "diff --git a/x b/x\n",
+            "model_stats": {"instance_cost": 0.25, "tokens_sent": 900, "tokens_received": 40, "api_calls": 2},
+        },
+        "replay_config": json.dumps({"agent": {"model": {"name": "lab/model-1"}}}),
+        "environment": "swe_main",
+    }
+    return write(folder / instance / f"{instance}.traj", {**told, **changes})
+
+
+def claude_session(path: Path, session: str = "s-1", *, side: bool = False, prompt: str = "Sum the column.") -> Path:
+    base = {
+        "sessionId": session,
+        "version": "2.0.1",
+        "cwd": "/home/somebody",
+        "isSidechain": side,
+        "userType": "external",
+    }
+    if side:
+        base["agentId"] = "a1"
+    asked = {"role": "user", "content": prompt}
+    call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}}
+    answered = {
+        "id": "m1",
+        "role": "assistant",
+        "model": "claude-opus-4-5",
+        "content": [{"type": "text", "text": "Looking."}, call],
+        "stop_reason": "tool_use",
+        "usage": {"input_tokens": 100, "output_tokens": 10},
+    }
+    done = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "data.csv"}]}
+    lines = [
+        {
+            **base,
+            "type": "user",
+            "uuid": "u1",
+            "parentUuid": None,
+            "timestamp": "2026-03-01T10:00:00Z",
+            "message": asked,
+        },
+        {
+            **base,
+            "type": "assistant",
+            "uuid": "u2",
+            "parentUuid": "u1",
+            "timestamp": "2026-03-01T10:00:05Z",
+            "message": answered,
+        },
+        {
+            **base,
+            "type": "user",
+            "uuid": "u3",
+            "parentUuid": "u2",
+            "timestamp": "2026-03-01T10:00:09Z",
+            "message": done,
+        },
+    ]
+    return write(path, "".join(json.dumps(line) + "\n" for line in lines))
+
+
+def codex_rollout(path: Path) -> Path:
+    def line(kind: str, second: int, payload: dict[str, Any]) -> str:
+        return json.dumps({"timestamp": f"2026-03-01T11:00:{second:02d}.000Z", "type": kind, "payload": payload}) + "\n"
+
+    told = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "List the files."}]}
+    call = {"type": "function_call", "name": "shell", "arguments": '{"command":["ls"]}', "call_id": "c1"}
+    return write(
+        path,
+        line("session_meta", 0, {"id": "codex-1", "cli_version": "0.50.0", "cwd": "/home/somebody"})
+        + line("turn_context", 0, {"model": "gpt-5.2-codex"})
+        + line("response_item", 1, told)
+        + line("response_item", 2, call)
+        + line("response_item", 3, {"type": "function_call_output", "call_id": "c1", "output": "data.csv"}),
+    )
+
+
+def gemini_chat(path: Path) -> Path:
+    messages = [
+        {"id": "1", "timestamp": "2026-03-01T12:00:00.000Z", "type": "user", "content": "Count the words."},
+        {
+            "id": "2",
+            "timestamp": "2026-03-01T12:00:09.000Z",
+            "type": "gemini",
+            "content": "Three.",
+            "model": "gemini-3-flash",
+            "tokens": {"input": 50, "output": 5, "cached": 0, "thoughts": 0, "tool": 0, "total": 55},
+        },
+    ]
+    return write(path, {"sessionId": "g-1", "projectHash": "ab", "messages": messages})

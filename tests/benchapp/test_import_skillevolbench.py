@@ -1,0 +1,73 @@
+"""A run folder becomes a run whose episodes have the library's whole line: trials, answers, freeze, contents from git."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchapp import record_check
+from benchapp.models import Activity, Decision, Entry, Episode, Run, Trial
+from tests.benchapp.evolution_folders import FIRST, RUN, SECOND, evolution_run
+from tests.benchapp.import_folders import bring_in
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return evolution_run(tmp_path / "workspace" / "runs" / RUN)
+
+
+def test_it_brings_in_a_run_with_its_history(folder):
+    report = bring_in(folder)
+    assert list(report.problems) == []
+    assert (report.counts["trials"], report.counts["snapshots"], report.counts["created"]) == (4, 1, 5)
+    run = Run.objects.get()
+    assert (run.condition, run.harness, run.agent_model, run.author_model) == (
+        "selfgen-always",
+        "claude-code",
+        "lab/model-1",
+        "lab/author-1",
+    )
+    episode = Episode.objects.get()
+    assert (episode.key, episode.is_ordered) == ("E1", True)
+    kinds = list(Entry.objects.in_order().values_list("kind", flat=True))
+    assert kinds == ["trial", "decision", "trial", "decision", "freeze", "trial", "trial"]
+    assert list(record_check.flaws()) == []
+
+
+def test_it_takes_the_contents_from_the_commits(folder):
+    bring_in(folder)
+    first, second = Decision.objects.order_by("number")
+    assert (first.mode, first.status, first.operation_type, first.summary) == (
+        "induce",
+        "applied",
+        "create",
+        "Sum with awk",
+    )
+    assert first.after.read()["totals/SKILL.md"].content.decode() == FIRST
+    assert second.after.read()["totals/SKILL.md"].content.decode() == SECOND
+    assert (second.before, second.mode, second.lines_added, second.round) == (first.after, "revise", 1, 2)
+    assert [shown.trial.task.key for shown in second.evidence.all()] == ["E1-LS1-T1", "E1-LS1-T2"]
+    assert Episode.objects.get().library == second.after
+
+
+def test_it_places_trials_by_phase_and_role_with_the_library_they_were_given(folder):
+    bring_in(folder)
+    told = Trial.objects.order_by("id").values_list("task__key", "task__role", "phase", "success", "skills_mounted")
+    assert list(told) == [
+        ("E1-LS1-T1", "canonical", "acquisition", False, 0),
+        ("E1-LS1-T2", "enriched", "acquisition", True, 1),
+        ("E1-LS1-T4", "context-shift", "deployment", True, 1),
+        ("E1-LS1-T1", "canonical", "replay", True, 1),
+    ]
+    failed = Trial.objects.get(phase="acquisition", success=False)
+    assert (failed.reward, failed.checks_passed, failed.checks_total, failed.outcome) == (0.75, 1, 2, 0.5)
+    assert (failed.snapshot.files_total, failed.skills_read) == (0, 0)
+    assert Trial.objects.get(phase="deployment").skills_read == 1
+
+
+def test_it_adds_nothing_the_second_time(folder):
+    bring_in(folder)
+    again = bring_in(folder.parent)
+    assert (again.counts["created"], again.counts["changed"], again.counts["unchanged"]) == (0, 0, 5)
+    assert (Decision.objects.count(), Entry.objects.count(), Activity.objects.count()) == (2, 7, 0)
