@@ -11,7 +11,7 @@ from benchapp import jobs
 from benchapp.comparing.choices import Choices
 from benchapp.comparing.selection import matching
 from benchapp.launching import launch
-from benchapp.models import Decision, Episode, Probe, Run
+from benchapp.models import Decision, Episode, Probe, Run, Trial
 from tests.benchapp.test_probing import SPEC
 from tests.factories import make_experiment, make_learning_run, make_suite, make_user
 from tests.probe_factories import make_probe
@@ -67,6 +67,17 @@ def test_what_was_found_stands_per_task_beside_the_others(client: Client, run: R
     assert "0/5 without these lines, 5/5 with them, on 1 task: exact p = 0.008." in text
     assert "too few trials to tell" in text  # no-skill ran once
     assert "0/5 without these lines" in client.get(f"/runs/{run.public_id}/library/?decision=2").text
+
+
+def test_no_skill_trials_of_acquisition_are_told_apart(client: Client, run: Run) -> None:
+    Trial.objects.filter(phase="replay").delete()
+    make_probe(run.episodes.get(), "pp", decision=2, phase="acquisition")
+    assert twin(client, run, "?decision=2")["probes"][0]["tasks"][0]["of_acquisition"] == ["no-skill", "original"]
+    text = page(client, run, "?decision=2")
+    assert "Not tested against no-skill on 1 task: its trials there are of acquisition" in text
+    assert "under no-skill, on" not in text
+    assert "Not tested against the run itself" not in text  # it had another library: said already
+    assert "only trials of acquisition, not tested" in client.get(f"/runs/{run.public_id}/library/?decision=2").text
 
 
 def test_what_was_found_returns_to_the_ledger(client: Client, run: Run) -> None:
