@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from benchapp import jobs
 from benchapp.comparing.choices import Choices
 from benchapp.comparing.selection import matching
 from benchapp.launching import launch
-from benchapp.models import Decision, Episode, Probe, Run, Trial
+from benchapp.models import Decision, Episode, Experiment, Probe, Run, Trial
 from tests.benchapp.test_probing import SPEC
 from tests.factories import make_experiment, make_learning_run, make_suite, make_user
 from tests.probe_factories import make_probe
@@ -117,6 +118,14 @@ def test_both_runs_say_how_they_belong_together(client: Client, run: Run) -> Non
     own = client.get(f"/runs/{probe.run.public_id}/").text
     assert "A probe, no learning run" in own
     assert client.get(f"/runs/{probe.run.public_id}.json").json()["probe_of"]["run"] == str(run.public_id)
+
+
+def test_a_probe_names_a_deleted_origin_without_a_link(client: Client, run: Run) -> None:
+    probe = make_probe(run.episodes.get(), "pf", decision=2)
+    Experiment.objects.filter(pk=run.experiment_id).update(deleted_at=timezone.now())
+    text = client.get(probe.run.get_absolute_url()).text
+    assert f"{run.label} (deleted), {run.episodes.get().title}, frozen at R2 as it was" in text
+    assert str(run.public_id) not in text
 
 
 def test_a_probe_that_came_in_without_its_origin_says_so_and_is_not_compared(client: Client, run: Run) -> None:
