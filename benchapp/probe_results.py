@@ -40,19 +40,27 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Line:
+    """`learning`: the sides whose trials here are of acquisition; a probe's are not, so they are shown and not tested."""
+
     task: Task
     own: Count
     sides: Mapping[str, Count]
+    learning: frozenset[str] = frozenset()
 
     @property
-    def cells(self) -> list[Count]:
-        return [self.sides[side] for side in SIDES]
+    def cells(self) -> list[tuple[Count, bool]]:
+        """(count, whether it is of acquisition) of each side, in their order."""
+        return [(self.sides[side], side in self.learning) for side in SIDES]
+
+    def has_pair(self, side: str) -> bool:
+        """Can the probe's trials be held against this side's?"""
+        return bool(side not in self.learning and self.own.scored and self.sides[side].scored)
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
     """`tests`: against the sides that differ from the probe in its library alone. The original is one of them only where
-    it had run with the frozen library; otherwise its counts are shown and not tested."""
+    it had run with the frozen library; otherwise its counts are shown and not tested. So are trials of acquisition."""
 
     probe: Probe
     lines: tuple[Line, ...]
@@ -75,12 +83,19 @@ class Result:
         return [self.side(name) for name in SIDES]
 
     @property
+    def untested(self) -> list[tuple[str, int]]:
+        """(side, tasks) that would be tested, had their trials not been of acquisition."""
+        sides = [side for side in SIDES if side != ORIGINAL or self.original_had_it]
+        counts = [(side, sum(side in line.learning for line in self.lines)) for side in sides]
+        return [(side, count) for side, count in counts if count]
+
+    @property
     def verdicts(self) -> list[tuple[str, StratifiedTest, Count, Count]]:
         """(side, test, own and other counts over the tasks scored on both sides)."""
         return [(name, test, *self._paired(name)) for name, test in self.tests.items()]
 
     def _paired(self, name: str) -> tuple[Count, Count]:
-        both = [line for line in self.lines if line.own.scored and line.sides[name].scored]
+        both = [line for line in self.lines if line.has_pair(name)]
         return sum((line.own for line in both), Count()), sum((line.sides[name] for line in both), Count())
 
 
@@ -161,12 +176,13 @@ def _result(
     origin = probe.origin.run_id if probe.origin else None
     lines = []
     for task in own:
+        beside = {ORIGINAL: _beside(origin, task, counts), NO_SKILL: _beside(sibling, task, counts)}
         sides = {
             CONTROL: sum((counts.get((run, task.pk, Phase.DEPLOYMENT), Count()) for run in controls), Count()),
-            ORIGINAL: _beside(origin, task, counts),
-            NO_SKILL: _beside(sibling, task, counts),
+            **{side: count for side, (count, _) in beside.items()},
         }
-        lines.append(Line(task, counts[probe.run_id, task.pk, Phase.DEPLOYMENT], sides))
+        learning = frozenset(side for side, (_, phase) in beside.items() if phase is Phase.ACQUISITION)
+        lines.append(Line(task, counts[probe.run_id, task.pk, Phase.DEPLOYMENT], sides, learning))
     had_it = all(_libraries(origin, task, libraries) == {probe.frozen_id} for task in own) if own and origin else False
     tests = dict(_tests(lines, had_it=had_it))
     return Result(probe, tuple(lines), tests, had_it)
@@ -178,11 +194,12 @@ def _phases(task: Task) -> Iterator[Phase]:
         yield from (Phase.REPLAY, Phase.ACQUISITION)
 
 
-def _beside(run: int | None, task: Task, counts: _Counts) -> Count:
-    """Of the first phase in which the run met the task."""
-    if run is None:
-        return Count()
-    return next((counts[run, task.pk, phase] for phase in _phases(task) if (run, task.pk, phase) in counts), Count())
+def _beside(run: int | None, task: Task, counts: _Counts) -> tuple[Count, Phase | None]:
+    """Of the first phase in which the run met the task, and which that is."""
+    for phase in _phases(task):
+        if run is not None and (run, task.pk, phase) in counts:
+            return counts[run, task.pk, phase], phase
+    return Count(), None
 
 
 def _libraries(run: int | None, task: Task, libraries: Mapping[_Key, set[int | None]]) -> set[int | None]:
@@ -197,6 +214,7 @@ def _tests(lines: Sequence[Line], *, had_it: bool) -> Iterator[tuple[str, Strati
         strata = (
             Stratum(line.own.passed, line.own.scored, line.sides[side].passed, line.sides[side].scored)
             for line in lines
+            if line.has_pair(side)
         )
         if test := stratified_test(strata):
             yield side, test

@@ -110,6 +110,7 @@ class BlamedFile:
     place: int
     files: tuple[FileChange, ...]
     path: str
+    missing: str  # the skill or file that was asked for and is not in this state: `path` is another one
     note: str
     origins: tuple[Origin, ...]
     spans: tuple[Span, ...]
@@ -154,11 +155,11 @@ def open_blame(run: Run, episode: Episode, query: Mapping[str, str]) -> BlamedFi
     place = rail.states.index(state)
     (versions,) = versions_of(state.snapshot)
     files = changes_between(versions, versions)
-    path = _chosen_path(files, query)
+    path, missing = _chosen_path(files, query.get("skill", ""), query.get("file", ""))
     baseline = no_skill_of(run, {trial.task for trial in lineage.trials})
     rows, note = _rows(files, path, lineage)
     origins = _origins(rail, lineage, place, path, baseline) if rows else {}
-    number = _number(query.get("line", ""), len(rows))
+    number = 0 if missing else _number(query.get("line", ""), len(rows))
     return BlamedFile(
         episode=episode,
         rail=rail,
@@ -166,6 +167,7 @@ def open_blame(run: Run, episode: Episode, query: Mapping[str, str]) -> BlamedFi
         place=place,
         files=tuple(files),
         path=path,
+        missing=missing,
         note=note,
         origins=tuple(sorted(origins.values(), key=lambda origin: -origin.place)),
         spans=tuple(_spans(rows[:MAX_ROWS], lineage.blame.origins(place, path), origins, number)) if rows else (),
@@ -194,14 +196,16 @@ def _ledger(episode: Episode, rail: Rail, lineage: Lineage, baseline: Baseline) 
     )
 
 
-def _chosen_path(files: Sequence[FileChange], query: Mapping[str, str]) -> str:
-    """`file` is a path of the library, or of the folder that `skill` names; else its SKILL.md; else the first file."""
+def _chosen_path(files: Sequence[FileChange], skill: str, file: str) -> tuple[str, str]:
+    """(path, what was asked for and is not there). `file` is a path of the library, or of the folder that `skill` names;
+    else it is the folder's SKILL.md or first file; else the library's."""
     paths = [change.path for change in files]
-    skill, file = query.get("skill", ""), query.get("file", "")
-    for wanted in (f"{skill}/{file}", file, f"{skill}/SKILL.md"):
-        if wanted in paths:
-            return wanted
-    return next((path for path in paths if path.endswith("/SKILL.md")), paths[0] if paths else "")
+    for wanted in (f"{skill}/{file}", file):
+        if file and wanted in paths:
+            return wanted, ""
+    folder = [path for path in paths if skill and path.startswith(f"{skill}/")]
+    shown = sorted(folder or paths, key=lambda path: not path.endswith("/SKILL.md"))
+    return shown[0] if shown else "", file or ("" if folder else skill)
 
 
 def _rows(files: Sequence[FileChange], path: str, lineage: Lineage) -> tuple[tuple[Row, ...], str]:

@@ -181,6 +181,7 @@ def result_as_json(request: HttpRequest, result: Result) -> dict[str, Any]:
                 "task": line.task.key,
                 "own": line.own.as_json(),
                 **{side: line.sides[side].as_json() for side in SIDES},
+                "of_acquisition": sorted(line.learning),
             }
             for line in result.lines
         ],

@@ -57,6 +57,7 @@ class TimeMachine:
     tab: str
     changes: tuple[FileChange, ...]
     chosen: FileChange | None
+    missing: str  # the file that was asked for and is in neither state
     is_proposal: bool
     files: tuple[ShownFile, ...]
     files_left_out: int
@@ -105,7 +106,8 @@ def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> T
     rail = build_rail(entries, episode.library, seeded=seeded_word(run, episode))
     selection = select(rail, decision=query.get("decision"), start=query.get("from"), end=query.get("to"))
     changes, is_proposal = _changes(selection)
-    chosen = next((change for change in changes if change.path == query.get("file")), None)
+    asked = query.get("file", "")
+    chosen = next((change for change in changes if change.path == asked), None)
     changed = [change for change in changes if change.status]
     view = query.get("view", "")
     if view not in VIEWS:
@@ -126,6 +128,7 @@ def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> T
         tab=tab if tab in TABS else "why",
         changes=tuple(changes),
         chosen=chosen or (document.change if document else None),
+        missing="" if chosen else asked,
         is_proposal=is_proposal,
         files=tuple(show(shown, whole=chosen is not None)),
         files_left_out=max(0, len(shown) - PAGE_FILES),

@@ -7,15 +7,21 @@ from tests.factories import make_episode, make_experiment, make_run, make_snapsh
 
 
 def make_probe(
-    origin: Episode, outcomes: str, *, frozen: Snapshot | None = None, reverted: int = 0, decision: int = 1
+    origin: Episode,
+    outcomes: str,
+    *,
+    frozen: Snapshot | None = None,
+    reverted: int = 0,
+    decision: int = 1,
+    phase: str = "deployment",
 ) -> Probe:
-    """outcomes: p, f or - (not scored yet) of each trial of the first deployment task."""
+    """outcomes: p, f or - (not scored yet) of each trial of the first task that the origin met in this phase."""
     frozen = frozen or origin.library
     assert frozen is not None
     library = make_snapshot({"a/SKILL.md": f"without {reverted}\n"}) if reverted else frozen
     run = make_run(make_experiment(suite=origin.run.experiment.suite), condition="library-probe")
     episode = make_episode(run, library=library)
-    task = origin.trials.filter(phase="deployment").order_by("task__ordinal")[0].task
+    task = origin.trials.filter(phase=phase).order_by("task__ordinal")[0].task
     for sample, letter in reversed(list(enumerate(outcomes))):  # the factory makes each as the first sample
         success = {"p": True, "f": False}.get(letter)
         make_trial(episode, task, phase="deployment", sample=sample, success=success, finished=letter != "-")

@@ -32,6 +32,7 @@ class Manifest:
     files: tuple[tuple[str, int, str], ...]  # name, bytes, SHA-256; what runs share comes first
     contents: int
     forked_from: dict[UUID, UUID]
+    probe_of: dict[UUID, tuple[UUID, UUID | None]]  # probe -> its origin's episode, the decision it is about
 
 
 @dataclass(slots=True)
@@ -69,6 +70,7 @@ def read_manifest(member: Member | None) -> Manifest:
             files=tuple(_file(item, place) for place, item in enumerate(raw["files"])),
             contents=_at_most(raw["contents"], MAX_CONTENTS),
             forked_from={UUID(run): UUID(origin) for run, origin in raw["forked_from"].items()},
+            probe_of={UUID(probe): _probed(told) for probe, told in raw.get("probe_of", {}).items()},
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ArchiveError(MANIFEST, "what an archive says of itself", f"{type(error).__name__}: {error}") from error
@@ -79,6 +81,17 @@ def _file(raw: dict[str, Any], place: int) -> tuple[str, int, str]:
     if raw["name"] != expected:
         raise ValueError(f"file {place + 1} is {raw['name']!r:.80} (expected {expected})")
     return expected, _at_most(raw["bytes"], MAX_TOTAL), _digest(raw["sha256"])
+
+
+def _probed(raw: dict[str, Any]) -> tuple[UUID, UUID | None]:
+    return UUID(raw["episode"]), UUID(raw["decision"]) if raw["decision"] is not None else None
+
+
+def _are_hunks(raw: Any) -> bool:
+    names = ("id", "path", "place", "did")
+    return isinstance(raw, list) and all(
+        isinstance(hunk, dict) and all(isinstance(hunk.get(name), str) for name in names) for hunk in raw
+    )
 
 
 def _digest(raw: Any) -> str:
@@ -176,6 +189,8 @@ class _Reading:
                 self._snapshot_file(row)
             case "trajectory":
                 self.checked.counts["steps"] += row.values["steps_total"]
+            case "probe" if not _are_hunks(row.values.get("reverted", [])):
+                raise ArchiveError(row.place, "hunks as id, path, place and what was done", "something else")
 
     def _use(self, digest: bytes, row: Row) -> None:
         if digest not in self._held:

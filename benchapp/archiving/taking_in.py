@@ -18,10 +18,11 @@ from benchapp.archiving.checking import Checked, Manifest, check_archive, checke
 from benchapp.archiving.envelope import Member, reading
 from benchapp.archiving.lines import Counts, Row, run_rows, shared_rows
 from benchapp.archiving.tables import PUBLIC, TABLES
-from benchapp.models import Blob, Chunk, Experiment, Run, Trajectory
+from benchapp.models import Blob, Chunk, Decision, Episode, Experiment, Probe, Run, Trajectory
 from benchapp.record_check.contents import chunks, trajectories
 from benchapp.record_check.episodes import episode as episode_flaws
 from benchapp.record_check.finding import Flaw
+from benchapp.record_check.probes import made_again
 from benchapp.record_digest import record_digest
 
 ROWS_AT_ONCE = 1_000
@@ -71,6 +72,7 @@ def _standing(experiment: Experiment, checked: Checked) -> TakenIn:
             "", "the record that stands here, or none", f"{experiment.name} stands here with digest {found}"
         )
     _link_forks(experiment, checked.manifest)
+    _link_probes(experiment, checked.manifest)
     return TakenIn(experiment, False, checked.counts)
 
 
@@ -114,6 +116,7 @@ class _Rows:
             self._file(run_rows(lines, told[0], shared) if place else shared_rows(lines, told[0], shared))
         experiment = Experiment.objects.get(pk=self.keys["experiment"][0])
         _link_forks(experiment, self.manifest)
+        _link_probes(experiment, self.manifest)
         return experiment
 
     def _file(self, rows: Iterator[Row]) -> None:
@@ -185,6 +188,17 @@ def _link_forks(experiment: Experiment, manifest: Manifest) -> None:
     for run, origin in manifest.forked_from.items():
         if origin in origins:
             experiment.runs.filter(public_id=run, forked_from=None).update(forked_from=origins[origin])
+
+
+def _link_probes(experiment: Experiment, manifest: Manifest) -> None:
+    """As far as the episodes they come from are here, and only where an episode's own record makes the library that was
+    mounted: anybody can write an id into an archive, and a probe is shown beside the decision it is about."""
+    for probe in Probe.objects.filter(run__experiment=experiment, origin=None, public_id__in=manifest.probe_of):
+        episode, decision = manifest.probe_of[probe.public_id]
+        probe.origin = Episode.objects.filter(public_id=episode).select_related("run").first()
+        probe.decision = Decision.objects.filter(public_id=decision, episode=probe.origin).first() if decision else None
+        if probe.origin and next(made_again(probe), None) is None:
+            probe.save(update_fields=["origin", "decision"])
 
 
 def _check_written(experiment: Experiment, manifest: Manifest) -> None:

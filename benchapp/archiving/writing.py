@@ -43,7 +43,7 @@ from benchapp.record_digest import record_digest
 READ_AT_ONCE = 200  # contents asked for in one query
 ROWS_AT_ONCE = 2_000
 NOT_IN_IT = (
-    "reviews, labels, comments, saved comparisons, the activity log, which run is a probe of what, hosts, workers, paths; "
+    "reviews, labels, comments, saved comparisons, the activity log, hosts, workers, paths; "
     "findings and the search index, which are made again from the record"
 )
 
@@ -102,6 +102,7 @@ def _refuse_open(experiment: Experiment) -> None:
 
 
 def _manifest(experiment: Experiment, digest: str, files: list[_File], contents: list[bytes]) -> dict[str, Any]:
+    probes = Probe.objects.filter(run__experiment=experiment).exclude(origin=None).order_by("public_id")
     forks = experiment.runs.exclude(forked_from=None).values_list("public_id", "forked_from__public_id")
     return {
         "format": FORMAT,
@@ -109,6 +110,10 @@ def _manifest(experiment: Experiment, digest: str, files: list[_File], contents:
         "experiment": {"id": str(experiment.public_id), "name": experiment.name},
         "record_digest": digest,
         "forked_from": {str(run): str(origin) for run, origin in forks.order_by("public_id")},
+        "probe_of": {
+            str(probe): {"episode": str(origin), "decision": str(decision) if decision else None}
+            for probe, origin, decision in probes.values_list("public_id", "origin__public_id", "decision__public_id")
+        },
         "files": [{"name": file.name, "bytes": file.bytes, "sha256": file.sha256} for file in files],
         "contents": len(contents),
         "not_in_it": NOT_IN_IT,

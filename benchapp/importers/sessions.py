@@ -157,12 +157,23 @@ class Session:
             timing=Timing(
                 started_at=started,
                 finished_at=finished,
-                duration_seconds=(finished - started).total_seconds() if started and finished else None,
+                duration_seconds=self._seconds(started, finished),
             ),
             verdict=None,
             config={},
             choices=(Choice((self._trajectory(), *(side.as_subagent() for side in self.sides))),),
         )
+
+    def _seconds(self, started: datetime | None, finished: datetime | None) -> float | None:
+        """Unknown, and reported, where the log's clock ran backwards."""
+        if started is None or finished is None:
+            return None
+        seconds = (finished - started).total_seconds()
+        if seconds < 0:
+            early = f"it lies {-seconds:.1f} seconds before: how long the session took is unknown"
+            self.root.report(self.entry.path, "timestamp", "a last time after the first", early)
+            return None
+        return seconds
 
     def _trajectory(self) -> TrajectorySource:
         return TrajectorySource(self.entry.name, lambda: self.root.open(self.entry.path), self.entry.size)

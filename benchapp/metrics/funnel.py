@@ -92,7 +92,8 @@ class Funnel:
 
 
 def chances_of(run: Run, trials: QuerySet[Trial] | None = None) -> list[Chance]:
-    """Every (trial, skill) of the run, in the order of the trials. Three queries, no blob. `trials` narrows them."""
+    """Every (trial, skill) of the run, in the order of the trials. Four queries, no blob. `trials` narrows them; whose a
+    skill is, the whole run decides."""
     wanted = Trial.objects.all() if trials is None else trials
     wanted = wanted.filter(episode__run=run, episode__is_tainted=False, is_done=True)
     facts = ("pk", "episode_id", "success", "task__family__slug", "snapshot_id", "snapshot__digest")
@@ -100,9 +101,7 @@ def chances_of(run: Run, trials: QuerySet[Trial] | None = None) -> list[Chance]:
     rows = list(wanted.order_by("episode__ordinal", "episode_id", "pk").values_list(*facts))
     uses = _uses(wanted)
     held = held_by({row[4] for row in rows if row[4]})
-    slugs: dict[int, set[str]] = defaultdict(set)
-    for row in rows:
-        slugs[row[1]].add(row[3] or "")
+    slugs = _family_slugs(run)
     found: list[Chance] = []
     for trial, episode, success, family, snapshot, library, instruction in rows:
         mounted, read = uses.get(trial, (set(), {}))
@@ -194,6 +193,15 @@ def with_following(chances: Sequence[Chance], found: Mapping[tuple[int, str], Fo
         else chance
         for chance in chances
     ]
+
+
+def _family_slugs(run: Run) -> dict[int, set[str]]:
+    """episode -> the slugs of the families it has trials of, planned ones too."""
+    found: dict[int, set[str]] = defaultdict(set)
+    met = Trial.objects.filter(episode__run=run, task__family__isnull=False).order_by().distinct()
+    for episode, slug in met.values_list("episode_id", "task__family__slug"):
+        found[episode].add(slug)
+    return found
 
 
 def _uses(trials: QuerySet[Trial]) -> dict[int, tuple[set[str], dict[str, Reading]]]:

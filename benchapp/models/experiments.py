@@ -214,6 +214,11 @@ class Run(PublicModel):
         return self.condition == PROBE
 
     @property
+    def has_page(self) -> bool:
+        """Not where its experiment was deleted and waits for the sweep. Reads the experiment."""
+        return self.experiment.deleted_at is None
+
+    @property
     def label(self) -> str:
         """What tells it apart on a page: condition, then replicate."""
         return self.condition if self.replicate is None else f"{self.condition} · rep {self.replicate}"

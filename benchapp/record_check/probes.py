@@ -29,12 +29,13 @@ def _probe(probe: Probe) -> Iterator[Flaw | Unchecked]:
     if probe.origin is None or (ids and probe.decision is None):
         yield Unchecked("probe", ident, "the run it comes from is not here: its library cannot be made again")
         return
-    yield from _made_again(probe, ids)
+    yield from made_again(probe)
 
 
-def _made_again(probe: Probe, ids: list[str]) -> Iterator[Flaw]:
-    """From the origin's own record, as it was made at the launch."""
+def made_again(probe: Probe) -> Iterator[Flaw]:
+    """Where the origin's own record does not make the mounted library again, as it did at the launch."""
     assert probe.origin is not None
+    ids = [hunk["id"] for hunk in probe.reverted]
     number = probe.decision.number if probe.decision else None
     try:
         chosen = choice_of(probe.origin, Asked(probe.state, number))

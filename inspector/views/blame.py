@@ -49,6 +49,7 @@ def _as_json(request: HttpRequest, run: Run, found: BlamedFile) -> dict[str, Any
         "states": [state.key for state in found.rail.states],
         "files": [change.path for change in found.files],
         "file": found.path or None,
+        "not_there": found.missing or None,
         "note": found.note or None,
         "moves": [
             {"at": state.key, "from": move.old, "to": move.new, "alike": move.alike} for state, move in found.moves

@@ -95,6 +95,7 @@ def _as_json(request: HttpRequest, machine: TimeMachine) -> dict[str, Any]:
         "to": machine.selection.after.key,
         "decision": machine.decision.number if machine.decision else None,
         "proposal": machine.is_proposal,
+        "not_there": machine.missing or None,
         "files": [_file_as_json(change) for change in machine.changes],
         "diff": [_diff_as_json(shown) for shown in machine.files],
         "evidence": [

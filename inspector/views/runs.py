@@ -34,7 +34,9 @@ MAX_LISTED = 30  # names in the aside; the rest is counted
 @require_safe
 def run(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     found = get_object_or_404(
-        Run.objects.for_detail().select_related("forked_from", "probe__origin__run", "probe__decision"),
+        Run.objects.for_detail().select_related(
+            "forked_from__experiment", "probe__origin__run__experiment", "probe__decision"
+        ),
         public_id=public_id,
     )
     trials = Trial.objects.filter(episode__run=found)

@@ -223,6 +223,7 @@ def test_a_manifest_must_say_what_it_is(tmp_path: Path, files: Files) -> None:
         {**told, "record_digest": "short"},
         {**told, "experiment": None},
         {**told, "forked_from": []},
+        {**told, "probe_of": {told["experiment"]["id"]: {"episode": "x", "decision": None}}},
         [],
         "x",
     ]

@@ -223,6 +223,16 @@ def test_a_time_that_utc_does_not_have_is_unknown_and_loses_no_session(tmp_path)
     assert Attempt.objects.get().started_at is None
 
 
+def test_a_clock_that_ran_backwards_tells_no_length(tmp_path):
+    log = claude_session(tmp_path / "a.jsonl")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    first = next(line for line in lines if "timestamp" in line)
+    first["timestamp"] = "2031-01-01T00:00:00Z"
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert told(bring_in(tmp_path), "a.jsonl") == ["timestamp: a last time after the first"]
+    assert Trial.objects.get().duration_seconds is None
+
+
 def test_a_secret_in_a_prompt_is_in_no_title(tmp_path):
     secret = "sk-ant-api03-" + "Ab1" * 30
     claude_session(tmp_path / "s-1.jsonl", prompt=f"Use {secret} please")

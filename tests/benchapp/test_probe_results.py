@@ -73,6 +73,23 @@ def test_the_original_is_tested_only_where_it_ran_with_that_library(origin: Epis
     assert told(earlier, ORIGINAL)[1] == 1
 
 
+def test_an_acquisition_task_is_held_against_its_replay(origin: Episode) -> None:
+    Trial.objects.filter(episode=origin, phase="replay").update(snapshot=origin.library)
+    found = result_of(make_probe(origin, "pp", phase="acquisition"))
+    assert set(found.tests) == {ORIGINAL, NO_SKILL}
+    assert found.untested == []
+
+
+def test_trials_of_acquisition_are_shown_and_not_tested(origin: Episode) -> None:
+    bare = Trial.objects.filter(episode__run__condition="no-skill")
+    bare.filter(phase="replay").delete()
+    Trial.objects.filter(episode=origin, phase="replay").delete()
+    Trial.objects.filter(episode=origin, phase="acquisition").update(snapshot=origin.library)
+    found = result_of(make_probe(origin, "pp", phase="acquisition"))
+    assert told(found, NO_SKILL) == (0, 1)
+    assert (found.tests, found.untested) == ({}, [(ORIGINAL, 1), (NO_SKILL, 1)])
+
+
 def test_a_tainted_run_is_left_out(origin: Episode) -> None:
     Episode.objects.filter(pk=origin.pk).update(is_tainted=True)
     assert told(result_of(make_probe(origin, "pp")), ORIGINAL) == (0, 0)

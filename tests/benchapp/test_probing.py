@@ -30,6 +30,7 @@ from benchapp.sweeping import sweep
 from runner.errors import SetupError
 from runner.recorder import Frozen, Seeded, TrialDone
 from runner.types import Phase, Slot
+from tests.factories import make_experiment, make_learning_run, make_suite
 
 pytestmark = pytest.mark.django_db
 
@@ -316,3 +317,41 @@ def test_an_archive_says_that_it_is_one(episode: Episode, tmp_path: Path) -> Non
     assert [getattr(back, name) for name in columns[:4]] + [back.frozen.digest, back.library.digest] == told
     assert record_digest(back.run.experiment) == digest
     assert not is_compared(back)
+    assert (back.origin, back.decision) == (episode, found.decision)
+    assert "probe" not in {finding.kind for finding in findings()}
+
+
+def test_in_an_archive_it_finds_its_origin_whichever_comes_first(episode: Episode, tmp_path: Path) -> None:
+    hunk = choice_of(episode, Asked(decision=1)).hunks[0].id
+    found = launched(episode, state="R1", decision=1, revert=(hunk,))
+    run_to_the_end(episode_of(found))
+    one, two = tmp_path / "probe.tar.zst", tmp_path / "origin.tar.zst"
+    write_archive(Experiment.objects.get(runs=found.run), one)
+    write_archive(Experiment.objects.get(runs=episode.run), two)
+    Experiment.objects.all().delete()
+    sweep()
+    assert list(import_paths([one]).problems) == []
+    assert Probe.objects.get().origin is None
+    assert [list(import_paths([path]).problems) for path in (two, one)] == [[], []]
+    assert Probe.objects.get().origin.public_id == episode.public_id
+    assert Probe.objects.get().decision.number == 1
+
+
+def test_an_archive_cannot_put_a_probe_beside_a_library_it_does_not_come_from(episode: Episode, tmp_path: Path) -> None:
+    found = done_probe(episode)
+    stranger = make_learning_run(make_experiment(suite=make_suite(environments=1, families=1))).episodes.get()
+    Probe.objects.filter(pk=found.pk).update(origin=stranger, decision=stranger.decisions.first())
+    write_archive(found.run.experiment, tmp_path / "one.tar.zst")
+    entomb(found.run.experiment)
+    assert list(import_paths([tmp_path / "one.tar.zst"]).problems) == []
+    assert (Probe.objects.get().origin, Probe.objects.get().decision) == (None, None)
+
+
+def test_an_archive_whose_hunks_are_none_is_refused(episode: Episode, tmp_path: Path) -> None:
+    found = done_probe(episode)
+    Probe.objects.filter(pk=found.pk).update(reverted=[1])
+    write_archive(found.run.experiment, tmp_path / "one.tar.zst")
+    entomb(found.run.experiment)
+    (problem,) = import_paths([tmp_path / "one.tar.zst"]).problems
+    assert "hunks as id, path" in problem.expected
+    assert not Probe.objects.exists()

@@ -228,3 +228,23 @@ def test_the_time_machine_has_the_ledger_of_the_decision(client, run):
     assert ledger["same_family"]["mounted"] == 7
     assert set(ledger["deployment"]) == {"context-shift", "adversarial", "composition"}
     assert client.get(f"/runs/{run.public_id}/library.json?decision=3").json()["ledger"] is None
+
+
+@pytest.mark.parametrize(
+    ("query", "path", "missing"),
+    [
+        ("?skill=b", "b/SKILL.md", None),
+        ("?skill=c", "c/notes.md", None),  # a folder without SKILL.md
+        ("?skill=b&file=x.md&line=1", "b/SKILL.md", "x.md"),
+        ("?skill=gone", "a/SKILL.md", "gone"),
+        ("?file=gone/SKILL.md", "a/SKILL.md", "gone/SKILL.md"),
+    ],
+)
+def test_it_says_what_is_not_there_and_what_is_shown_instead(
+    client: Client, query: str, path: str, missing: str | None
+) -> None:
+    run = states({}, {"a/SKILL.md": "a\n", "b/SKILL.md": "b\n", "c/notes.md": "c\n"})
+    told = twin(client, run, query)
+    assert (told["file"], told["not_there"], told["line"]) == (path, missing, None)
+    said = f"has no <code>{missing}</code>: shown is <code>{path}</code>"
+    assert (said in page(client, run, query)) is bool(missing)

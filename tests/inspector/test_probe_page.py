@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from benchapp import jobs
 from benchapp.comparing.choices import Choices
 from benchapp.comparing.selection import matching
 from benchapp.launching import launch
-from benchapp.models import Decision, Episode, Probe, Run
+from benchapp.models import Decision, Episode, Experiment, Probe, Run, Trial
 from tests.benchapp.test_probing import SPEC
 from tests.factories import make_experiment, make_learning_run, make_suite, make_user
 from tests.probe_factories import make_probe
@@ -69,6 +70,17 @@ def test_what_was_found_stands_per_task_beside_the_others(client: Client, run: R
     assert "0/5 without these lines" in client.get(f"/runs/{run.public_id}/library/?decision=2").text
 
 
+def test_no_skill_trials_of_acquisition_are_told_apart(client: Client, run: Run) -> None:
+    Trial.objects.filter(phase="replay").delete()
+    make_probe(run.episodes.get(), "pp", decision=2, phase="acquisition")
+    assert twin(client, run, "?decision=2")["probes"][0]["tasks"][0]["of_acquisition"] == ["no-skill", "original"]
+    text = page(client, run, "?decision=2")
+    assert "Not tested against no-skill on 1 task: its trials there are of acquisition" in text
+    assert "under no-skill, on" not in text
+    assert "Not tested against the run itself" not in text  # it had another library: said already
+    assert "only trials of acquisition, not tested" in client.get(f"/runs/{run.public_id}/library/?decision=2").text
+
+
 def test_what_was_found_returns_to_the_ledger(client: Client, run: Run) -> None:
     episode = run.episodes.get()
     make_probe(episode, "fffff", decision=2, reverted=1)
@@ -106,6 +118,14 @@ def test_both_runs_say_how_they_belong_together(client: Client, run: Run) -> Non
     own = client.get(f"/runs/{probe.run.public_id}/").text
     assert "A probe, no learning run" in own
     assert client.get(f"/runs/{probe.run.public_id}.json").json()["probe_of"]["run"] == str(run.public_id)
+
+
+def test_a_probe_names_a_deleted_origin_without_a_link(client: Client, run: Run) -> None:
+    probe = make_probe(run.episodes.get(), "pf", decision=2)
+    Experiment.objects.filter(pk=run.experiment_id).update(deleted_at=timezone.now())
+    text = client.get(probe.run.get_absolute_url()).text
+    assert f"{run.label} (deleted), {run.episodes.get().title}, frozen at R2 as it was" in text
+    assert str(run.public_id) not in text
 
 
 def test_a_probe_that_came_in_without_its_origin_says_so_and_is_not_compared(client: Client, run: Run) -> None:

@@ -5,8 +5,9 @@ import re
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
-from benchapp.models import Attempt, Entry, Run, Seeding, Trial
+from benchapp.models import Attempt, Entry, Experiment, Run, Seeding, Trial
 from tests.factories import (
     add_entry,
     make_attempt,
@@ -303,3 +304,10 @@ def test_a_fork_names_its_origin(client: Client) -> None:
     fork = make_learning_run(origin.experiment, replicate=2, forked_from=origin)
     assert f'Forked from <a href="{origin.get_absolute_url()}">' in client.get(fork.get_absolute_url()).text
     assert client.get(f"/runs/{fork.public_id}.json").json()["forked_from"] == str(origin.public_id)
+
+
+def test_a_fork_names_a_deleted_origin_without_a_link(client: Client) -> None:
+    origin = make_learning_run()
+    fork = make_learning_run(forked_from=origin)
+    Experiment.objects.filter(pk=origin.experiment_id).update(deleted_at=timezone.now())
+    assert f"Forked from {origin.label} (deleted)" in client.get(fork.get_absolute_url()).text

@@ -13,7 +13,7 @@ from benchapp.metrics.funnel import (
     with_following,
 )
 from benchapp.metrics.skill_reading import look_for_following
-from benchapp.models import Episode, Run
+from benchapp.models import Episode, Run, Trial
 from tests.factories import make_episode, make_family, make_run, make_snapshot
 from tests.reading_trials import skill, trial_of
 
@@ -71,6 +71,16 @@ def test_the_lists_count_the_family_whose_skill_it_is() -> None:
     first, second = by_skill(chances)
     assert (first.funnel.available.total, first.own.available.total, first.own.read.total) == (3, 2, 0)
     assert (second.funnel.read.total, second.own.read.total) == (2, 1)
+
+
+def test_whose_a_skill_is_the_whole_run_decides_whatever_is_left_out() -> None:
+    episode = make_episode(make_run())
+    mine, other = (make_family(key=f"F{number}", slug=f"skill-{number}") for number in (91, 92))
+    library = make_snapshot({**skill("skill-91"), **skill("skill-92")})
+    trial = trial_of(episode, task=mine.tasks.first(), snapshot=library, success=False)
+    trial_of(episode, task=other.tasks.first(), snapshot=library, success=False)
+    narrowed = chances_of(episode.run, Trial.objects.filter(pk=trial.pk))
+    assert [(chance.skill, chance.is_own) for chance in narrowed] == [("skill-91", True), ("skill-92", False)]
 
 
 def test_where_no_skill_is_named_after_a_family_all_trials_count(episode: Episode) -> None:
