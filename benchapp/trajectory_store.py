@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
+from django.db.models import F
 
 from benchapp.models import Attempt, Blob, Chunk, Trajectory
 from runner.digests import digest_bytes, digest_json
@@ -344,11 +345,8 @@ def read_outline(trajectory: Trajectory, first: int, count: int) -> list[dict[st
 
 
 def _chunks(trajectory: Trajectory, first: int, count: int) -> Any:
-    last = first + count - 1
-    before = trajectory.chunks.filter(first_step__lte=first).order_by("-first_step").values("first_step")[:1]
-    start = before.first()
-    lowest = start["first_step"] if start else first
-    return trajectory.chunks.filter(first_step__gte=lowest, first_step__lte=last).order_by("ordinal")
+    in_reach = trajectory.chunks.filter(first_step__lt=first + count, first_step__gt=first - F("steps_total"))
+    return in_reach.order_by("ordinal")
 
 
 def _raw_steps(trajectory: Trajectory, first: int, count: int) -> Iterator[dict[str, Any]]:

@@ -147,7 +147,7 @@ class BlamedFile:
 
 def open_blame(run: Run, episode: Episode, query: Mapping[str, str]) -> BlamedFile:
     """The page for a query string. Whatever the query says, a page comes out: nonsense falls back."""
-    entries = list(Entry.objects.filter(episode=episode).in_order())
+    entries = list(Entry.objects.filter(episode=episode).of_library())
     rail = build_rail(entries, episode.library, seeded=seeded_word(run, episode))
     lineage = lineage_of(run, episode, entries)
     asked = query.get("at", "")

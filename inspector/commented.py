@@ -15,14 +15,13 @@ from benchapp.reviewing.places import chart_name, counts_below, line_prefix, ste
 
 @dataclass(frozen=True, slots=True)
 class CommentedSteps:
-    """`counts`: step number -> comments that stand there."""
+    """`address` lacks the step. `counts`: step number -> comments that stand there."""
 
-    trajectory: Trajectory
+    address: str
     counts: Mapping[int, int]
 
     def url(self, step: int) -> str:
-        query = urlencode({"on": "step", "trajectory": self.trajectory.public_id, "step": step})
-        return f"{reverse('comments-about')}?{query}"
+        return f"{self.address}&step={step}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,8 @@ def commented_steps(trial: Trial, trajectory: Trajectory | None) -> CommentedSte
     if trajectory is None:
         return None
     found = counts_below(step_prefix(trial, trajectory))
-    return CommentedSteps(trajectory, {int(step): count for step, count in found.items()})
+    query = urlencode({"on": "step", "trajectory": trajectory.public_id})
+    return CommentedSteps(f"{reverse('comments-about')}?{query}", {int(step): count for step, count in found.items()})
 
 
 def commented_lines(run: Run, state: Mapping[str, str]) -> CommentedLines:

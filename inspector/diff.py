@@ -132,8 +132,7 @@ def diff_file(path: str, old: bytes | None, new: bytes | None, *, mode_note: str
     before, after = old or b"", new or b""
     if note := _not_compared(before, after):
         return FileDiff(path, status, 0, 0, note=_notes(note, mode_note))
-    old_lines, new_lines = _lines(before, path), _lines(after, path)
-    rows = _rows(old_lines, new_lines)
+    rows = _rows(before, after, path)
     added = sum(row.sign is Sign.ADD for row in rows)
     removed = sum(row.sign is Sign.DEL for row in rows)
     return FileDiff(
@@ -171,6 +170,13 @@ def _notes(*notes: str) -> str:
 # --- lines ------------------------------------------------------------------------------------------------------
 
 
+def _keys(content: bytes) -> list[tuple[str, bool]]:
+    """What tells one line from another: its text, and whether it ends with a line feed."""
+    lines = content.decode().split("\n")
+    last = [(lines[-1], False)] if lines[-1] else []
+    return [*((line, True) for line in lines[:-1]), *last]
+
+
 def _lines(content: bytes, path: str) -> list[_Line]:
     text = content.decode()
     if not text:
@@ -188,11 +194,14 @@ def _lines(content: bytes, path: str) -> list[_Line]:
     return lines
 
 
-def _rows(old: list[_Line], new: list[_Line]) -> list[Row]:
-    keys = [[(line.text, line.has_newline) for line in side] for side in (old, new)]
+def _rows(before: bytes, after: bytes, path: str) -> list[Row]:
+    codes = SequenceMatcher(None, _keys(before), _keys(after)).get_opcodes()
+    new = _lines(after, path)
+    is_only_more = all(tag in ("equal", "insert") for tag, *_ in codes)
+    old = [] if is_only_more else _lines(before, path)  # of the old side only what went is drawn
     rows: list[Row] = []
     work_left = MAX_WORD_WORK
-    for tag, old_start, old_end, new_start, new_end in SequenceMatcher(None, *keys).get_opcodes():
+    for tag, old_start, old_end, new_start, new_end in codes:
         if tag == "equal":
             rows += (
                 _row(Sign.SAME, old_start + index + 1, new_start + index + 1, line)

@@ -208,7 +208,7 @@ def _skill_row(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def open_findings(run: Run, episode: Episode, query: Mapping[str, str], closed: QuerySet[Trial]) -> FindingsPage:
     """The page for a query string. Nonsense falls back: to the last state, and to all groups."""
-    rail = build_rail(Entry.objects.filter(episode=episode).in_order(), episode.library)
+    rail = build_rail(Entry.objects.filter(episode=episode).of_library(), episode.library)
     wanted = query.get("round", "")
     state = rail.state(wanted) or rail.state(f"R{wanted}") or rail.states[-1]
     diagnoses = {each.snapshot_id: each for each in LibraryDiagnosis.objects.filter(episode=episode)}

@@ -5,10 +5,11 @@ The class names are styled in static/css/diff.css for both themes. Nothing here 
 
 from __future__ import annotations
 
+from functools import cache, lru_cache
+
 from pygments.lexer import Lexer
-from pygments.lexers import get_lexer_for_filename
+from pygments.lexers import find_lexer_class_for_filename
 from pygments.token import Comment, Generic, Keyword, Name, Number, Operator, String, Token, _TokenType
-from pygments.util import ClassNotFound
 
 MAX_LINES = 3_000
 MAX_CHARS = 200_000
@@ -90,13 +91,17 @@ def _is_small(text: str) -> bool:
 
 
 def _lexer(path: str) -> Lexer | None:
-    name = path.rsplit("/", 1)[-1]
-    try:
-        return get_lexer_for_filename(name, stripnl=False, ensurenl=False)
-    except ClassNotFound:
-        return None
+    language = _language(path.rsplit("/", 1)[-1])
+    return language(stripnl=False, ensurenl=False) if language else None
 
 
+@lru_cache(1_000)
+def _language(name: str) -> type[Lexer] | None:
+    """By a file's name, which is held against the patterns of some five hundred languages."""
+    return find_lexer_class_for_filename(name)
+
+
+@cache  # there are some hundred types of tokens
 def _kind(token: _TokenType) -> str:
     if token in (Token.Text, Token.Name, Token.Punctuation):
         return ""

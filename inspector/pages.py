@@ -26,16 +26,19 @@ def render_page(
     request: HttpRequest,
     template: str,
     *,
-    data: Mapping[str, Any],
+    data: Mapping[str, Any] | Callable[[], Mapping[str, Any]],
     context: Mapping[str, Any] | None = None,
     as_json: bool,
     status: int = 200,
 ) -> HttpResponse:
-    """`data` is what the JSON twin says, key for key; the template gets it together with `context`."""
+    """`data` is what the JSON twin says, key for key; the template gets it together with `context`. Where the template
+    reads none of it and it takes time to say, `data` is a function that only the twin calls."""
     if as_json:
-        return HttpResponse(orjson.dumps(data, option=orjson.OPT_INDENT_2), "application/json", status)
+        said = data() if callable(data) else data
+        return HttpResponse(orjson.dumps(said, option=orjson.OPT_INDENT_2), "application/json", status)
+    told = {} if callable(data) else data
     frame = {"json_url": json_url(request)}
-    response = render(request, template, {**data, **(context or {}), **frame}, status=status)
+    response = render(request, template, {**told, **(context or {}), **frame}, status=status)
     patch_vary_headers(response, ["Cookie", "HX-Request"])
     return response
 

@@ -118,7 +118,7 @@ def seeded_word(run: Run, episode: Episode) -> str:
 
 
 def build_rail(entries: Iterable[Entry], library: Snapshot | None, *, seeded: str = CURATED) -> Rail:
-    """The rail of an episode from its entries in order (`Entry.objects.in_order`).
+    """The rail of an episode from its entries in order (`Entry.objects.of_library`).
 
     `library` is the episode's present one: all there is to see where an import brought no decisions.
     `seeded`: what comes in without an author.

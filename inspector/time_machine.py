@@ -102,7 +102,7 @@ class TimeMachine:
 
 def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> TimeMachine:
     """The page for a query string. Whatever the query says, a page comes out: nonsense falls back."""
-    entries = list(Entry.objects.filter(episode=episode).in_order())
+    entries = list(Entry.objects.filter(episode=episode).of_library())
     rail = build_rail(entries, episode.library, seeded=seeded_word(run, episode))
     selection = select(rail, decision=query.get("decision"), start=query.get("from"), end=query.get("to"))
     changes, is_proposal = _changes(selection)

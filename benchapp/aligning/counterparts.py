@@ -24,6 +24,11 @@ WORDS = (
 )
 OTHER_PHASE, OTHER_SAMPLE, OTHER_REPLICATE, BASELINE, OTHER_CONDITION, SAME_EXPERIMENT, ELSEWHERE = range(len(WORDS))
 
+SHOWN = (
+    *("public_id", "phase", "sample", "status"),
+    *("episode__run__condition", "episode__run__replicate", "episode__run__experiment__name"),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Counterpart:
@@ -36,14 +41,16 @@ class Counterpart:
 def counterparts(trial: Trial, *, without: QuerySet[Trial], most: int = MOST) -> list[Counterpart]:
     """Finished trials of the same task, closest first, at most `most`; `without` are left out. One query.
 
-    `trial` as `Trial.objects.for_detail` gives it.
+    `trial` as `Trial.objects.for_detail` gives it. Of the others only what `SHOWN` names is read: all trials of the task
+    are sorted with it.
     """
     found = (
         Trial.objects.filter(task=trial.task_id, is_done=True, episode__run__experiment__deleted_at=None)
         .exclude(pk=trial.pk)
         .exclude(pk__in=without.values("pk"))
         .annotate(closeness=_closeness(trial))
-        .select_related("episode__run__experiment", "task__family")
+        .select_related("episode__run__experiment")
+        .only(*SHOWN)
         .order_by("closeness", F("episode__run__condition"), "pk")
     )
     return [Counterpart(other, WORDS[other.closeness]) for other in found[:most]]

@@ -1,6 +1,6 @@
 """An episode's library as it went: its states in the order of the spine, who wrote their lines, and who worked with them.
 
-Read once per run and kept until a number of the run changes: four queries, the contents of the library's files among them.
+Read once per run and kept until a number of the run changes: five queries, the contents of the library's files among them.
 """
 
 from __future__ import annotations
@@ -70,16 +70,16 @@ KEPT: Kept[dict[int, Lineage]] = Kept(40)  # runs; a library of sixty rounds tak
 
 
 def lineage_of(run: Run, episode: Episode, entries: Sequence[Entry]) -> Lineage:
-    """`entries`: the episode's spine as `Entry.objects.in_order` gives it; the states are those of exactly this spine."""
-    states, places = _states(entries, episode.library_id)
+    """`entries`: the episode's spine as `Entry.objects.of_library` gives it; the states are those of exactly this spine."""
+    states = _states(entries, episode.library_id)
     kept = KEPT.get(run) or {}
     if episode.pk not in kept or len(kept[episode.pk].states) != len(states):
-        kept = {**kept, episode.pk: _read(episode, states, places)}
+        kept = {**kept, episode.pk: _read(episode, states)}
         KEPT.put(run, kept)
     return kept[episode.pk]
 
 
-def _read(episode: Episode, states: Sequence[State], places: Mapping[int, int]) -> Lineage:
+def _read(episode: Episode, states: Sequence[State]) -> Lineage:
     snapshots = {state.snapshot for state in states if state.snapshot is not None}
     files: dict[int, dict[str, str]] = defaultdict(dict)
     sizes: dict[str, int] = {}
@@ -91,23 +91,20 @@ def _read(episode: Episode, states: Sequence[State], places: Mapping[int, int]) 
     too_big = sum(sizes.values()) if sum(sizes.values()) > MAX_BYTES else 0
     contents = Blob.objects.read_many(list(sizes)) if sizes and not too_big else {}
     found = blame([{}] * len(states) if too_big else manifests, contents)
-    return Lineage(tuple(states), found, tuple(found.holding()), tuple(_worked(episode, states, places)), too_big)
+    return Lineage(tuple(states), found, tuple(found.holding()), tuple(_worked(episode, states)), too_big)
 
 
-def _states(entries: Iterable[Entry], library: int | None) -> tuple[list[State], dict[int, int]]:
-    """The states in order, and trial pk -> its place on the spine. The same states as the time machine's rail."""
+def _states(entries: Iterable[Entry], library: int | None) -> list[State]:
+    """The states in order: the same as the time machine's rail."""
     entries = list(entries)
     states = [State(_first(entries, library))]
-    places = {}
     for entry in entries:
         decision = entry.decision
         if decision and decision.status == DecisionStatus.APPLIED and decision.after_id != states[-1].snapshot:
             states.append(State(decision.after_id, entry.sequence, decision=decision.pk))
         elif entry.seeding:
             states.append(State(entry.seeding.snapshot_id, entry.sequence, seeding=entry.seeding.pk))
-        elif entry.attempt:
-            places[entry.attempt.trial_id] = entry.sequence
-    return states, places
+    return states
 
 
 def _first(entries: Iterable[Entry], library: int | None) -> int | None:
@@ -120,11 +117,13 @@ def _first(entries: Iterable[Entry], library: int | None) -> int | None:
     return library
 
 
-def _worked(episode: Episode, states: Sequence[State], places: Mapping[int, int]) -> list[Worked]:
+def _worked(episode: Episode, states: Sequence[State]) -> list[Worked]:
     standing: dict[int, list[int]] = defaultdict(list)
     for place, state in enumerate(states):
         if state.snapshot is not None:
             standing[state.snapshot].append(place)
+    tried = Entry.objects.filter(episode=episode, kind=Entry.Kind.TRIAL).order_by("sequence")
+    places = dict(tried.values_list("attempt__trial", "sequence"))
     trials = Trial.objects.filter(episode=episode, is_done=True, snapshot__in=list(standing))
     read: dict[int, set[str]] = defaultdict(set)
     uses = SkillUse.objects.filter(attempt__counts=True, attempt__trial__in=trials).exclude(kind=UseKind.MOUNTED)

@@ -246,6 +246,24 @@ class EntryQuerySet(models.QuerySet["Entry"]):
             "skip__trial__task",
         ).order_by("sequence")
 
+    def of_library(self) -> EntryQuerySet:
+        """What the history of a library is told from: all but trials and skips, with every target, in one query."""
+        Kind = Entry.Kind
+        return (
+            self.filter(kind__in=[Kind.DECISION, Kind.SEED, Kind.FREEZE, Kind.REFUSAL])
+            .select_related(
+                "decision__family",
+                "decision__before",
+                "decision__after",
+                "decision__after_trial__task",
+                "seeding__family",
+                "seeding__snapshot",
+                "seal__snapshot",
+                "refusal",
+            )
+            .order_by("sequence")
+        )
+
 
 class Entry(models.Model):
     """One place on an episode's spine, written in the same transaction as the row it points at."""

@@ -25,12 +25,15 @@ def blame(request: HttpRequest, public_id: str, *, as_json: bool = False) -> Htt
     episodes = list(run.episodes.select_related("library", "family").annotate(decisions_total=Count("decisions")))
     episode = chosen_episode(episodes, request.GET.get("episode", ""))
     found = open_blame(run, episode, request.GET) if episode else None
-    data = {
-        "run": {"id": run.public_id, "condition": run.condition, "scripted": run.scripted},
-        "episode": episode.public_id if episode else None,
-        **(_as_json(request, run, found) if found else {}),
-        "next": None,
-    }
+
+    def twin() -> dict[str, Any]:
+        return {
+            "run": {"id": run.public_id, "condition": run.condition, "scripted": run.scripted},
+            "episode": episode.public_id if episode else None,
+            **(_as_json(request, run, found) if found else {}),
+            "next": None,
+        }
+
     context = {
         "section": "run",
         "this_run": run,
@@ -39,7 +42,7 @@ def blame(request: HttpRequest, public_id: str, *, as_json: bool = False) -> Htt
         "blamed": found,
         "shades": range(AGES),
     }
-    return render_page(request, "inspector/blame.html", data=data, context=context, as_json=as_json)
+    return render_page(request, "inspector/blame.html", data=twin, context=context, as_json=as_json)
 
 
 def _as_json(request: HttpRequest, run: Run, found: BlamedFile) -> dict[str, Any]:

@@ -31,14 +31,17 @@ def library(request: HttpRequest, public_id: str, *, as_json: bool = False) -> H
     episode = chosen_episode(episodes, request.GET.get("episode", ""))
     machine = open_time_machine(run, episode, request.GET) if episode else None
     probed = probes_about(machine.decision) if machine else []
-    data = {
-        "run": {"id": run.public_id, "condition": run.condition, "scripted": run.scripted},
-        "episodes": [_episode_as_json(request, run, found) for found in episodes],
-        "episode": episode.public_id if episode else None,
-        **(_as_json(request, machine) if machine else {}),
-        "probes": [result_as_json(request, result) for result in probed],
-        "next": None,
-    }
+
+    def twin() -> dict[str, Any]:
+        return {
+            "run": {"id": run.public_id, "condition": run.condition, "scripted": run.scripted},
+            "episodes": [_episode_as_json(request, run, found) for found in episodes],
+            "episode": episode.public_id if episode else None,
+            **(_as_json(request, machine) if machine else {}),
+            "probes": [result_as_json(request, result) for result in probed],
+            "next": None,
+        }
+
     context = {
         "section": "run",
         "this_run": run,
@@ -51,7 +54,7 @@ def library(request: HttpRequest, public_id: str, *, as_json: bool = False) -> H
         "probed": probed,
         "commented": _commented(run, machine) if machine and not as_json else None,
     }
-    return render_page(request, "inspector/library.html", data=data, context=context, as_json=as_json)
+    return render_page(request, "inspector/library.html", data=twin, context=context, as_json=as_json)
 
 
 def _commented(run: Run, machine: TimeMachine) -> CommentedLines:

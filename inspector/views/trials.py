@@ -48,11 +48,14 @@ def trial(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
     inspection = inspect_trial(found, request.GET)
     beside = counterparts(found, without=closed_trials(cast(User, request.user)))
     live = live_steps(inspection.attempt) if inspection.trajectory is None else None
-    data = {
-        **_as_json(request, inspection),
-        "live": [step for _, step in live.published] if live else None,
-        "compare_with": [_beside_as_json(request, found, each) for each in beside],
-    }
+
+    def twin() -> dict[str, Any]:
+        return {
+            **_as_json(request, inspection),
+            "live": [step for _, step in live.published] if live else None,
+            "compare_with": [_beside_as_json(request, found, each) for each in beside],
+        }
+
     kept = _kept_query(inspection)
     context = {
         "section": "trial",
@@ -66,7 +69,7 @@ def trial(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         "counterparts": beside,
         "commented": commented_steps(found, inspection.trajectory) if inspection.steps and not as_json else None,
     }
-    return render_page(request, "inspector/trial.html", data=data, context=context, as_json=as_json)
+    return render_page(request, "inspector/trial.html", data=twin, context=context, as_json=as_json)
 
 
 @require_safe

@@ -266,7 +266,7 @@ def test_a_library_too_big_to_trace_loads_no_contents(monkeypatch, django_assert
     monkeypatch.setattr("benchapp.lineage.history.MAX_BYTES", 10)
     episode = make_learning_run(families=1).episodes.get()
     KEPT.clear()
-    with django_assert_max_num_queries(6):
+    with django_assert_max_num_queries(7):
         found = lineage(episode)
     assert found.too_big > 10
     assert found.blame.lines == ()
