@@ -47,6 +47,10 @@ class SearchSource(models.Model):
 
     class Meta:
         constraints = [models.CheckConstraint(condition=_one_owner(), name="search_source_owner")]
+        indexes = [
+            models.Index(fields=["id"], condition=~Q(problem=""), name="search_unread"),
+            models.Index(fields=["id"], condition=Q(cut__gt=0), name="search_cut"),
+        ]
 
 
 class SearchDocument(models.Model):
