@@ -10,6 +10,14 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.RemoveIndex(
+            model_name='searchdocument',
+            name='search_skill',
+        ),
+        migrations.AddIndex(
+            model_name='searchdocument',
+            index=models.Index(condition=models.Q(('skill', ''), _negated=True), fields=['skill', 'source'], name='search_skill'),
+        ),
         migrations.AddIndex(
             model_name='searchsource',
             index=models.Index(condition=models.Q(('problem', ''), _negated=True), fields=['id'], name='search_unread'),

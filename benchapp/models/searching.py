@@ -84,4 +84,4 @@ class SearchDocument(models.Model):
 
     class Meta:
         ordering = ["-id"]
-        indexes = [models.Index(fields=["skill"], condition=~Q(skill=""), name="search_skill")]
+        indexes = [models.Index(fields=["skill", "source"], condition=~Q(skill=""), name="search_skill")]

@@ -155,9 +155,10 @@ def _is_like(value: Value, name: str) -> bool:
 
 
 def _skill(values: tuple[Value, ...]) -> Q:
-    named = Q(kind=Kind.FILE, skill__in=_names(values, SearchDocument.objects.exclude(skill="")))
-    decided = Q(kind=Kind.DECISION, source__in=SearchDocument.objects.filter(named).exclude(skill="").values("source"))
-    return named | decided | _using(values, ~Q(kind=UseKind.MOUNTED))
+    files = SearchDocument.objects.exclude(skill="")  # only files have one, and their index has no others
+    names = _names(values, files)
+    decided = Q(kind=Kind.DECISION, source__in=files.filter(skill__in=names).order_by().values("source"))
+    return Q(kind=Kind.FILE, skill__in=names) | decided | _using(values, ~Q(kind=UseKind.MOUNTED))
 
 
 def _mounted(values: tuple[Value, ...]) -> Q:
