@@ -292,17 +292,18 @@ def read_page(trajectory: Trajectory, first: int, count: int) -> list[StoredStep
 def read_windows(windows: Sequence[tuple[Chunk, int, int]]) -> list[list[StoredStep]]:
     """The same for (chunk with its blob, first step, count) of any trajectories: one query for all of them."""
     lines = [_window(chunk.blob.content().splitlines(), chunk.first_step, *place) for chunk, *place in windows]
-    raws = [[orjson.loads(line) for line in found] for found in lines]
+    raws = [[(orjson.loads(line), b'"$' in line) for line in found] for found in lines]
     wanted = [
         digest
         for found in raws
-        for raw in found
+        for raw, may_refer in found
+        if may_refer
         for digests in references_to(raw)
         if len(digests) <= WHOLE_PIECES
         for digest in digests
     ]
     contents = Blob.objects.read_many([*wanted, ""])
-    return [[_stored(raw, contents) for raw in found] for found in raws]
+    return [[_stored(raw, contents) if may_refer else _whole(raw) for raw, may_refer in found] for found in raws]
 
 
 def read_whole_steps(trajectory: Trajectory, first: int, count: int) -> list[Step]:
@@ -364,6 +365,11 @@ def _stored(raw: dict[str, Any], contents: Mapping[str, bytes] | None = None) ->
     step = step_from_json(_beginning(raw, cut, contents or {}), raw["step_id"])
     lengths = {name: len(text) for name, text in fields(step)}
     return StoredStep(step, {name: lengths[name] + missing for name, missing in cut.items() if name in lengths})
+
+
+def _whole(raw: dict[str, Any]) -> StoredStep:
+    """Of a step without references and escaped keys: both begin with a dollar."""
+    return StoredStep(step_from_json(raw, raw["step_id"]), {})
 
 
 def _beginning(raw: dict[str, Any], cut: dict[str, int], contents: Mapping[str, bytes]) -> dict[str, Any]:

@@ -47,6 +47,10 @@ class SearchSource(models.Model):
 
     class Meta:
         constraints = [models.CheckConstraint(condition=_one_owner(), name="search_source_owner")]
+        indexes = [
+            models.Index(fields=["id"], condition=~Q(problem=""), name="search_unread"),
+            models.Index(fields=["id"], condition=Q(cut__gt=0), name="search_cut"),
+        ]
 
 
 class SearchDocument(models.Model):
@@ -80,4 +84,4 @@ class SearchDocument(models.Model):
 
     class Meta:
         ordering = ["-id"]
-        indexes = [models.Index(fields=["skill"], condition=~Q(skill=""), name="search_skill")]
+        indexes = [models.Index(fields=["skill", "source"], condition=~Q(skill=""), name="search_skill")]

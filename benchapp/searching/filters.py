@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from django.db import connection
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from benchapp.models import Experiment, Run, SearchDocument, SkillUse, Trial
 from benchapp.searching.index import Match, Phrase
@@ -15,6 +16,7 @@ from benchapp.searching.tokens import asked, asked_as_parts, fact, fact_value, i
 from runner.types import UseKind
 
 Kind = SearchDocument.Kind
+MANY = 5_000  # uses of skills
 
 
 def match_of(query: Query) -> Match:
@@ -138,9 +140,9 @@ def _run(values: Iterable[Value]) -> Q:
     return _runs(Q(public_id__in=[value.text for value in values if _uuid(value.text)]))
 
 
-def _names(values: Iterable[Value], uses: Q) -> list[str]:
+def _names(values: Iterable[Value], rows: QuerySet[Any]) -> list[str]:
     """The skills that are so called. Few names stand in many rows, so the names are compared and not the rows."""
-    names = SkillUse.objects.filter(uses).order_by().values_list("skill", flat=True).distinct()
+    names = rows.order_by().values_list("skill", flat=True).distinct()
     return [name for name in names if any(_is_like(value, name) for value in values)]
 
 
@@ -153,16 +155,21 @@ def _is_like(value: Value, name: str) -> bool:
 
 
 def _skill(values: tuple[Value, ...]) -> Q:
-    used = ~Q(kind=UseKind.MOUNTED)
-    uses = SkillUse.objects.filter(used, skill__in=_names(values, used))
-    files = SearchDocument.objects.filter(_any(values, "skill"), kind=Kind.FILE)
-    decided = Q(kind=Kind.DECISION, source__in=files.values("source"))
-    return (Q(kind=Kind.FILE) & _any(values, "skill")) | decided | Q(trial__in=uses.values("attempt__trial"))
+    files = SearchDocument.objects.exclude(skill="")  # only files have one, and their index has no others
+    names = _names(values, files)
+    decided = Q(kind=Kind.DECISION, source__in=files.filter(skill__in=names).order_by().values("source"))
+    return Q(kind=Kind.FILE, skill__in=names) | decided | _using(values, ~Q(kind=UseKind.MOUNTED))
 
 
 def _mounted(values: tuple[Value, ...]) -> Q:
-    mounted = Q(kind=UseKind.MOUNTED)
-    uses = SkillUse.objects.filter(mounted, skill__in=_names(values, mounted))
+    return _using(values, Q(kind=UseKind.MOUNTED))
+
+
+def _using(values: tuple[Value, ...], how: Q) -> Q:
+    """Documents of trials that used a skill so: of few uses the trials are collected, of many each trial is asked for."""
+    uses = SkillUse.objects.filter(how, skill__in=_names(values, SkillUse.objects.all())).order_by()
+    if uses[MANY:].exists():
+        return Q(Exists(uses.filter(attempt__trial=OuterRef("trial"))))
     return Q(trial__in=uses.values("attempt__trial"))
 
 

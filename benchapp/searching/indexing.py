@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import DatabaseError, IntegrityError, transaction
-from django.db.models import Count, Q
 
 from benchapp.models import SearchDocument, SearchSource
 from benchapp.searching import index
@@ -42,10 +41,9 @@ def progress() -> Progress:
     """Counted, not remembered."""
     total = sum(kind.all().count() for kind in KINDS)
     waiting = next(kind for kind in KINDS if kind.name == "episode").waiting().exclude(search_source=None).count()
-    known = SearchSource.objects.aggregate(  # one look at the rows, which are as many as trajectories and verdicts
-        total=Count("pk"), unread=Count("pk", filter=~Q(problem="")), cut=Count("pk", filter=Q(cut__gt=0))
-    )
-    return Progress(min(known["total"] - waiting, total), total, known["unread"], known["cut"])
+    sources = SearchSource.objects.all()  # as many rows as trajectories and verdicts, so each count has its index
+    unread, cut = sources.exclude(problem="").count(), sources.filter(cut__gt=0).count()
+    return Progress(min(sources.count() - waiting, total), total, unread, cut)
 
 
 def has_waiting() -> bool:

@@ -78,7 +78,7 @@ def _tells(section: Section, wanted: Sequence[Phrase]) -> frozenset[str]:
 
 def marks(text: str, groups: Sequence[Sequence[Phrase]]) -> Iterator[Mark]:
     """Every place where a phrase of a group stands, in order, no two over each other."""
-    if not groups:
+    if not _may_hold(text, groups):
         return
     words = list(atoms(text))
     end = 0
@@ -91,6 +91,15 @@ def marks(text: str, groups: Sequence[Sequence[Phrase]]) -> Iterator[Mark]:
                 end = words[stop - 1].end
                 yield Mark(atom.start, end, term)
                 break
+
+
+def _may_hold(text: str, groups: Sequence[Sequence[Phrase]]) -> bool:
+    """False where no phrase of the groups can stand: of plain ASCII every token is a piece of the text in small letters.
+    Most texts of a hit are told so, without taking them apart."""
+    if not text.isascii():
+        return bool(groups)
+    small = text.lower()
+    return any(all(token in small for token in phrase.tokens) for group in groups for phrase in group)
 
 
 def _matched(words: Sequence[Atom], place: int, phrase: Phrase) -> int:

@@ -127,6 +127,27 @@ def test_facets_count_the_hits() -> None:
     assert facets["condition"] == {"selfgen-always": 3}
 
 
+@pytest.mark.parametrize("text", ["skill:csv-*", "-skill:csv-*", "mounted:csv-handling", "skill:csv-handling cells"])
+def test_uses_are_found_the_same_whether_they_are_many_or_few(text: str) -> None:
+    make_search_world()
+    few = find(parse(text), local_user()).numbers
+    with patch("benchapp.searching.filters.MANY", 0):
+        assert find(parse(text), local_user()).numbers == few != []
+
+
+@pytest.mark.parametrize("text", ["zebra", "kind:step", "-nosuchword", "failed zebra"])
+def test_of_too_many_hits_the_newest_are_listed_and_counted(text: str) -> None:
+    make_search_world()
+    every = find(parse(text), local_user())
+    assert every.numbers == sorted(every.numbers, reverse=True)
+    assert not every.is_capped
+    with patch("benchapp.searching.finding.MOST", 1):
+        newest = find(parse(text), local_user())
+    assert newest.numbers == every.numbers[:1]
+    assert newest.is_capped
+    assert newest.facets["kind"].total() == 1
+
+
 # --- a second, slow implementation ----------------------------------------------------------------------------------
 
 VOCABULARY = "red green blue keyError key error red_green x1 数据 数据清 清 data/red 3.5".split()
