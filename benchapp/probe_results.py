@@ -25,14 +25,24 @@ CONTROL, ORIGINAL, NO_SKILL = "control", "original", "no-skill"
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Trials on one side."""
+    """Trials on one side; `ended` holds also those that ended without a score."""
 
     passed: int = 0
     scored: int = 0
     total: int = 0
+    ended: int = 0
 
     def __add__(self, other: Count) -> Count:
-        return Count(self.passed + other.passed, self.scored + other.scored, self.total + other.total)
+        return Count(
+            self.passed + other.passed,
+            self.scored + other.scored,
+            self.total + other.total,
+            self.ended + other.ended,
+        )
+
+    @property
+    def is_over(self) -> bool:
+        return self.ended == self.total
 
     def as_json(self) -> dict[str, int]:
         return {"passed": self.passed, "scored": self.scored, "total": self.total}
@@ -60,7 +70,9 @@ class Line:
 @dataclass(frozen=True, slots=True)
 class Result:
     """`tests`: against the sides that differ from the probe in its library alone. The original is one of them only where
-    it had run with the frozen library; otherwise its counts are shown and not tested. So are trials of acquisition."""
+    it had run with the frozen library; otherwise its counts are shown and not tested. So are trials of acquisition.
+    Nothing is tested before all trials on both sides have ended: who looks after each and stops at a small p finds
+    differences that are none."""
 
     probe: Probe
     lines: tuple[Line, ...]
@@ -74,6 +86,11 @@ class Result:
     @property
     def is_whole(self) -> bool:
         return self.own.scored == self.own.total
+
+    @property
+    def is_over(self) -> bool:
+        """Have all trials ended that were asked for, here and in the round with nothing taken back?"""
+        return self.own.is_over and self.side(CONTROL).is_over
 
     def side(self, name: str) -> Count:
         return sum((line.sides[name] for line in self.lines), Count())
@@ -154,10 +171,13 @@ def _counted(runs: set[int]) -> tuple[_Counts, dict[int, list[Task]], dict[_Key,
     met: defaultdict[int, dict[int, None]] = defaultdict(dict)
     trials = Trial.objects.filter(episode__run__in=runs, episode__is_tainted=False).order_by()
     grouped = trials.values_list("episode__run_id", "task_id", "phase", "snapshot_id").annotate(
-        passed=Aggregate("pk", filter=Q(success=True)), scored=Aggregate("success"), total=Aggregate("pk")
+        passed=Aggregate("pk", filter=Q(success=True)),
+        scored=Aggregate("success"),
+        total=Aggregate("pk"),
+        ended=Aggregate("pk", filter=Q(is_done=True)),
     )
-    for run, task, phase, snapshot, passed, scored, total in grouped:
-        counts[run, task, phase] += Count(passed, scored, total)
+    for run, task, phase, snapshot, *of_trials in grouped:
+        counts[run, task, phase] += Count(*of_trials)
         libraries[run, task, phase].add(snapshot)
         met[run][task] = None
     tasks = Task.objects.select_related("family").in_bulk({task for each in met.values() for task in each})
@@ -209,7 +229,8 @@ def _libraries(run: int | None, task: Task, libraries: Mapping[_Key, set[int | N
 
 def _tests(lines: Sequence[Line], *, had_it: bool) -> Iterator[tuple[str, StratifiedTest]]:
     for side in SIDES:
-        if side == ORIGINAL and not had_it:
+        is_open = any(not line.own.is_over or not line.sides[side].is_over for line in lines)
+        if is_open or (side == ORIGINAL and not had_it):
             continue
         strata = (
             Stratum(line.own.passed, line.own.scored, line.sides[side].passed, line.sides[side].scored)

@@ -59,6 +59,17 @@ def test_a_probe_without_hunks_is_the_control_of_those_with_some(origin: Episode
     assert told(result_of(control), CONTROL) == told(result_of(other_round), CONTROL) == (0, 0)
 
 
+def test_nothing_is_tested_before_the_last_trial_ended_on_both_sides(origin: Episode) -> None:
+    control = make_probe(origin, "pppp-")
+    found = result_of(make_probe(origin, "fffff", reverted=1))
+    assert (told(found, CONTROL), found.is_over) == ((4, 4), False)
+    assert CONTROL not in found.tests
+    assert result_of(control).tests == {}
+    control.run.episodes.get().trials.filter(is_done=False).update(is_done=True)  # it ended without a score
+    found = result_of(Probe.objects.exclude(pk=control.pk).get())
+    assert (found.is_over, CONTROL in found.tests) == (True, True)
+
+
 def test_a_control_of_another_setup_is_none(origin: Episode) -> None:
     control = make_probe(origin, "ppppp")
     Run.objects.filter(pk=control.run_id).update(setup_digest="e" * 64)
