@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from benchapp.models import Episode, Family, Trial
+from benchapp.models import Episode, Square
 from runner.types import Phase, Role, UseKind
 
 PHASE_TITLES = {
@@ -61,18 +61,14 @@ class Lines:
 @dataclass(frozen=True, slots=True)
 class Cell:
     column: Column
-    trials: Sequence[Trial]
+    squares: Sequence[Square]
 
 
 @dataclass(frozen=True, slots=True)
 class FamilyRow:
-    family: Family | None
+    name: str
     cells: Sequence[Cell]
     lines: Lines | None
-
-    @property
-    def name(self) -> str:
-        return self.family.name if self.family else "no family"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,22 +99,21 @@ class LibraryFacts:
     lines: Mapping[tuple[int, int], Lines] = field(default_factory=dict)
 
 
-def build_grid(trials: Iterable[Trial], facts: LibraryFacts | None = None) -> Grid:
-    """From a run's trials in the order of the plan (`Trial.objects.for_grid`), each with task, family and episode."""
+# Per family its squares by (phase, role).
+Rows = Mapping[int | None, Mapping[tuple[str, str], list[Square]]]
+
+
+def build_grid(squares: Iterable[Square], episodes: Mapping[int, Episode], facts: LibraryFacts | None = None) -> Grid:
+    """From a run's trials in the order of the plan (`Trial.objects.for_grid`) and its episodes by pk."""
     facts = facts or LibraryFacts()
-    squares: dict[int, dict[int | None, dict[tuple[str, str], list[Trial]]]] = {}
-    episodes: dict[int, Episode] = {}
-    families: dict[int | None, Family | None] = {}
-    places: set[tuple[str, str]] = set()
-    for trial in trials:
-        place = (trial.phase, trial.task.role)
-        family = trial.task.family_id
-        places.add(place)
-        episodes[trial.episode_id], families[family] = trial.episode, trial.task.family
-        rows = squares.setdefault(trial.episode_id, {})
-        rows.setdefault(family, defaultdict(list))[place].append(trial)
-    columns = _columns(places)
-    groups = [_group(episodes[key], rows, families, columns, facts) for key, rows in squares.items()]
+    rows: dict[int, dict[int | None, dict[tuple[str, str], list[Square]]]] = {}
+    names: dict[int | None, str] = {}
+    for square in squares:
+        names[square.family_id] = "no family" if square.family is None else square.family
+        row = rows.setdefault(square.episode_id, {}).setdefault(square.family_id, defaultdict(list))
+        row[square.phase, square.role].append(square)
+    columns = _columns({place for families in rows.values() for row in families.values() for place in row})
+    groups = [_group(episodes[key], families, names, columns, facts) for key, families in rows.items()]
     return Grid(_heads(columns), columns, groups)
 
 
@@ -144,8 +139,8 @@ def _heads(columns: Sequence[Column]) -> list[PhaseHead]:
 
 def _group(
     episode: Episode,
-    rows: Mapping[int | None, Mapping[tuple[str, str], list[Trial]]],
-    families: Mapping[int | None, Family | None],
+    rows: Rows,
+    names: Mapping[int | None, str],
     columns: Sequence[Column],
     facts: LibraryFacts,
 ) -> EpisodeGroup:
@@ -153,7 +148,7 @@ def _group(
         episode,
         [
             FamilyRow(
-                families[key],
+                names[key],
                 [Cell(column, found.get((column.phase, column.role), [])) for column in columns],
                 facts.lines.get((episode.pk, key)) if key is not None else None,
             )
@@ -190,11 +185,11 @@ class Retest:
         return self.still_passed + self.broke
 
 
-def retest(trials: Iterable[Trial]) -> Retest | None:
+def retest(squares: Iterable[Square]) -> Retest | None:
     """None where nothing is replayed."""
     outcomes: dict[tuple[str, int, int, int], bool | None] = {}
-    for trial in trials:
-        outcomes[trial.phase, trial.episode_id, trial.task_id, trial.sample] = trial.success
+    for square in squares:
+        outcomes[square.phase, square.episode_id, square.task_id, square.sample] = square.success
     counts = {(False, True): 0, (False, False): 0, (True, True): 0, (True, False): 0}
     unpaired = replayed = 0
     for (phase, *slot), after in outcomes.items():
@@ -218,25 +213,25 @@ def retest(trials: Iterable[Trial]) -> Retest | None:
 
 
 def silently_bypassed(
-    trials: Sequence[Trial], uses: Iterable[tuple[int, str, str]], held: Mapping[int, set[str]]
-) -> list[Trial]:
+    squares: Sequence[Square], uses: Iterable[tuple[int, str, str]], held: Mapping[int, set[str]]
+) -> list[Square]:
     """The failed ones among the silent bypasses of `benchapp.metrics.funnel`: had a skill for it, read none of the library.
 
     `uses`: (trial pk, skill, kind) of the counting attempts. `held`: snapshot pk -> skills.
     """
     slugs: dict[int, set[str]] = defaultdict(set)
-    for trial in trials:
-        slugs[trial.episode_id].add(trial.task.family.slug if trial.task.family else "")
+    for square in squares:
+        slugs[square.episode_id].add(square.slug or "")
     mounted: dict[int, set[str]] = defaultdict(set)
     read: dict[int, set[str]] = defaultdict(set)
     for trial, skill, kind in uses:
         (mounted if kind == UseKind.MOUNTED else read)[trial].add(skill)
-    failed = (trial for trial in trials if trial.success is False and not trial.episode.is_tainted)
+    failed = (square for square in squares if square.success is False and not square.is_tainted)
     found = []
-    for trial in failed:
-        given = held.get(trial.snapshot_id, set()) if trial.snapshot_id else mounted.get(trial.pk, set())
-        slug = trial.task.family.slug if trial.task.family else ""
-        is_for_it = any(skill == slug or skill not in slugs[trial.episode_id] for skill in given)
-        if is_for_it and not given & read.get(trial.pk, set()):
-            found.append(trial)
+    for square in failed:
+        given = held.get(square.snapshot_id, set()) if square.snapshot_id else mounted.get(square.pk, set())
+        slug = square.slug or ""
+        is_for_it = any(skill == slug or skill not in slugs[square.episode_id] for skill in given)
+        if is_for_it and not given & read.get(square.pk, set()):
+            found.append(square)
     return found

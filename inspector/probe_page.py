@@ -147,7 +147,8 @@ def probes_by_decision(episode: Episode) -> dict[int, list[Result]]:
 
 def probes_of(run: Run) -> dict[str, Any]:
     """For a run's page: the newest probes of its libraries, and whether there are older ones."""
-    found = list(Probe.objects.standing().filter(origin__run=run)[: MAX_LISTED + 1])
+    probes = Probe.objects.standing().filter(origin__run=run)
+    found = list(probes[: MAX_LISTED + 1]) if probes.exists() else []
     return {"probes": results_of(found[:MAX_LISTED]) if found else [], "older_probes": len(found) > MAX_LISTED}
 
 

@@ -38,7 +38,8 @@ def matching(choices: Choices) -> QuerySet[Run]:
 
 def selected(choices: Choices) -> QuerySet[Run]:
     """Those of them that were there when the page was pinned; all where it is not."""
-    runs = matching(choices).select_related("experiment", "experiment__suite").order_by(*ORDER)
+    # Hundreds of runs share a few experiments: one instance of each, and not one for every run.
+    runs = matching(choices).prefetch_related("experiment__suite").order_by(*ORDER)
     return runs.filter(created_at__lte=choices.as_of) if choices.as_of else runs
 
 

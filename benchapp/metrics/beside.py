@@ -9,7 +9,7 @@ from typing import Any
 from benchapp.metrics.metric import Metric
 from benchapp.metrics.rates import Rate
 from benchapp.metrics.skillevolbench import METRICS
-from benchapp.models import Run, Trial
+from benchapp.models import Run, Square, Trial
 from runner.types import Phase
 
 BASELINE = "no-skill"
@@ -54,12 +54,12 @@ def sibling_of(run: Run) -> Run | None:
     ).first()
 
 
-def outcomes_of(trials: Iterable[Trial]) -> dict[tuple[str, str, int, int], bool]:
-    """Of trials with their task loaded; those without a score are left out."""
+def outcomes_of(squares: Iterable[Square]) -> dict[tuple[str, str, int, int], bool]:
+    """Those without a score are left out."""
     return {
-        (trial.phase, trial.task.role, trial.task_id, trial.sample): trial.success
-        for trial in trials
-        if trial.success is not None
+        (square.phase, square.role, square.task_id, square.sample): square.success
+        for square in squares
+        if square.success is not None
     }
 
 

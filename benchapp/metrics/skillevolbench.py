@@ -1,4 +1,4 @@
-"""SkillEvolBench's six success rates (paper section 4.5, equation 6), recomputed from trials by SQL.
+"""SkillEvolBench's six success rates (paper section 4.5, equation 6), recomputed from tallies of trials.
 
 Which trials each covers: acquisition T1-T3 for LSR, replay of T1-T3 for RSR, frozen deployment T4-T6 for ESR, and
 of these T4 alone for CSSR, T5 for ARSR, T6 for CompSR.
@@ -6,13 +6,11 @@ of these T4 alone for CSSR, T5 for ARSR, T6 for CompSR.
 
 from __future__ import annotations
 
-from collections import defaultdict
-
-from django.db.models import Count, Q, QuerySet
+from collections.abc import Mapping
 
 from benchapp.metrics.metric import Metric
 from benchapp.metrics.rates import Rate
-from benchapp.models import Trial
+from benchapp.metrics.tally import Tally
 from runner.types import Phase, Role
 
 PAPER = "SkillEvolBench, section 4.5, equation 6"
@@ -66,20 +64,11 @@ METRICS = (
 )
 
 
-def rates_by_run(trials: QuerySet[Trial]) -> dict[int, dict[str, Rate]]:
-    """run pk -> metric key -> rate, in one query. A metric without a planned trial has no entry."""
-    counted = (
-        trials.order_by()
-        .values_list("episode__run", "phase", "task__role")
-        .annotate(
-            passing=Count("pk", filter=Q(success=True)),
-            with_score=Count("pk", filter=Q(success__isnull=False)),
-            in_all=Count("pk"),
-        )
-    )
-    rates: dict[int, dict[str, Rate]] = defaultdict(dict)
-    for run, phase, role, *counts in counted:
+def rates_of(tallies: Mapping[tuple[str, str], Tally]) -> dict[str, Rate]:
+    """(phase, role) -> tally gives metric key -> rate. A metric without a planned trial has no entry."""
+    rates: dict[str, Rate] = {}
+    for place, tally in tallies.items():
         for metric in METRICS:
-            if metric.covers(phase, role):
-                rates[run][metric.key] = rates[run].get(metric.key, Rate()) + Rate(*counts)
-    return dict(rates)
+            if metric.covers(*place):
+                rates[metric.key] = rates.get(metric.key, Rate()) + tally.rate
+    return rates

@@ -57,6 +57,9 @@ class RunSpending:
             return None
         return (self.agent.cost_usd or 0.0) + (self.author.cost_usd or 0.0)
 
+    def as_json(self) -> dict[str, Any]:
+        return {"agent": self.agent.as_json(), "author": self.author.as_json()}
+
     @property
     def unknown_cost(self) -> int:
         """Attempts and calls that tell no cost."""

@@ -25,6 +25,7 @@ from benchapp.models.reviews import (
     Suggestion,
 )
 from benchapp.models.searching import SearchDocument, SearchSource
+from benchapp.models.squares import Square
 from benchapp.models.suites import Environment, Family, KeyPoint, Suite, Task, TaskRevision
 from benchapp.models.trajectories import Chunk, Compaction, SkillUse, Trajectory
 from benchapp.models.trials import Attempt, Trial
@@ -80,6 +81,7 @@ __all__ = [
     "Slot",
     "Snapshot",
     "SnapshotFile",
+    "Square",
     "Suggestion",
     "Suite",
     "Task",

@@ -11,16 +11,16 @@ from benchapp.models.base import PublicModel
 from benchapp.models.blobs import Blob
 from benchapp.models.experiments import Run
 from benchapp.models.libraries import Snapshot
+from benchapp.models.squares import SELECTED, Square
 from benchapp.models.suites import Task, TaskRevision
 from runner.types import Phase
 
 
 class TrialQuerySet(models.QuerySet["Trial"]):
-    def for_grid(self) -> TrialQuerySet:
-        """Everything a square needs, in the order of the plan, without a blob."""
-        return self.select_related("task__family__environment", "episode").order_by(
-            "episode__ordinal", "task__family__ordinal", "phase", "task__ordinal", "sample"
-        )
+    def for_grid(self) -> list[Square]:
+        """Everything a grid needs, in the order of the plan."""
+        planned = self.order_by("episode__ordinal", "task__family__ordinal", "phase", "task__ordinal", "sample")
+        return [Square._make(row) for row in planned.values_list(*SELECTED)]
 
     def for_detail(self) -> TrialQuerySet:
         return self.filter(episode__run__experiment__deleted_at=None).select_related(

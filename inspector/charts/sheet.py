@@ -35,9 +35,9 @@ class Sheet:
     ) -> str:
         """The list of trials behind a mark: of a group or of a condition in all groups, a metric, and any of environment,
         family, task, role, phase (keys) and outcome (passed, failed, unscored)."""
-        choices = self.comparison.choices
-        narrowed = choices.but(**group.narrowing) if group else choices
+        changes: dict[str, object] = {**group.narrowing} if group else {}
         if condition is not None:
-            narrowed = narrowed.but(condition=(condition,))
-        pairs = narrowed.but(metric=metric.key if metric else "", published=()).pairs()
+            changes["condition"] = (condition,)
+        changes |= {"metric": metric.key if metric else "", "published": ()}
+        pairs = self.comparison.choices.but(**changes).pairs()
         return f"{reverse('compare-trials')}?{urlencode([*pairs, *narrower.items()])}"

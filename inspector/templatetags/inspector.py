@@ -7,12 +7,13 @@ from typing import Any
 
 from django import template
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
 from benchapp.comparing.choices import Choices
 from benchapp.metrics.rates import Rate
-from benchapp.models import Run
+from benchapp.models import Run, Square, Trial
+from inspector.grid import Cell
 from inspector.live_step import in_a_line
 
 register = template.Library()
@@ -202,10 +203,29 @@ def _interval(value: Rate | None) -> dict[str, Any]:
     return {"low": low, "high": high, "width": high - low, "point": value.percent}
 
 
-@register.inclusion_tag("inspector/_square.html")
-def square(trial: Any) -> dict[str, Any]:
-    """One trial as a square: `trial` is a Trial with its task loaded."""
-    return {"trial": trial}
+@register.simple_tag
+def square(trial: Trial) -> SafeString:
+    """One trial as a square: its task must be loaded."""
+    return SafeString(_square(trial, trial.task.title, trial.task.role, trial.get_absolute_url()))
+
+
+@register.simple_tag
+def squares(cell: Cell, address: str) -> SafeString:
+    """The trials of a cell of the grid; `address` is a trial's, with {} where its id belongs."""
+    drawn = (_square(each, each.title, each.role, address.format(each.public_id)) for each in cell.squares)
+    return SafeString("".join(drawn))
+
+
+def _square(trial: Trial | Square, title: str, role: str, url: str) -> str:
+    """Put together here and not by a template, because a grid has hundreds."""
+    place = f"{title}, {trial.phase}, {role}" if role else f"{title}, {trial.phase}"
+    use = ", read a skill" if trial.skills_read else ", skill not read" if trial.skills_mounted else ""
+    label = escape(f"{place}: {status_word(trial.status)}{use}")
+    kind = escape(trial.status) + (" read" if trial.skills_read else "")
+    return (
+        f'<a id="trial-{trial.public_id}" class="cell {kind}" href="{url}" data-square aria-label="{label}">'
+        f"{glyph(trial.status)}</a>"
+    )
 
 
 @register.inclusion_tag("inspector/_pager.html", takes_context=True)

@@ -59,9 +59,6 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         **facts_as_json(request, sheet),
         **_facts(found, runs, total),
         **_costs(found, spending.values()),
-        "groups_next": next_url(request, groups, name="groups"),
-        "runs": [_member_as_json(request, member) for member in members],
-        "next": next_url(request, page),
     }
     still = _standing_still(found)
     data["standing_still"] = [
@@ -69,6 +66,9 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     ]
     if as_json:
         data["groups"] = groups_as_json(sheet, list(groups))
+        data["groups_next"] = next_url(request, groups, name="groups")
+        data["runs"] = [_member_as_json(request, member) for member in members]
+        data["next"] = next_url(request, page)
         return render_page(request, "inspector/experiment.html", data=data, as_json=True)
     context = {
         **compared(request, sheet, list(groups)),

@@ -12,18 +12,18 @@ from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
 from benchapp.metrics import skillevolbench
-from benchapp.metrics.beside import BASELINE, Beside, beside, outcomes_of, sibling_of, stored_outcomes
+from benchapp.metrics.beside import Beside, beside, outcomes_of, sibling_of, stored_outcomes
 from benchapp.metrics.funnel import held_by
 from benchapp.metrics.rates import Rate
-from benchapp.metrics.spending import Spending, spent_by
+from benchapp.metrics.spending import spending_of
 from benchapp.metrics.tally import Tally, tally_by
-from benchapp.models import Attempt, Decision, Entry, Episode, Experiment, ModelCall, Run, SkillUse, Trial, User
+from benchapp.models import Attempt, Decision, Entry, Episode, Experiment, Run, SkillUse, Square, Trial, User
 from benchapp.progress import at_work, progress_of
 from inspector.budget import budget_of
 from inspector.forms import TrialListForm
 from inspector.grid import LibraryFacts, Lines, build_grid, retest, silently_bypassed
 from inspector.live_step import in_a_line, without_closed
-from inspector.pages import absolute, next_url, paginate, render_page, wants_fragment
+from inspector.pages import absolute, address_of_any, next_url, paginate, render_page, wants_fragment
 from inspector.probe_page import probes_of
 from runner.types import DecisionStatus
 
@@ -40,10 +40,11 @@ def run(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Http
         public_id=public_id,
     )
     trials = Trial.objects.filter(episode__run=found)
-    tally = tally_by(trials, "episode__run").get(found.pk, Tally())
-    rates = skillevolbench.rates_by_run(trials).get(found.pk, {})
-    show = _grid_page if rates else _list_page
-    return show(request, found, tally, rates, as_json=as_json)
+    tallies = tally_by(trials, "phase", "task__role")
+    tally, rates = sum(tallies.values(), Tally()), skillevolbench.rates_of(tallies)
+    if rates:
+        return _grid_page(request, found, tally, rates, as_json=as_json)
+    return _list_page(request, found, tally, as_json=as_json)
 
 
 def _progress_facts(found: Run) -> dict[str, Any]:
@@ -57,7 +58,7 @@ def _progress_facts(found: Run) -> dict[str, Any]:
 
 def _progress_as_json(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "progress": facts["progress"].as_json() if facts else None,
+        "progress": facts["progress"].as_json() if "progress" in facts else None,
         "budget": [part.as_json() for part in facts.get("budget", ())],
         "standing_still": [
             {"episode": each.public_id, "status": each.status, "reason": each.blocked_reason or None}
@@ -69,61 +70,53 @@ def _progress_as_json(facts: Mapping[str, Any]) -> dict[str, Any]:
 def _grid_page(
     request: HttpRequest, found: Run, tally: Tally, rates: Mapping[str, Rate], *, as_json: bool
 ) -> HttpResponse:
-    trials = list(Trial.objects.filter(episode__run=found).for_grid())
+    squares = Trial.objects.filter(episode__run=found).for_grid()
     sibling = sibling_of(found)
-    compared = beside(outcomes_of(trials), stored_outcomes(sibling)) if sibling else {}
-    unscored = list(_unscored_attempts(found))
-    spent = _spent(found)
-    failed = [trial for trial in trials if trial.success is False]
-    held = held_by({trial.snapshot_id for trial in failed if trial.snapshot_id})
-    bypassed = silently_bypassed(trials, _uses_of_failed(found), held)
-    changes = retest(trials)
     under_way = Attempt.objects.under_way().filter(trial__episode__run=found)
-    now = without_closed(cast(User, request.user), at_work(under_way, MAX_LISTED)) if found.is_open else []
-    facts = _progress_facts(found)
-    page = paginate(request, trials, per_page=PER_PAGE)
-    data = {
-        **_facts(request, found, tally),
-        "now": [{**_attempt_as_json(row.attempt), "latest": in_a_line(row.step) or None} for row in now],
-        **_progress_as_json(facts),
-        "metrics": _metrics_as_json(rates, compared),
-        "sibling": sibling.public_id if sibling else None,
-        "retest": _retest_as_json(changes),
-        "silent_bypass": [trial.public_id for trial in bypassed],
-        "unscored_attempts": [_attempt_as_json(attempt) for attempt in unscored],
-        "spent": {name: spending.as_json() for name, spending in spent.items()},
-        "trials": [trial_as_json(request, trial) for trial in page],
-        "next": next_url(request, page),
+    facts: dict[str, Any] = {
+        **_progress_facts(found),
+        "compared": beside(outcomes_of(squares), stored_outcomes(sibling)) if sibling else {},
+        "sibling": sibling,
+        "retest": retest(squares),
+        "bypassed": _bypassed(found, squares),
+        "unscored": list(_unscored_attempts(found)),
+        "spent": spending_of([found])[found.pk],
+        "now": without_closed(cast(User, request.user), at_work(under_way, MAX_LISTED)) if found.is_open else [],
     }
-    context = {
-        **facts,
-        **probes_of(found),
+    if as_json:
+        data = _grid_as_json(request, found, tally, rates, squares, facts)
+        return render_page(request, "inspector/run.html", data=data, as_json=True)
+    context = {**facts, **probes_of(found), **_drawn(found, tally, rates, squares, facts)}
+    template = "inspector/_run_live.html" if wants_fragment(request) else "inspector/run.html"
+    return render_page(request, template, data={}, context=context, as_json=False)
+
+
+def _drawn(
+    found: Run, tally: Tally, rates: Mapping[str, Rate], squares: list[Square], facts: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What the page says of these facts."""
+    grid = build_grid(squares, found.episodes.in_bulk(), _library_facts(found))
+    compared, bypassed = facts["compared"], facts["bypassed"]
+    return {
         "run": found,
         "tally": tally,
         "cards": [(metric, rates.get(metric.key), compared.get(metric.key)) for metric in skillevolbench.METRICS],
-        "baseline": BASELINE if sibling else "",
-        "sibling": sibling,
-        "grid": build_grid(trials, _library_facts(found)),
-        "tainted": any(trial.episode.is_tainted for trial in trials),
-        "retest": changes,
+        "grid": grid,
+        "trial_address": address_of_any("trial"),
+        "tainted": any(group.episode.is_tainted for group in grid.groups),
         "bypassed": bypassed[:MAX_LISTED],
         "bypassed_total": len(bypassed),
-        "unscored": unscored[:MAX_LISTED],
-        "agent": spent["agent"],
-        "author": spent["author"],
-        "now": now,
+        "unscored": facts["unscored"][:MAX_LISTED],
+        "agent": facts["spent"].agent,
+        "author": facts["spent"].author,
     }
-    template = "inspector/_run_live.html" if wants_fragment(request) else "inspector/run.html"
-    return render_page(request, template, data=data, context=context, as_json=as_json)
 
 
-def _list_page(
-    request: HttpRequest, found: Run, tally: Tally, rates: Mapping[str, Rate], *, as_json: bool
-) -> HttpResponse:
+def _list_page(request: HttpRequest, found: Run, tally: Tally, *, as_json: bool) -> HttpResponse:
     form = TrialListForm(request.GET)
     trials = form.apply(Trial.objects.filter(episode__run=found).select_related("task__family", "episode"))
     page = paginate(request, trials, per_page=PER_PAGE)
-    spent = _spent(found)
+    spent = spending_of([found])[found.pk]
     facts = _progress_facts(found)
     libraries = list(
         found.episodes.exclude(library=None).select_related("library").order_by("title", "id")[: PER_PAGE + 1]
@@ -132,7 +125,7 @@ def _list_page(
         **_facts(request, found, tally),
         **_progress_as_json(facts),
         "metrics": {},
-        "spent": {name: spending.as_json() for name, spending in spent.items()},
+        "spent": spent.as_json(),
         "libraries": [_library_as_json(episode) for episode in libraries[:PER_PAGE]],
         "trials": [trial_as_json(request, trial) for trial in page],
         "next": next_url(request, page),
@@ -147,7 +140,7 @@ def _list_page(
         "page": page,
         "chosen": form.chosen(),
         "statuses": Trial.Status.choices,
-        "agent": spent["agent"],
+        "agent": spent.agent,
         "episodes": libraries[:PER_PAGE],
         "more_episodes": len(libraries) > PER_PAGE,
     }
@@ -188,12 +181,10 @@ def _uses_of_failed(found: Run) -> Iterable[tuple[int, str, str]]:
     return failed.values_list("attempt__trial_id", "skill", "kind").distinct()
 
 
-def _spent(found: Run) -> dict[str, Spending]:
-    attempts = Attempt.objects.billed().filter(trial__episode__run=found)
-    calls = ModelCall.objects.beside_attempts().filter(episode__run=found)
-    agent = spent_by(attempts, "trial__episode__run").get(found.pk, Spending())
-    author = spent_by(calls, "episode__run").get(found.pk, Spending())
-    return {"agent": agent, "author": author}
+def _bypassed(found: Run, squares: list[Square]) -> list[Square]:
+    failed = (square for square in squares if square.success is False)
+    held = held_by({square.snapshot_id for square in failed if square.snapshot_id})
+    return silently_bypassed(squares, _uses_of_failed(found), held)
 
 
 # --- the twin ---------------------------------------------------------------------------------------------------
@@ -230,6 +221,31 @@ def _probe_of(found: Run) -> dict[str, Any] | None:
         "episode": origin.public_id if origin else None,
         "state": probe.state,
         "reverted": probe.reverted,
+    }
+
+
+def _grid_as_json(
+    request: HttpRequest,
+    found: Run,
+    tally: Tally,
+    rates: Mapping[str, Rate],
+    squares: list[Square],
+    facts: Mapping[str, Any],
+) -> dict[str, Any]:
+    page = paginate(request, squares, per_page=PER_PAGE)
+    trials = Trial.objects.select_related("task__family", "episode").in_bulk([square.pk for square in page])
+    return {
+        **_facts(request, found, tally),
+        "now": [{**_attempt_as_json(row.attempt), "latest": in_a_line(row.step) or None} for row in facts["now"]],
+        **_progress_as_json(facts),
+        "metrics": _metrics_as_json(rates, facts["compared"]),
+        "sibling": facts["sibling"].public_id if facts["sibling"] else None,
+        "retest": _retest_as_json(facts["retest"]),
+        "silent_bypass": [square.public_id for square in facts["bypassed"]],
+        "unscored_attempts": [_attempt_as_json(attempt) for attempt in facts["unscored"]],
+        "spent": facts["spent"].as_json(),
+        "trials": [trial_as_json(request, trials[square.pk]) for square in page],
+        "next": next_url(request, page),
     }
 
 

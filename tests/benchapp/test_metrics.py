@@ -5,7 +5,7 @@ import pytest
 from benchapp.metrics.beside import beside, outcomes_of, sibling_of, stored_outcomes
 from benchapp.metrics.comparability import compare_setups
 from benchapp.metrics.rates import Rate
-from benchapp.metrics.skillevolbench import rates_by_run
+from benchapp.metrics.skillevolbench import rates_of
 from benchapp.metrics.spending import spent_by
 from benchapp.metrics.tally import Tally, tally_by
 from benchapp.models import Attempt, Run, Trial
@@ -17,8 +17,8 @@ T, F = True, False
 
 
 def test_it_counts_the_six_rates() -> None:
-    run = make_learning_run(families=2, outcomes=(T, F, F, T, T, None, T, T, F))
-    assert rates_by_run(Trial.objects.all())[run.pk] == {
+    make_learning_run(families=2, outcomes=(T, F, F, T, T, None, T, T, F))
+    assert rates_of(tally_by(Trial.objects.all(), "phase", "task__role")) == {
         "LSR": Rate(2, 6, 6),
         "RSR": Rate(4, 6, 6),
         "ESR": Rate(4, 4, 6),
@@ -30,8 +30,8 @@ def test_it_counts_the_six_rates() -> None:
 
 def test_it_keeps_runs_apart() -> None:
     first, second = make_learning_run(families=1), make_learning_run(families=2)
-    rates = rates_by_run(Trial.objects.all())
-    assert (rates[first.pk]["LSR"].planned, rates[second.pk]["LSR"].planned) == (3, 6)
+    tallies = tally_by(Trial.objects.all(), "episode__run")
+    assert (tallies[first.pk].total, tallies[second.pk].total) == (9, 18)
 
 
 def test_it_tallies_trials() -> None:

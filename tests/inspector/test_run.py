@@ -7,7 +7,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from benchapp.models import Attempt, Entry, Experiment, Run, Seeding, Trial
+from benchapp.models import Attempt, Entry, Experiment, Run, Seeding, Task, Trial
 from tests.factories import (
     add_entry,
     make_attempt,
@@ -58,6 +58,17 @@ def test_it_draws_one_square_per_trial_in_the_order_of_the_plan(client: Client) 
         "Task E1-F1-T2, replay, enriched: passed, read a skill",
         "Task E1-F1-T3, replay, variant: failed, skill not read",
     ]
+
+
+def test_a_square_leads_to_its_trial_and_cannot_be_broken_out_of(client: Client) -> None:
+    run = make_learning_run(families=1)
+    Task.objects.update(title='"><script>alert(1)</script>{0}')
+    text = page(client, run)
+    assert "<script>alert" not in text
+    assert squares(text)[0].startswith("&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;{0}, acquisition")
+    for trial in Trial.objects.all():
+        assert f'<a id="trial-{trial.public_id}" class="cell {trial.status}' in text
+        assert f'href="{trial.get_absolute_url()}" data-square' in text
 
 
 def test_it_shows_waiting_and_running_trials(client: Client) -> None:
@@ -157,6 +168,7 @@ def test_a_sum_of_costs_that_some_attempts_do_not_tell_says_so(client: Client) -
     run = whole.episode.run
     assert "$1.00 agent" in page(client, run)
     make_attempt(whole, counts=False, cost_usd=None, priced_usd=0.5)
+    Run.objects.touch()
     assert '$1.50 agent <span class="muted">of 1/2 attempts</span>' in page(client, run)
 
 
@@ -189,8 +201,8 @@ def test_its_queries_do_not_grow(client: Client) -> None:
             trial = make_trial(run.episodes.get(), make_task(family=suite.families.get(), role="variant"))
             make_attempt(trial, counts=False)
 
-    # reader, run, tally, rates, trials, sibling, its outcomes, unscored attempts, spent by agent and author, skill uses,
-    # the skills of the libraries given, probes, spine, decisions
+    # reader, run, tallies, trials, sibling, its outcomes, unscored attempts, spent by agent and author, skill uses,
+    # the skills of the libraries given, probes, episodes, spine, decisions
     assert assert_queries_flat(client, run.get_absolute_url(), make) == 15
 
 
@@ -272,9 +284,10 @@ def test_the_queries_of_the_list_do_not_grow(client: Client, imported: Run) -> N
     def make(count: int) -> None:
         for _ in range(count):
             make_trial(imported.episodes.get(), phase="evaluation")
+        Run.objects.touch()
 
-    # reader, run, tally, rates, count, trials, spent by agent and author, libraries, probes
-    assert assert_queries_flat(client, imported.get_absolute_url(), make) == 10
+    # reader, run, tallies, count, trials, spent by agent and author, libraries, probes
+    assert assert_queries_flat(client, imported.get_absolute_url(), make) == 9
 
 
 def test_it_escapes_what_an_import_brought(client: Client, imported: Run) -> None:
