@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Iterable
 
 from django.db import models, transaction
+from django.db.models import Exists, OuterRef
 from django.urls import reverse
 from django.utils import timezone
 
@@ -52,6 +53,13 @@ class ExperimentQuerySet(models.QuerySet["Experiment"]):
     def standing(self) -> ExperimentQuerySet:
         """Everything that was not deleted."""
         return self.filter(deleted_at=None)
+
+    def probes(self) -> ExperimentQuerySet:
+        """Those that rerun tasks with another run's library, and compare no conditions."""
+        return self.filter(Exists(Run.objects.filter(experiment=OuterRef("pk"), condition=PROBE)))
+
+    def without_probes(self) -> ExperimentQuerySet:
+        return self.exclude(Exists(Run.objects.filter(experiment=OuterRef("pk"), condition=PROBE)))
 
     def for_list(self) -> ExperimentQuerySet:
         """Newest first. Counts of trials come from `metrics.tally`: a count per join here would multiply rows."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -11,8 +11,8 @@ from django.core.paginator import Page
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from benchapp.metrics.tally import Tally, tally_by
-from benchapp.models import Experiment, Run, Trial, User
+from benchapp.metrics.tally import Tally, tally_by_phase
+from benchapp.models import Experiment, Run, User
 from benchapp.progress import Progress, at_work, progress_of
 from inspector.live_step import without_closed
 from inspector.pages import absolute, next_url, paginate, render_page, wants_fragment
@@ -21,6 +21,7 @@ from runner.types import Phase
 
 PER_PAGE = 50
 MAX_CONDITIONS = 8  # named in a row; the rest is counted
+_OF_RUN = ("public_id", "revision", "status", "experiment", "condition", "agent_model", "scripted")
 MAX_RUNNING = 12  # cells shown as running now; the rest is counted
 
 
@@ -80,9 +81,14 @@ class Row:
 
 @require_safe
 def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    page = paginate(request, Experiment.objects.for_list(), per_page=PER_PAGE)
+    """Probes are found where their line stands; here they would push the experiments off the page, so they are counted
+    and listed on demand."""
+    with_probes = request.GET.get("probes") == "1"
+    listed = Experiment.objects.for_list() if with_probes else Experiment.objects.for_list().without_probes()
+    page = paginate(request, listed, per_page=PER_PAGE)
     rows = _rows(page)
-    live = any(row.experiment.is_open for row in rows)
+    probes = Counter(Experiment.objects.standing().probes().order_by().values_list("status", flat=True))
+    live = any(row.experiment.is_open for row in rows) or any(Experiment.Status(status).is_open for status in probes)
     running = without_closed(cast(User, request.user), at_work(limit=MAX_RUNNING)) if live else []
     template = "inspector/_overview_live.html" if wants_fragment(request) else "inspector/overview.html"
     data = {
@@ -92,28 +98,26 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
             for row in running
         ],
         "total": page.paginator.count,
+        "probes": probes.total(),
         "next": next_url(request, page),
     }
-    context = {"rows": rows, "page": page, "live": live, "working": running}
+    context = {"rows": rows, "page": page, "live": live, "working": running, "with_probes": with_probes}
     return render_page(request, template, data=data, context=context, as_json=as_json)
 
 
 def _rows(page: Page[Experiment]) -> list[Row]:
     experiments = list(page)
-    trials = Trial.objects.filter(episode__run__experiment__in=experiments)
-    phases: dict[int, dict[tuple[str, str], Tally]] = defaultdict(dict)
-    for (owner, *place), tally in tally_by(
-        trials, "episode__run__experiment", "episode__run__condition", "phase"
-    ).items():
-        phases[owner][tuple(place)] = tally
+    found = list(Run.objects.filter(experiment__in=experiments).only(*_OF_RUN))
+    tallies = tally_by_phase(found)
+    phases: dict[int, dict[tuple[str, str], Tally]] = defaultdict(lambda: defaultdict(Tally))
     runs: dict[int, list[Run]] = defaultdict(list)
-    for run in Run.objects.filter(experiment__in=experiments).only(
-        "experiment", "condition", "agent_model", "scripted"
-    ):
+    for run in found:
         runs[run.experiment_id].append(run)
-    is_open = [found for found in experiments if found.is_open]
+        for phase, tally in tallies[run.pk].items():
+            phases[run.experiment_id][run.condition, phase] += tally
+    is_open = [each for each in experiments if each.is_open]
     progress = progress_of(is_open) if is_open else {}
-    return [Row(found, phases[found.pk], runs[found.pk], progress.get(found.pk)) for found in experiments]
+    return [Row(each, phases[each.pk], runs[each.pk], progress.get(each.pk)) for each in experiments]
 
 
 def _as_json(request: HttpRequest, row: Row) -> dict[str, Any]:

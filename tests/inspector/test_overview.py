@@ -3,10 +3,12 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from benchapp.models import Attempt, Experiment, Trial
+from benchapp.models import Attempt, Experiment, Run, Trial
 from tests.factories import (
     make_attempt,
     make_episode,
@@ -54,11 +56,34 @@ def test_it_leaves_deleted_ones_out(client: Client) -> None:
 def test_it_says_which_experiment_is_a_probe(client: Client) -> None:
     run = make_learning_run(families=1)
     make_trial(make_episode(probe := make_run(make_experiment(name="one again"), condition="library-probe")))
-    told = {row["name"]: row["is_probe"] for row in client.get("/index.json").json()["experiments"]}
+    told = {row["name"]: row["is_probe"] for row in client.get("/index.json?probes=1").json()["experiments"]}
     assert told == {"one again": True, run.experiment.name: False}
-    assert client.get("/").text.count("no learning run") == 1
+    assert client.get("/?probes=1").text.count("no learning run") == 1
     assert "no learning run" in client.get(f"/experiments/{probe.experiment.public_id}/").text
     assert "no learning run" not in client.get(f"/experiments/{run.experiment.public_id}/").text
+
+
+def test_probes_are_counted_and_listed_on_demand(client: Client) -> None:
+    probe = make_run(make_experiment(name="one again"), condition="library-probe")
+    assert "Only probes" in client.get("/").text
+    make_experiment(name="it learns")
+    told = client.get("/index.json").json()
+    assert ([row["name"] for row in told["experiments"]], told["probes"]) == (["it learns"], 1)
+    assert 'href="?probes=1">1 probe</a>' in client.get("/").text
+    Experiment.objects.filter(pk=probe.experiment_id).update(status="running")
+    assert 'hx-trigger="every 3s"' in client.get("/").text  # what runs is told, listed or not
+
+
+def test_a_finished_run_is_counted_once(client: Client) -> None:
+    run = make_learning_run(families=1)
+    client.get("/")
+    with CaptureQueriesContext(connection) as captured:
+        client.get("/")
+    assert not [query for query in captured if "benchapp_trial" in query["sql"]]
+    Trial.objects.filter(episode__run=run, success=True).update(success=False)
+    Run.objects.filter(pk=run.pk).touch()
+    (row,) = client.get("/index.json").json()["experiments"]
+    assert row["trials"]["passed"] == 0
 
 
 def test_its_twin_tells_what_scripts_wait_for(client: Client) -> None:
@@ -141,9 +166,9 @@ def test_its_queries_do_not_grow(client: Client) -> None:
         for _ in range(count):
             make_running_trial()
 
-    # reader, page count, experiments with suite, trials by condition and phase, runs, running attempts; of the open
+    # reader, page count, experiments with suite, runs, trials by run and phase, probes, running attempts; of the open
     # ones runs, trials, running attempts, workable episodes, durations, what agents and author spent
-    assert assert_queries_flat(client, "/", make) == 13
+    assert assert_queries_flat(client, "/", make) == 14
 
 
 def test_it_tells_how_far_open_experiments_have_come(client: Client) -> None:
