@@ -26,4 +26,12 @@ class Migration(migrations.Migration):
             model_name='searchsource',
             index=models.Index(condition=models.Q(('cut__gt', 0)), fields=['id'], name='search_cut'),
         ),
+        migrations.AddIndex(
+            model_name='attempt',
+            index=models.Index(condition=models.Q(('status', 'superseded')), fields=['id'], name='attempt_superseded'),
+        ),
+        migrations.AddIndex(
+            model_name='trajectory',
+            index=models.Index(condition=models.Q(('is_superseded', True)), fields=['id'], name='trajectory_superseded'),
+        ),
     ]

@@ -41,6 +41,7 @@ class Trajectory(PublicModel):
                 fields=["attempt", "name"], condition=Q(is_superseded=False), name="trajectory_name"
             )
         ]
+        indexes = [models.Index(fields=["id"], condition=Q(is_superseded=True), name="trajectory_superseded")]
 
     def __str__(self) -> str:
         return f"{self.name} ({self.steps_total} steps)"

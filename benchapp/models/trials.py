@@ -209,7 +209,10 @@ class Attempt(PublicModel):
             models.UniqueConstraint(fields=["trial"], condition=Q(counts=True), name="one_counting_attempt"),
         ]
         # Workers and pages ask every few seconds what runs now: a handful of rows among very many.
-        indexes = [models.Index(fields=["started_at"], condition=Q(status="running"), name="attempt_running")]
+        indexes = [
+            models.Index(fields=["started_at"], condition=Q(status="running"), name="attempt_running"),
+            models.Index(fields=["id"], condition=Q(status="superseded"), name="attempt_superseded"),
+        ]
 
     def __str__(self) -> str:
         return f"attempt {self.number} of {self.trial}"
