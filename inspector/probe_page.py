@@ -137,7 +137,8 @@ def probes_about(decision: Decision | None) -> list[Result]:
 
 def probes_by_decision(episode: Episode) -> dict[int, list[Result]]:
     """Decision pk -> its probes, for the ledger of a library: the newest of the episode."""
-    probes = list(Probe.objects.standing().filter(origin=episode).exclude(decision=None)[:MAX_IN_LEDGER])
+    about = Probe.objects.standing().filter(origin=episode).exclude(decision=None)
+    probes = list(about[:MAX_IN_LEDGER]) if about.exists() else []
     found: dict[int, list[Result]] = {}
     for result in _controls_last(results_of(probes)) if probes else ():
         assert result.probe.decision_id is not None
