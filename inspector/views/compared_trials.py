@@ -38,6 +38,11 @@ SORTS = {
     "duration": ("duration_seconds",),
     "read": ("skills_read",),
 }
+_BESIDE = (  # columns of its episode, task and family
+    *("episode__public_id", "episode__run_id"),
+    *("task__key", "task__title", "task__role", "task__family__key", "task__family__name"),
+)
+_OF_TRIAL = [field.attname for field in Trial._meta.concrete_fields]
 OUTCOMES = ("passed", "failed", "unscored")
 
 
@@ -72,8 +77,12 @@ class _Counted:
     def __len__(self) -> int:
         return self.total
 
-    def __getitem__(self, part: slice) -> QuerySet[Trial]:
-        return self.trials[part]
+    def __getitem__(self, part: slice) -> list[Trial]:
+        """The numbers first: to sort thousands of whole rows for the last hundred would take three times as long."""
+        numbers = list(self.trials.values_list("pk", flat=True)[part])
+        found = Trial.objects.select_related("episode", "task__family").prefetch_related("episode__run")
+        by_number = found.only(*_OF_TRIAL, *_BESIDE).in_bulk(numbers)
+        return [by_number[number] for number in numbers]
 
 
 @require_safe
@@ -131,8 +140,7 @@ def _later(trials: QuerySet[Trial], choices: Choices) -> int:
 
 def _sorted(trials: QuerySet[Trial], sort: str) -> QuerySet[Trial]:
     down, fields = sort.startswith("-"), SORTS.get(sort.lstrip("-"), ())
-    related = ("episode__run__experiment", "task__family")
-    return trials.select_related(*related).order_by(*(_order(field, down=down) for field in fields), "pk")
+    return trials.order_by(*(_order(field, down=down) for field in fields), "pk")
 
 
 def _order(field: str, *, down: bool) -> OrderBy:
