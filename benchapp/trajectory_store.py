@@ -323,6 +323,13 @@ def iterate_steps(trajectory: Trajectory) -> Iterator[Step]:
         yield from _whole_steps(chunk.blob.content())
 
 
+def iterate_lines(trajectory: Trajectory) -> Iterator[bytes]:
+    """Every step in full as the JSON of an ATIF step, one chunk in memory at a time."""
+    for chunk in trajectory.chunks.select_related("blob").order_by("ordinal").iterator(chunk_size=1):
+        for line in chunk.blob.content().splitlines():
+            yield orjson.dumps(_restored(orjson.loads(line))) if b'"$' in line else line
+
+
 def steps_of_chunk(chunk: bytes) -> Iterator[Step]:
     """The steps of a chunk's content, long texts cut to their beginning; no query."""
     return (_stored(orjson.loads(line)).step for line in chunk.splitlines())

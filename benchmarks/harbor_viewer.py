@@ -19,12 +19,14 @@ import subprocess
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from web import serve
+
+PARTS_OF_A_TRIAL = ("/trajectory", "/navigation", "/verifier-output")  # beside its numbers; all stand in our one answer
 
 
 def main() -> None:
@@ -35,8 +37,8 @@ def main() -> None:
     options = parser.parse_args()
     with serve() as ours, harbor_view(options.harbor, options.jobs) as theirs:
         print(f"{'question':34} {'here ms':>8} {'p95':>6} {'Harbor ms':>10} {'p95':>6} {'times faster':>13}")
-        for name, (mine, other) in questions(ours.address, theirs).items():
-            here, there = in_turn(mine, other, options.times)
+        for name, (mine, *other) in questions(ours.address, theirs).items():
+            here, there = in_turn([mine], other, options.times)
             ratio = statistics.median(there) / statistics.median(here)
             print(
                 f"{name:34} {1e3 * statistics.median(here):8.0f} {1e3 * high(here):6.0f} "
@@ -67,7 +69,7 @@ def harbor_view(program: str, jobs: Path) -> Iterator[str]:
         server.wait()
 
 
-def questions(ours: str, theirs: str) -> dict[str, tuple[str, str]]:
+def questions(ours: str, theirs: str) -> dict[str, tuple[str, ...]]:
     """What is asked -> (our address, Harbor's)."""
     experiment = fetch(f"{ours}/index.json")["experiments"][0]["id"]
     here = f"{ours}/compare/trials.json?experiment={experiment}"
@@ -96,18 +98,23 @@ def questions(ours: str, theirs: str) -> dict[str, tuple[str, str]]:
             f"{ours}/compare/charts/tokens.json?experiment={experiment}",
             f"{there}/chart-trials",
         ),
-        "one trial with its steps": (f"{ours}/trials/{trial}.json", f"{there}/trials/{name}/trajectory"),
+        "one trajectory as a file": (f"{ours}/trials/{trial}/trajectory.json", f"{there}/trials/{name}/trajectory"),
+        "all a trial's page shows": (
+            f"{ours}/trials/{trial}.json",
+            *(f"{there}/trials/{name}{part}" for part in ("", *PARTS_OF_A_TRIAL)),
+        ),
     }
 
 
-def in_turn(mine: str, other: str, times: int) -> tuple[list[float], list[float]]:
-    """Seconds of each request, after one of each that nobody counts."""
+def in_turn(mine: Sequence[str], other: Sequence[str], times: int) -> tuple[list[float], list[float]]:
+    """Seconds of each answer, after one of each that nobody counts. Of several addresses all are asked, one by one."""
     found: tuple[list[float], list[float]] = ([], [])
     for round_number in range(times + 1):
-        for address, seconds in zip((mine, other), found, strict=True):
+        for addresses, seconds in zip((mine, other), found, strict=True):
             start = time.perf_counter()
-            with urllib.request.urlopen(address) as reply:
-                reply.read()
+            for address in addresses:
+                with urllib.request.urlopen(address) as reply:
+                    reply.read()
             if round_number:
                 seconds.append(time.perf_counter() - start)
     return found

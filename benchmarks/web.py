@@ -42,7 +42,7 @@ def serve() -> Iterator[Web]:
         probe.bind(("127.0.0.1", 0))
         place = f"127.0.0.1:{probe.getsockname()[1]}"
     command = [sys.executable, "-m", "gunicorn", "benchapp.wsgi", "-b", place, "-w", "1", "--log-level", "error"]
-    server = subprocess.Popen(command, cwd=ROOT, env=os.environ.copy())
+    server = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "SINGLE_USER": "1"})
     try:
         _wait(f"http://{place}/index.json")
         yield Web(f"http://{place}", server.pid)

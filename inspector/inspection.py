@@ -126,7 +126,7 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
     `trial` as `Trial.objects.for_detail` gives it. The number of queries is the same for every length.
     """
     attempts = list(trial.attempts.order_by("number"))
-    attempt = _chosen_attempt(attempts, query.get("attempt", ""))
+    attempt = chosen_attempt(attempts, query.get("attempt", ""))
     trajectories = list(attempt.trajectories.filter(is_superseded=False)) if attempt else []
     trajectory = _chosen_trajectory(trajectories, query.get("trajectory", ""))
     uses = list(attempt.skill_uses.order_by("step", "id")[:MAX_SKILL_STEPS]) if attempt else []
@@ -166,7 +166,7 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
     )
 
 
-def _chosen_attempt(attempts: Sequence[Attempt], number: str) -> Attempt | None:
+def chosen_attempt(attempts: Sequence[Attempt], number: str) -> Attempt | None:
     """The one asked for; else the counting one; else the latest."""
     asked = (attempt for attempt in attempts if str(attempt.number) == number)
     counting = (attempt for attempt in attempts if attempt.counts)

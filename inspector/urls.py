@@ -36,6 +36,7 @@ from inspector.views import (
     runs,
     search,
     skills,
+    trajectory_file,
     trials,
 )
 from inspector.views.review import (
@@ -78,6 +79,7 @@ urlpatterns: list[URLPattern] = [
     path("trials/<uuid:public_id>/live/", live_trial.live_trial, name="trial-live"),
     path("trials/<uuid:public_id>/field/", trials.field, name="trial-field"),
     *twin("trials/<uuid:public_id>/compare/<uuid:other_id>/", pairs.pair, "compare-pair"),
+    path("trials/<uuid:public_id>/trajectory.json", trajectory_file.trajectory_file, name="trial-trajectory"),
     path("trials/<uuid:public_id>/capsule/", capsules.trial_capsule, name="trial-capsule"),
     # /compare/
     *twin("compare/", compare.compare, "compare"),

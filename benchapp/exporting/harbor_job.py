@@ -11,14 +11,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 from uuid import UUID
 
-from benchapp.models import Attempt, Blob, Run, Trajectory, Trial, Verdict
-from benchapp.trajectory_store import iterate_steps
-from runner.trajectories.atif import step_to_json
-from runner.trajectories.atif_document import document_frame
-from runner.types import CheckStatus, TrajectoryHead, TrajectoryKind, Usage
+from benchapp.exporting.atif_file import atif_pieces, standing_trajectories
+from benchapp.models import Attempt, Blob, Run, Trial, Verdict
+from runner.types import CheckStatus
 
 TASK_CHARS = 32  # of a task's name in its trial's, as Harbor cuts it
 IDENT_CHARS = 7
@@ -181,14 +179,11 @@ def _write_trial(folder: Path, result: Json, attempt: Attempt) -> int:
         _write_verifier(folder / "verifier", verdict, result["verifier_result"])
     if info := result["exception_info"]:
         (folder / "exception.txt").write_text(info["exception_traceback"] or info["exception_message"], "utf-8")
-    trajectories = sorted(
-        (each for each in attempt.trajectories.all() if not each.is_superseded and each.steps_total),
-        key=lambda each: (each.kind != TrajectoryKind.MAIN, each.ordinal, each.pk),
-    )
+    trajectories = standing_trajectories(attempt)
     if trajectories:
         (folder / "agent").mkdir()
-        with (folder / "agent" / "trajectory.json").open("w", encoding="utf-8") as stream:
-            write_atif(stream, trajectories, _usage(attempt))
+        with (folder / "agent" / "trajectory.json").open("wb") as stream:
+            stream.writelines(atif_pieces(attempt, trajectories))
     _dump(folder / "result.json", result)
     return len(trajectories)
 
@@ -212,50 +207,6 @@ def _write_verifier(folder: Path, verdict: Verdict, result: Json | None) -> None
             for check in checks
         ]
         _dump(folder / "ctrf.json", {"results": {"tool": {"name": verdict.source}, "tests": tests}})
-
-
-def write_atif(stream: TextIO, trajectories: list[Trajectory], usage: Usage) -> None:
-    """The first trajectory as an ATIF document with the others inside it, step by step."""
-    main, *others = trajectories
-    _open_document(stream, _frame(main, usage), main)
-    if others:
-        stream.write(', "subagent_trajectories": [')
-        for place, other in enumerate(others):
-            stream.write(", " if place else "")
-            frame = _frame(other, _usage(other))
-            _open_document(stream, {"trajectory_id": other.name, **frame}, other)
-            stream.write("}")
-        stream.write("]")
-    stream.write("}\n")
-
-
-def _open_document(stream: TextIO, frame: Json, trajectory: Trajectory) -> None:
-    """Everything but the closing brace."""
-    stream.write(_text(frame)[:-1] + ', "steps": [')
-    for place, step in enumerate(iterate_steps(trajectory)):
-        stream.write((",\n" if place else "\n") + _text(step_to_json(step)))
-    stream.write("\n]")
-
-
-def _frame(trajectory: Trajectory, usage: Usage) -> Json:
-    head = TrajectoryHead(
-        kind=TrajectoryKind(trajectory.kind),
-        name=trajectory.name,
-        source_format=trajectory.source_format,
-        agent_name=trajectory.agent_name or None,
-        agent_version=trajectory.agent_version or None,
-        model=trajectory.model or None,
-        extra={**trajectory.extra, "kind": trajectory.kind, "digest": trajectory.digest},
-    )
-    return document_frame(head, usage, trajectory.steps_total)
-
-
-def _usage(told: Attempt | Trajectory) -> Usage:
-    return Usage(told.input_tokens, told.cached_tokens, told.output_tokens, told.cost_usd)
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def _dump(path: Path, value: Any) -> None:

@@ -74,6 +74,7 @@ PARTS = {
     "trial-field": "inspector/test_trial",
     "findings-ask": "inspector/test_findings",
     "trial-capsule": "inspector/test_capsule",
+    "trial-trajectory": "inspector/test_trajectory_file",
     "library-capsule": "inspector/test_capsule",
     "search-complete": "inspector/test_search",
     "trial-live": "inspector/test_live_trial",
