@@ -14,6 +14,7 @@ from pygments.token import Comment, Generic, Keyword, Name, Number, Operator, St
 MAX_LINES = 3_000
 MAX_CHARS = 200_000
 MAX_LINE_CHARS = 5_000  # some lexers take quadratic time on one long line
+KEPT_CHARS = 20_000  # of a text whose colours are kept: some 100 kB, 40 MB of all that are kept at once
 MAX_TOKENS = 40_000  # under a second; a dense file of 200,000 characters has five times as many
 
 # The first kind whose token type contains the token wins.
@@ -43,6 +44,16 @@ def highlight(text: str, path: str) -> list[Line] | None:
 
     The language is told by the file's name alone: guessing from the content takes half a second and is often wrong.
     """
+    found = _kept(text, path) if len(text) <= KEPT_CHARS else _highlighted(text, path)
+    return None if found is None else list(found)
+
+
+@lru_cache(400)  # whoever walks through rounds meets most files again, as the old side of the next change
+def _kept(text: str, path: str) -> tuple[Line, ...] | None:
+    return _highlighted(text, path)
+
+
+def _highlighted(text: str, path: str) -> tuple[Line, ...] | None:
     if not _is_small(text) or (lexer := _lexer(path)) is None:
         return None
     front = _frontmatter_lines(text) if path.endswith(".md") else 0
@@ -50,7 +61,7 @@ def highlight(text: str, path: str) -> list[Line] | None:
         head, body = text.split("\n")[:front], text.split("\n")[front:]
         # To a Markdown lexer the closing fence makes a heading of the line above it.
         top, rest = _coloured("\n".join(head), _lexer("front.yaml")), _coloured("\n".join(body), lexer)
-        return None if top is None or rest is None else [*top, *rest]
+        return None if top is None or rest is None else (*top, *rest)
     return _coloured(text, lexer)
 
 
@@ -61,7 +72,7 @@ def _frontmatter_lines(text: str) -> int:
     return next((number for number, line in enumerate(lines[1:], 2) if line.rstrip() == "---"), 0)
 
 
-def _coloured(text: str, lexer: Lexer | None) -> list[Line] | None:
+def _coloured(text: str, lexer: Lexer | None) -> tuple[Line, ...] | None:
     assert lexer is not None
     lines: list[list[tuple[str, str]]] = [[]]
     for count, (token, value) in enumerate(lexer.get_tokens(text)):
@@ -73,7 +84,7 @@ def _coloured(text: str, lexer: Lexer | None) -> list[Line] | None:
                 lines.append([])
             if part:
                 _append(lines[-1], kind, part)
-    return [tuple(line) for line in lines[: text.count("\n") + 1]]
+    return tuple(tuple(line) for line in lines[: text.count("\n") + 1])
 
 
 def _append(line: list[tuple[str, str]], kind: str, part: str) -> None:

@@ -131,7 +131,8 @@ def _controls_last(results: Iterable[Result]) -> list[Result]:
 
 def probes_about(decision: Decision | None) -> list[Result]:
     """The newest probes of a decision, for the pages that tell what became of it."""
-    found = [] if decision is None else list(Probe.objects.standing().filter(decision=decision)[:MAX_SHOWN])
+    about = Probe.objects.standing().filter(decision=decision)
+    found = list(about[:MAX_SHOWN]) if decision is not None and about.exists() else []
     return _controls_last(results_of(found)) if found else []
 
 
