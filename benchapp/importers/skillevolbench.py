@@ -18,12 +18,12 @@ from benchapp.importers.skillevolbench_record import NAME, Record, harbor_folder
 from benchapp.importers.sources import (
     UNKNOWN,
     EpisodeSource,
-    ExperimentSource,
     FoundExperiment,
     HistorySource,
     RunSource,
 )
 from benchapp.importers.walking import Root, name_of
+from benchapp.importers.workspaces import experiment_around
 from runner.suites.skillevolbench import ENVIRONMENTS
 
 __all__ = ["NAME", "claims", "find"]
@@ -67,7 +67,7 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
     if not records:
         root.report(folder, "", "replay records in stores/replay/records", "none: only what the folder's config says")
     yield FoundExperiment(
-        _experiment(root, folder),
+        experiment_around(root, folder, source=NAME, title="SkillEvolBench"),
         trials=tuple(records),
         histories=tuple(_histories(run, records, libraries, events)),
     )
@@ -109,19 +109,6 @@ def _benchmark(root: Root, folder: Path) -> str:
     path = folder / "benchmark_hash.txt"
     content = root.read(path, 4_096) if path.is_file() and not path.is_symlink() else None
     return content.decode("utf-8", "replace").strip()[:200] if content else ""
-
-
-def _experiment(root: Root, folder: Path) -> ExperimentSource:
-    """Named by the two folders above: workspace/runs. Runs that lie together are compared together."""
-    around = [part for part in folder.parts[-3:-1] if part != "/"]
-    name = "/".join(around) or name_of(folder)
-    return ExperimentSource(
-        key=f"{NAME}:{name}",
-        name=f"SkillEvolBench {name}",
-        path=root.label(folder.parent) if folder.parent.is_relative_to(root.base) else root.label(root.base),
-        spec={"format": NAME},
-        suite=NAME,
-    )
 
 
 def _libraries(root: Root, folder: Path) -> dict[str, Library]:

@@ -23,7 +23,6 @@ from benchapp.importers.skillflow_replay import HISTORY, SHARED, Replay
 from benchapp.importers.sources import (
     UNKNOWN,
     EpisodeSource,
-    ExperimentSource,
     FoundExperiment,
     HistorySource,
     RunSource,
@@ -31,6 +30,7 @@ from benchapp.importers.sources import (
     TrialSource,
 )
 from benchapp.importers.walking import Root, name_of
+from benchapp.importers.workspaces import experiment_around
 from runner.types import Phase
 
 NAME = "skillflow"
@@ -52,7 +52,7 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
     families = [Family(root, run_root, job) for job in jobs]
     run = _run(run_root, families)
     yield FoundExperiment(
-        _experiment(root, run_root),
+        experiment_around(root, run_root, source=NAME, title="SkillFlow"),
         trials=tuple(trial for family in families for trial in family.trials(run)),
         histories=tuple(family.history(run) for family in families if family.evolves),
     )
@@ -75,18 +75,6 @@ def _is_family_job(root: Root, job: Path) -> bool:
     family = job.name.rpartition("__")[2]
     listed = bool(tasks) and all(task.text("source", 300) == family for task in tasks)
     return listed and any(dataset.raw.get("n_tasks") == 0 for dataset in datasets)
-
-
-def _experiment(root: Root, folder: Path) -> ExperimentSource:
-    around = [part for part in folder.parts[-3:-1] if part != "/"]
-    name = "/".join(around) or name_of(folder)
-    return ExperimentSource(
-        key=f"{NAME}:{name}",
-        name=f"SkillFlow {name}",
-        path=root.label(folder.parent) if folder.parent.is_relative_to(root.base) else root.label(root.base),
-        spec={"format": NAME},
-        suite=NAME,
-    )
 
 
 def _run(folder: Path, jobs: list[Family]) -> RunSource:
