@@ -9,11 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db.models import Count as Aggregate
-from django.db.models import Q
-
 from benchapp.inference.strata import StratifiedTest, Stratum, stratified_test
 from benchapp.metrics.beside import BASELINE
+from benchapp.metrics.tally import Tally, tally_by
 from benchapp.models import Probe, Run, Task, Trial
 from runner.types import ACQUISITION_ROLES, Phase
 
@@ -24,41 +22,16 @@ CONTROL, ORIGINAL, NO_SKILL = "control", "original", "no-skill"
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
-    """Trials on one side; `ended` holds also those that ended without a score."""
-
-    passed: int = 0
-    scored: int = 0
-    total: int = 0
-    ended: int = 0
-
-    def __add__(self, other: Count) -> Count:
-        return Count(
-            self.passed + other.passed,
-            self.scored + other.scored,
-            self.total + other.total,
-            self.ended + other.ended,
-        )
-
-    @property
-    def is_over(self) -> bool:
-        return self.ended == self.total
-
-    def as_json(self) -> dict[str, int]:
-        return {"passed": self.passed, "scored": self.scored, "total": self.total}
-
-
-@dataclass(frozen=True, slots=True)
 class Line:
     """`learning`: the sides whose trials here are of acquisition; a probe's are not, so they are shown and not tested."""
 
     task: Task
-    own: Count
-    sides: Mapping[str, Count]
+    own: Tally
+    sides: Mapping[str, Tally]
     learning: frozenset[str] = frozenset()
 
     @property
-    def cells(self) -> list[tuple[Count, bool]]:
+    def cells(self) -> list[tuple[Tally, bool]]:
         """(count, whether it is of acquisition) of each side, in their order."""
         return [(self.sides[side], side in self.learning) for side in SIDES]
 
@@ -80,8 +53,8 @@ class Result:
     original_had_it: bool  # the original's trials ran with the library of the frozen round
 
     @property
-    def own(self) -> Count:
-        return sum((line.own for line in self.lines), Count())
+    def own(self) -> Tally:
+        return sum((line.own for line in self.lines), Tally())
 
     @property
     def is_whole(self) -> bool:
@@ -92,11 +65,11 @@ class Result:
         """Have all trials ended that were asked for, here and in the round with nothing taken back?"""
         return self.own.is_over and self.side(CONTROL).is_over
 
-    def side(self, name: str) -> Count:
-        return sum((line.sides[name] for line in self.lines), Count())
+    def side(self, name: str) -> Tally:
+        return sum((line.sides[name] for line in self.lines), Tally())
 
     @property
-    def totals(self) -> list[Count]:
+    def totals(self) -> list[Tally]:
         return [self.side(name) for name in SIDES]
 
     @property
@@ -107,18 +80,18 @@ class Result:
         return [(side, count) for side, count in counts if count]
 
     @property
-    def verdicts(self) -> list[tuple[str, StratifiedTest, Count, Count]]:
+    def verdicts(self) -> list[tuple[str, StratifiedTest, Tally, Tally]]:
         """(side, test, own and other counts over the tasks scored on both sides)."""
         return [(name, test, *self._paired(name)) for name, test in self.tests.items()]
 
-    def _paired(self, name: str) -> tuple[Count, Count]:
+    def _paired(self, name: str) -> tuple[Tally, Tally]:
         both = [line for line in self.lines if line.has_pair(name)]
-        return sum((line.own for line in both), Count()), sum((line.sides[name] for line in both), Count())
+        return sum((line.own for line in both), Tally()), sum((line.sides[name] for line in both), Tally())
 
 
 SIDES = (CONTROL, ORIGINAL, NO_SKILL)
 _Key = tuple[int, int, str]  # run, task, phase
-_Counts = Mapping[_Key, Count]
+_Counts = Mapping[_Key, Tally]
 
 
 def results_of(probes: Iterable[Probe]) -> list[Result]:
@@ -166,18 +139,12 @@ def _place(run: Run) -> tuple[object, ...]:
 
 def _counted(runs: set[int]) -> tuple[_Counts, dict[int, list[Task]], dict[_Key, set[int | None]]]:
     """Of all these runs. Tainted episodes are left out, as in every comparison."""
-    counts: defaultdict[_Key, Count] = defaultdict(Count)
+    counts: defaultdict[_Key, Tally] = defaultdict(Tally)
     libraries: defaultdict[_Key, set[int | None]] = defaultdict(set)
     met: defaultdict[int, dict[int, None]] = defaultdict(dict)
-    trials = Trial.objects.filter(episode__run__in=runs, episode__is_tainted=False).order_by()
-    grouped = trials.values_list("episode__run_id", "task_id", "phase", "snapshot_id").annotate(
-        passed=Aggregate("pk", filter=Q(success=True)),
-        scored=Aggregate("success"),
-        total=Aggregate("pk"),
-        ended=Aggregate("pk", filter=Q(is_done=True)),
-    )
-    for run, task, phase, snapshot, *of_trials in grouped:
-        counts[run, task, phase] += Count(*of_trials)
+    trials = Trial.objects.filter(episode__run__in=runs, episode__is_tainted=False)
+    for (run, task, phase, snapshot), tally in tally_by(trials, "episode__run", "task", "phase", "snapshot").items():
+        counts[run, task, phase] += tally
         libraries[run, task, phase].add(snapshot)
         met[run][task] = None
     tasks = Task.objects.select_related("family").in_bulk({task for each in met.values() for task in each})
@@ -198,7 +165,7 @@ def _result(
     for task in own:
         beside = {ORIGINAL: _beside(origin, task, counts), NO_SKILL: _beside(sibling, task, counts)}
         sides = {
-            CONTROL: sum((counts.get((run, task.pk, Phase.DEPLOYMENT), Count()) for run in controls), Count()),
+            CONTROL: sum((counts.get((run, task.pk, Phase.DEPLOYMENT), Tally()) for run in controls), Tally()),
             **{side: count for side, (count, _) in beside.items()},
         }
         learning = frozenset(side for side, (_, phase) in beside.items() if phase is Phase.ACQUISITION)
@@ -214,12 +181,12 @@ def _phases(task: Task) -> Iterator[Phase]:
         yield from (Phase.REPLAY, Phase.ACQUISITION)
 
 
-def _beside(run: int | None, task: Task, counts: _Counts) -> tuple[Count, Phase | None]:
+def _beside(run: int | None, task: Task, counts: _Counts) -> tuple[Tally, Phase | None]:
     """Of the first phase in which the run met the task, and which that is."""
     for phase in _phases(task):
         if run is not None and (run, task.pk, phase) in counts:
             return counts[run, task.pk, phase], phase
-    return Count(), None
+    return Tally(), None
 
 
 def _libraries(run: int | None, task: Task, libraries: Mapping[_Key, set[int | None]]) -> set[int | None]:

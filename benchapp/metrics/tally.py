@@ -43,6 +43,11 @@ class Tally:
         return max(0, self.done - self.scored)
 
     @property
+    def is_over(self) -> bool:
+        """Every trial that was planned has ended."""
+        return self.done == self.total
+
+    @property
     def rate(self) -> Rate:
         return Rate(self.passed, self.scored, self.total)
 

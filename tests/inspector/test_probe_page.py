@@ -62,7 +62,7 @@ def test_what_was_found_stands_per_task_beside_the_others(client: Client, run: R
     make_probe(episode, "ppppp", decision=2)
     make_probe(episode, "fffff", decision=2, reverted=1)
     (without, whole) = twin(client, run, "?decision=2")["probes"]
-    assert (without["own"], without["control"]) == ({"passed": 0, "scored": 5, "total": 5}, whole["own"])
+    assert (without["own"], without["control"]) == ({"total": 5, "done": 5, "scored": 5, "passed": 0}, whole["own"])
     assert without["tests"]["control"]["is_enough"] is True
     text = page(client, run, "?decision=2")
     assert "0/5 without these lines, 5/5 with them, on 1 task: exact p = 0.008." in text
