@@ -57,10 +57,6 @@ class Result:
         return sum((line.own for line in self.lines), Tally())
 
     @property
-    def is_whole(self) -> bool:
-        return self.own.scored == self.own.total
-
-    @property
     def is_over(self) -> bool:
         """Have all trials ended that were asked for, here and in the round with nothing taken back?"""
         return self.own.is_over and self.side(CONTROL).is_over

@@ -229,40 +229,23 @@ class Skip(models.Model):
     actor = models.ForeignKey("benchapp.User", null=True, on_delete=models.SET_NULL, related_name="+")
 
 
+_TARGETS_OF_LIBRARY = (
+    *("decision__family", "decision__before", "decision__after", "decision__after_trial__task"),
+    *("seeding__family", "seeding__snapshot", "seal__snapshot"),
+)
+
+
 class EntryQuerySet(models.QuerySet["Entry"]):
     def in_order(self) -> EntryQuerySet:
         """With every target, in one query."""
-        return self.select_related(
-            "attempt__trial__task__family",
-            "attempt__trial__snapshot",
-            "decision__family",
-            "decision__before",
-            "decision__after",
-            "decision__after_trial__task",
-            "seeding__family",
-            "seeding__snapshot",
-            "seal__snapshot",
-            "refusal__trial__task",
-            "skip__trial__task",
-        ).order_by("sequence")
+        of_trials = ("attempt__trial__task__family", "attempt__trial__snapshot", "refusal__trial__task")
+        return self.select_related(*of_trials, "skip__trial__task", *_TARGETS_OF_LIBRARY).order_by("sequence")
 
     def of_library(self) -> EntryQuerySet:
         """What the history of a library is told from: all but trials and skips, with every target, in one query."""
         Kind = Entry.Kind
-        return (
-            self.filter(kind__in=[Kind.DECISION, Kind.SEED, Kind.FREEZE, Kind.REFUSAL])
-            .select_related(
-                "decision__family",
-                "decision__before",
-                "decision__after",
-                "decision__after_trial__task",
-                "seeding__family",
-                "seeding__snapshot",
-                "seal__snapshot",
-                "refusal",
-            )
-            .order_by("sequence")
-        )
+        of_library = self.filter(kind__in=[Kind.DECISION, Kind.SEED, Kind.FREEZE, Kind.REFUSAL])
+        return of_library.select_related(*_TARGETS_OF_LIBRARY, "refusal").order_by("sequence")
 
 
 class Entry(models.Model):

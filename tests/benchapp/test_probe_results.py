@@ -36,7 +36,7 @@ def told(result: Result, side: str) -> tuple[int, int]:
 def test_it_counts_its_own_trials_and_says_what_is_missing(origin: Episode) -> None:
     found = result_of(make_probe(origin, "ppf-"))
     assert (found.own.passed, found.own.scored, found.own.total) == (2, 3, 4)
-    assert not found.is_whole
+    assert not found.is_over
 
 
 def test_beside_it_stand_the_same_tasks_of_its_run_and_of_no_skill(origin: Episode) -> None:
