@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
+from runner.authoring.overlap import leaks, overlap
 from tests.benchapp.import_folders import write
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "skilllearnbench"
@@ -167,3 +168,25 @@ def test_the_calls_of_the_sample_are_those_of_its_own_export():
     assert {task: row[2] for task, row in rows.items() if task in exported} == exported
     assert rows["fix-security-bug"][4:7] == ["1,249,003", "15,852", "0.787"]  # of the second, cumulative result
     assert rows["mean of tasks"][:4] == ["8", "17.00", "19.62", "15.88"]
+
+
+@pytest.mark.shared_data
+@pytest.mark.skipif(not DATA.is_dir(), reason="the sample does not lie beside the project")
+def test_the_limits_of_a_leak_hold_on_the_sample():
+    """Generated skills against the human skills of other tasks, where only chance shares anything."""
+    human = {
+        task.name: [path.read_text() for path in task.rglob("*.md")]
+        for task in (DATA / "skills/human_authored").iterdir()
+    }
+    generated = list(DATA.glob("skills/b*/*/*/SKILL.md"))
+    found = [
+        overlap(path.read_text(), texts)
+        for path in generated
+        for task, texts in human.items()
+        if task != path.parts[-3]
+    ]
+    assert len(found) == 490
+    assert [sum(each.shared >= least for each in found) for least in (1, 2, 3)] == [4, 1, 0]
+    assert sum(map(leaks, found)) == 1
+    assert max(each.longest for each in found) == 9
+    assert sum(each.lines for each in found) == 0
