@@ -57,10 +57,12 @@ class Fields(Table):
         self.problem(name, f"a whole number from {least:,} to {most:,}")
         return default
 
-    def content(self, name: str, tests: Path) -> Content | None:
+    def content(self, name: str, tests: Path, *, required: bool = False) -> Content | None:
         """`name` as a text in the file, or `name`_file as a path in the tests; None where neither is there."""
         text, file = self.raw(name), self.raw(f"{name}_file")
         if text is None and file is None:
+            if required:
+                self.problem(name, f"a text, or {name}_file with a file of the tests")
             return None
         if text is not None and file is not None:
             self.problem(name, f"{name} or {name}_file", "found both")

@@ -65,12 +65,10 @@ def _execution(whole: Fields, tests: Path) -> Execution:
 
 def _case(entry: Fields, tests: Path, default: Comparator | None, seconds: float, precheck: Precheck) -> Case:
     comparator = _comparator_of(entry, tests, default)
-    expected = entry.content("expected", tests)
+    expected = entry.content("expected", tests, required=True)
     args = entry.texts("args")
     if sum(map(len, args)) > MAX_ARGUMENTS or any("\0" in each for each in args):
         entry.problem("args", f"texts without NUL of at most {MAX_ARGUMENTS:,} characters together", "found others")
-    if expected is None:
-        entry.problem("expected", "a text, or expected_file with a file of the tests")
     case = Case(
         name=entry.text("name"),
         group=GROUPS[entry.choice("group", tuple(GROUPS), "hidden") or "hidden"],
@@ -101,11 +99,9 @@ def _comparator_of(entry: Fields, tests: Path, default: Comparator | None) -> Co
 def _artifact(whole: Fields, tests: Path) -> Artifact:
     precheck = read_precheck(whole.fields("precheck"), tests)
     options = whole.fields("compare") if "compare" in whole else None
-    expected = options.content("expected", tests) if options else None
+    expected = options.content("expected", tests, required=True) if options else None
     comparator = read_comparator(options, tests) if options else None
     judge = _judge(whole.fields("judge")) if "judge" in whole else None
-    if options and expected is None:
-        options.problem("expected", "a text, or expected_file with a file of the tests")
     if options and comparator:
         _prove(options, tests, expected, comparator, precheck)
     if comparator is None and judge is None:

@@ -40,19 +40,20 @@ class Table:
         self._require_columns(ours, columns)
         _require_columns_of(theirs, (*columns, *self.key))
         tolerances = [self.tolerances.get(name, self.tolerance) for name in columns]
-        wrong, named, total, numbers_only = 0, list[str](), 0, True
+        wrong = count = total = 0  # cells that differ; differences, a whole row being one; all cells
+        named, numbers_only = list[str](), True
         for place, mine, wanted in self._pairs(_picked(ours, columns), _picked(theirs, columns), columns):
             total += len(columns)
             if mine is None or wanted is None:
-                wrong, numbers_only = wrong + len(columns), False
+                wrong, count, numbers_only = wrong + len(columns), count + 1, False
                 told = [": missing" if mine is None else ": expected no such row"]
             else:
                 cells = _wrong_cells(mine, wanted, tolerances)
-                wrong += len(cells)
+                wrong, count = wrong + len(cells), count + len(cells)
                 numbers_only &= all(_are_numbers(mine[each], wanted[each]) for each in cells)
                 told = [_told(columns[each], mine[each], wanted[each]) for each in cells[:MAX_DIFFERENCES]]
             named += [f"{place}{each}" for each in told[: MAX_DIFFERENCES - len(named)]]
-        return differs(1 - wrong / total, named, wrong, numbers_only=numbers_only) if wrong else SAME
+        return differs(1 - wrong / total, named, count, numbers_only=numbers_only) if wrong else SAME
 
     def _require_columns(self, ours: Rows, columns: tuple[str, ...]) -> None:
         _require_columns_of(ours, columns)
