@@ -1,10 +1,10 @@
-"""What tests/evaluation.toml can ask for. `reading` makes these; paths lead into the task's tests folder."""
+"""What tests/evaluation.toml can ask for. `runner.suites.evaluation_toml` makes these; paths lead into the task's tests folder."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from runner.evaluating.comparison import Comparator
 from runner.evaluating.prechecks import Precheck
@@ -51,7 +51,7 @@ class Execution:
     cases: tuple[Case, ...]
     precheck: Precheck = Precheck()
 
-    source = "execution"
+    source: ClassVar[str] = "execution"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,8 @@ class Artifact:
     comparator: Comparator | None = None
     judge: JudgeQuestion | None = None
 
-    source = "artifact"
+    source: ClassVar[str] = "artifact"
 
 
 Evaluation = Execution | Artifact
+SOURCES = frozenset({Execution.source, Artifact.source})  # of the verdicts

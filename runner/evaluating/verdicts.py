@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from runner.evaluating.artifact import Judged
 from runner.evaluating.checks import RUN, Subject
-from runner.evaluating.declaration import Evaluation
+from runner.evaluating.declaration import Artifact, Evaluation, Execution
 from runner.evaluating.judging import LEAST, MOST
 from runner.evaluating.outcome import Outcome
 from runner.trajectories.text import cut
@@ -21,7 +21,7 @@ def of_cases(outcomes: Sequence[Outcome], digest: str) -> Verdict:
     share = _mean([float(each.passed) for each in outcomes])
     score = _mean([each.score for each in outcomes])
     return Verdict(
-        source="execution",
+        source=Execution.source,
         success=all(each.passed for each in outcomes),
         reward=share,
         outcome=share,
@@ -44,7 +44,7 @@ def of_artifact(outcome: Outcome, judged: Judged | None, digest: str) -> Verdict
     success = outcome.passed and (judged is None or judged.passed)
     reward = None if success is None else _mean(parts)
     return Verdict(
-        source="artifact",
+        source=Artifact.source,
         success=success,
         reward=reward,
         outcome=None if success is None else float(success),

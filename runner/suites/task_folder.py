@@ -15,8 +15,8 @@ from pathlib import Path, PurePosixPath
 from runner.digests import digest_json
 from runner.errors import SuiteError
 from runner.evaluating.declaration import Evaluation
-from runner.evaluating.reading import read_evaluation
 from runner.suites.documents import read_text
+from runner.suites.evaluation_toml import read_evaluation
 from runner.suites.file_digests import FileDigests, is_plain, look_at, walk
 from runner.suites.findings import Findings, shown
 from runner.suites.task_files import MAX_FILE_BYTES, read_tree

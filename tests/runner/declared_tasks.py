@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from runner.evaluating.reading import read_evaluation
+from runner.suites.evaluation_toml import read_evaluation
 from runner.suites.findings import Findings
 from runner.types import Machine, Task
 

@@ -13,10 +13,10 @@ from runner.evaluating.numbers import Tolerance
 from runner.evaluating.numeric import Numeric
 from runner.evaluating.pixels import Pixels
 from runner.evaluating.prechecks import Between, Precheck
-from runner.evaluating.reading import read_evaluation
 from runner.evaluating.table import Table
 from runner.evaluating.text import Text
 from runner.suites import read_suite_folder
+from runner.suites.evaluation_toml import read_evaluation
 from runner.suites.findings import Findings
 from runner.types import CheckGroup
 from tests.runner.declared_tasks import REPORT, REPORT_FILES, SUM, SUM_FILES, declared_task, write_tests

@@ -19,10 +19,10 @@ from runner.evaluating.declaration import (
     Execution,
     JudgeQuestion,
 )
-from runner.evaluating.fields import Fields
 from runner.evaluating.prechecks import Precheck
-from runner.evaluating.reading_options import read_comparator, read_precheck
 from runner.suites.documents import read_toml
+from runner.suites.evaluation_fields import Fields
+from runner.suites.evaluation_options import read_comparator, read_precheck
 from runner.suites.findings import Findings
 from runner.types import CheckGroup
 

@@ -10,7 +10,6 @@ from typing import Any
 from runner.errors import SuiteError
 from runner.evaluating.comparison import Comparator
 from runner.evaluating.exact import Exact
-from runner.evaluating.fields import Fields
 from runner.evaluating.json_tree import JsonTree
 from runner.evaluating.numbers import Tolerance
 from runner.evaluating.numeric import Numeric
@@ -20,6 +19,7 @@ from runner.evaluating.table import Table
 from runner.evaluating.table_reading import TABLE_FORMATS, TableFormat
 from runner.evaluating.text import Text
 from runner.suites.documents import read_json
+from runner.suites.evaluation_fields import Fields
 
 DEFAULT_KIND = "text"
 
