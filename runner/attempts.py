@@ -11,7 +11,6 @@ from runner.agents import AgentJob, AgentRun
 from runner.cleaning import Cleaner
 from runner.digests import manifest
 from runner.errors import BudgetSpent, LeaseLost
-from runner.evaluating.checks import RUN
 from runner.evaluating.declaration import SOURCES as DECLARED_SOURCES
 from runner.evaluating.judging import Asked
 from runner.history import slugs
@@ -249,8 +248,8 @@ def _compactions(
 def shown_verdict(verdict: Verdict, feedback: str) -> Verdict | None:
     """The part of a verdict that a feedback level lets the author's evidence tell.
 
-    A comparison says what was expected: of a declared evaluation's hidden checks the author hears no more than how they
-    ended, since it never sees test cases and reference outputs (SkillGenBench, section 3.4).
+    A comparison says what was expected, and a crash may say what was put in: of a declared evaluation's hidden checks
+    the author hears the marker alone, since it never sees test cases and reference outputs (SkillGenBench, section 3.4).
     """
     if feedback == "none":
         return None
@@ -258,13 +257,14 @@ def shown_verdict(verdict: Verdict, feedback: str) -> Verdict | None:
         return Verdict(source=verdict.source, success=verdict.success)
     if verdict.source not in DECLARED_SOURCES:
         return replace(verdict, output="")
-    checks = tuple(replace(check, message="") if _tells_answers(check) else check for check in verdict.checks)
     dimensions = tuple(replace(each, reason="") for each in verdict.dimensions)
-    return replace(verdict, output="", checks=checks, dimensions=dimensions)
+    return replace(verdict, output="", checks=tuple(map(_without_answers, verdict.checks)), dimensions=dimensions)
 
 
-def _tells_answers(check: Check) -> bool:
-    return check.group is CheckGroup.HIDDEN and not check.name.startswith(f"{RUN}: ")
+def _without_answers(check: Check) -> Check:
+    if check.group is not CheckGroup.HIDDEN:
+        return check
+    return replace(check, message=check.message.partition(":")[0])
 
 
 def _main_steps(trajectories: Sequence[Trajectory]) -> tuple[Step, ...]:
