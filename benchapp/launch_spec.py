@@ -92,6 +92,7 @@ class LaunchSpec(BaseModel):
     agents: tuple[str, ...] = Field(("shell",), min_length=1)
     agent_models: tuple[str | None, ...] = Field((None,), min_length=1)
     author_models: tuple[str | None, ...] = Field((None,), min_length=1)
+    judge_model: str | None = None  # for artifacts of tasks that ask for a judge (docs/evaluation.md)
     conditions: tuple[str, ...] = Field(min_length=1)
     replicates: int = Field(3, ge=1, le=100)
     seed: int = Field(0, ge=0, lt=2**62)  # replicate r runs with seed + r - 1, in every cell
@@ -128,8 +129,10 @@ class LaunchSpec(BaseModel):
 
     @property
     def file(self) -> dict[str, Any]:
-        """The experiment file as JSON values: what was given and every default."""
-        return self.model_dump(mode="json", exclude=None if self.probe else {"probe"})
+        """The experiment file as JSON values: what was given and every default. Without a judge none is told, as before
+        there were judges."""
+        unused = {name for name in ("probe", "judge_model") if getattr(self, name) is None}
+        return self.model_dump(mode="json", exclude=unused)
 
     def narrowed(self, **changes: Any) -> Self:
         """The same file with some fields set otherwise, checked again."""

@@ -49,6 +49,7 @@ def make_plan(spec: LaunchSpec, unit: Environment, cell: Cell, *, episode: str, 
         agent=cell.arm.agent,
         agent_model=cell.arm.agent_model,
         author_model=cell.arm.author_model,
+        judge_model=spec.judge_model,
         sandbox=spec.sandbox,
         protocol=spec.protocol,
         feedback=spec.feedback,
@@ -77,6 +78,7 @@ def setup_of(spec: LaunchSpec, arm: Arm, suite: Suite) -> dict[str, Any]:
         answers=spec.answers,
         samples=spec.samples,
         limits=limits_of(spec),
+        judge_model=spec.judge_model,
     )
 
 

@@ -87,6 +87,7 @@ class _Check:
         yield from self._sandbox()
         yield from self._model_names("agent_models", self.spec.agent_models)
         yield from self._model_names("author_models", self.spec.author_models)
+        yield from self._model_names("judge_model", (self.spec.judge_model,))
         yield from self._agents()
         yield from self._author()
         yield from self._budget()

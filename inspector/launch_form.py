@@ -74,6 +74,7 @@ GROUPS: tuple[tuple[str, tuple[Field, ...]], ...] = (
             Field("agents", "Agents", "ticks"),
             Field("agent_models", "Agent models", "ticks", "others, one a line: provider/name"),
             Field("author_models", "Author models", "ticks", "others, one a line; none where no author works"),
+            Field("judge_model", "Judge model", "text", "of artifacts that ask for one; empty: none"),
         ),
     ),
     (
@@ -230,6 +231,8 @@ def _told(each: Field, value: Value) -> Any:
         return _number(str(value))
     if each.name in ("agent_models", "author_models"):
         return value or [None]
+    if each.name == "judge_model":
+        return value or None
     return value
 
 

@@ -28,8 +28,8 @@ RECORD = "episode.jsonl"
 
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
-    options.agent_model, options.author_model = (
-        None if name == "none" else name for name in (options.agent_model, options.author_model)
+    options.agent_model, options.author_model, options.judge_model = (
+        None if name == "none" else name for name in (options.agent_model, options.author_model, options.judge_model)
     )
     try:
         suite = load_starter()
@@ -56,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--agent", default="shell")
     parser.add_argument("--agent-model", default="scripted/apprentice", metavar="NAME", help="or none")
     parser.add_argument("--author-model", default="scripted/apprentice", metavar="NAME", help="or none")
+    parser.add_argument("--judge-model", default="none", metavar="NAME", help="for artifacts that ask for a judge")
     parser.add_argument("--sandbox", default="local")
     parser.add_argument("--feedback", default="process", choices=["none", "binary", "rich", "process"])
     parser.add_argument("--profile", default="paper", choices=["paper", "as-released", "strict"])
@@ -86,6 +87,7 @@ def _plan(options: argparse.Namespace, suite: Suite) -> EpisodePlan:
         answers=options.answers,
         samples=options.samples,
         limits=limits,
+        judge_model=options.judge_model,
     )
     return EpisodePlan(
         episode=f"{options.environment}/{options.condition}/seed-{options.seed}",
@@ -96,6 +98,7 @@ def _plan(options: argparse.Namespace, suite: Suite) -> EpisodePlan:
         agent=options.agent,
         agent_model=options.agent_model,
         author_model=options.author_model,
+        judge_model=options.judge_model,
         sandbox=options.sandbox,
         protocol=options.protocol,
         feedback=options.feedback,

@@ -11,8 +11,10 @@ from runner.agents import AgentJob, AgentRun
 from runner.cleaning import Cleaner
 from runner.digests import manifest
 from runner.errors import BudgetSpent, LeaseLost
+from runner.evaluating.declaration import SOURCES as DECLARED_SOURCES
+from runner.evaluating.judging import Asked
 from runner.history import slugs
-from runner.host_calls import WatchedModel
+from runner.host_calls import JUDGE, WatchedModel
 from runner.models import Model, price_table_of
 from runner.protocols.instruction import Trace, build_instruction
 from runner.protocols.plan import EpisodePlan
@@ -25,11 +27,16 @@ from runner.trajectories.compaction import compact
 from runner.trajectories.skill_use import skill_uses
 from runner.types import (
     AttemptResult,
+    Check,
+    CheckGroup,
     Compaction,
     CompactionKind,
     Files,
+    ModelReply,
+    ModelRequest,
     Phase,
     SkillUse,
+    Slot,
     Step,
     Trajectory,
     TrajectoryKind,
@@ -51,7 +58,7 @@ def run_trial(step: RunTrial, library: Files, plan: EpisodePlan, recorder: Recor
     try:
         job = _job(step, plan, recorder, library, toolbox.sandboxes.SKILLS_PATH, watcher.before_call)
         watched = replace(toolbox, agent_model=watcher.watched(step, plan))
-        result = _attempt(job, library, watcher, plan, watched)
+        result = _attempt(step.slot, job, library, watcher, plan, watched)
     except LeaseLost:
         raise
     except BaseException as error:
@@ -114,6 +121,21 @@ class _Watcher:
         recorder = self.recorder if plan.record_calls else None
         return WatchedModel(model, key, self.toolbox.clean, self.answered, recorder)
 
+    def judge(self, slot: Slot) -> Asked | None:
+        """The judging model for the verdict of this attempt. Its calls are always kept and billed by themselves: what a
+        judge uses is no part of what the agent used."""
+        model = self.toolbox.judge_model
+        if model is None:
+            return None
+        key = f"{JUDGE}/{slot}/{self.recorder.attempt_number(self.attempt)}"
+        kept = WatchedModel(model, key, self.toolbox.clean, lambda usage: None, self.recorder, JUDGE)
+
+        def ask(request: ModelRequest) -> ModelReply:
+            self.toolbox.budget(self.usage)
+            return kept.complete(request)
+
+        return ask
+
     def opened(self, sandbox: Sandbox) -> None:
         self.recorder.sandbox_opened(self.attempt, sandbox.handle)
 
@@ -147,7 +169,9 @@ def _traces(step: RunTrial, plan: EpisodePlan, recorder: Recorder) -> list[Trace
     return traces
 
 
-def _attempt(job: AgentJob, library: Files, watcher: _Watcher, plan: EpisodePlan, toolbox: Toolbox) -> AttemptResult:
+def _attempt(
+    slot: Slot, job: AgentJob, library: Files, watcher: _Watcher, plan: EpisodePlan, toolbox: Toolbox
+) -> AttemptResult:
     started_at, clean = toolbox.clock(), toolbox.clean
     needs = replace(
         toolbox.agent.needs(toolbox.agent_model),
@@ -165,7 +189,7 @@ def _attempt(job: AgentJob, library: Files, watcher: _Watcher, plan: EpisodePlan
         watcher.require_budget()
         ended = time.monotonic()
         writes = tuple(map(clean.text, _library_writes(sandbox, library)))
-        verdict = clean.verdict(run_verifier(job.task, sandbox))
+        verdict = clean.verdict(run_verifier(job.task, sandbox, watcher.judge(slot)))
         verified = time.monotonic()
     finally:
         sandbox.close()
@@ -222,12 +246,25 @@ def _compactions(
 
 
 def shown_verdict(verdict: Verdict, feedback: str) -> Verdict | None:
-    """The part of a verdict that a feedback level lets the author's evidence tell."""
+    """The part of a verdict that a feedback level lets the author's evidence tell.
+
+    A comparison says what was expected, and a crash may say what was put in: of a declared evaluation's hidden checks
+    the author hears the marker alone, since it never sees test cases and reference outputs (SkillGenBench, section 3.4).
+    """
     if feedback == "none":
         return None
     if feedback == "binary":
         return Verdict(source=verdict.source, success=verdict.success)
-    return replace(verdict, output="")
+    if verdict.source not in DECLARED_SOURCES:
+        return replace(verdict, output="")
+    dimensions = tuple(replace(each, reason="") for each in verdict.dimensions)
+    return replace(verdict, output="", checks=tuple(map(_without_answers, verdict.checks)), dimensions=dimensions)
+
+
+def _without_answers(check: Check) -> Check:
+    if check.group is not CheckGroup.HIDDEN:
+        return check
+    return replace(check, message=check.message.partition(":")[0])
 
 
 def _main_steps(trajectories: Sequence[Trajectory]) -> tuple[Step, ...]:

@@ -11,6 +11,7 @@ from runner.recorder import Recorder
 from runner.types import ModelReply, ModelRequest, Usage
 
 PURPOSE = "agent"
+JUDGE = "judge"
 
 
 class WatchedModel:
@@ -20,9 +21,16 @@ class WatchedModel:
     """
 
     def __init__(
-        self, model: Model, key: str, clean: Cleaner, answered: Callable[[Usage], None], recorder: Recorder | None
+        self,
+        model: Model,
+        key: str,
+        clean: Cleaner,
+        answered: Callable[[Usage], None],
+        recorder: Recorder | None,
+        purpose: str = PURPOSE,
     ) -> None:
         self._model, self._key, self._clean, self._answered, self._recorder = model, key, clean, answered, recorder
+        self._purpose = purpose
         self._calls = 0
         self.name: str = model.name
         self.version: str = model.version
@@ -52,7 +60,7 @@ class WatchedModel:
 
     def _ask_kept(self, request: ModelRequest, recorder: Recorder) -> ModelReply:
         key = f"{self._key}/{self._calls}"
-        recorder.start_call(key, purpose=PURPOSE, model=self.name, request=request)
+        recorder.start_call(key, purpose=self._purpose, model=self.name, request=request)
         try:
             reply = self._ask(request)
         except Exception as error:

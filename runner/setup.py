@@ -15,6 +15,7 @@ from runner.authoring.occasion import FeedbackLevel, Profile
 from runner.authoring.rules import CONTRACT_VERSION
 from runner.digests import digest_json
 from runner.encoding import encode
+from runner.evaluating.judging import PROMPT_VERSION as JUDGE_PROMPT_VERSION
 from runner.models import make_model
 from runner.protocols.instruction import INSTRUCTION_VERSION
 from runner.protocols.sampling import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE
@@ -37,8 +38,13 @@ def describe_setup(
     answers: int,
     samples: int,
     limits: Limits,
+    judge_model: str | None = None,
 ) -> dict[str, Any]:
-    """The setup as JSON values, for people and for `setup_digest`. The suite's digest covers tasks and verifiers."""
+    """The setup as JSON values, for people and for `setup_digest`. The suite's digest covers tasks and verifiers.
+
+    A judge is told only where there is one, so that setups from before there were judges keep their digest.
+    """
+    judge = {} if judge_model is None else {"judge": {**_model(judge_model), "prompt": JUDGE_PROMPT_VERSION}}
     return {
         "format": SETUP_FORMAT,
         "suite": {"key": suite.key, "version": suite.version, "digest": suite.digest},
@@ -57,6 +63,7 @@ def describe_setup(
             "instruction": INSTRUCTION_VERSION,
             "prompts": protocols.prompt_version(protocol),
         },
+        **judge,
     }
 
 

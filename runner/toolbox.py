@@ -29,6 +29,7 @@ class Toolbox:
     sandboxes: SandboxKind
     agent_model: Model | None = None
     author_model: Model | None = None
+    judge_model: Model | None = None
     clock: Callable[[], datetime] = utc_now
     clean: Cleaner = field(default_factory=Cleaner)
     budget: Callable[[Usage], None] = (
@@ -48,5 +49,6 @@ def toolbox_for(plan: EpisodePlan, suite: Suite, clean: Cleaner | None = None) -
         sandboxes=sandbox_kind(plan.sandbox),
         agent_model=None if plan.agent_model is None else make_model(plan.agent_model),
         author_model=None if plan.author_model is None else make_model(plan.author_model),
+        judge_model=None if plan.judge_model is None else make_model(plan.judge_model),
         clean=clean or Cleaner(),
     )

@@ -13,7 +13,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from runner.evaluating.declaration import Evaluation
 
 
 class Phase(StrEnum):
@@ -97,6 +100,7 @@ class Task:
     shared_tests: tuple[Path, ...] = ()  # files of the suite that lie beside the task's own tests when it is verified
     verifier_environment: Mapping[str, str] = field(default_factory=dict)  # values as in Machine.environment
     solution_environment: Mapping[str, str] = field(default_factory=dict)
+    evaluation: Evaluation | None = None  # declared in tests/evaluation.toml; None: tests/test.sh decides
     practice: bool = False  # to gather experience on before a library is sealed; never among the tasks that count
 
 
@@ -382,7 +386,7 @@ class Dimension:
 class Verdict:
     """What a verifier said. success None: it did not say. outcome, process and overall lie in 0..1."""
 
-    source: str  # "suite", "harbor", "judge:..."
+    source: str  # "suite", "execution", "artifact", "harbor", "judge:..."
     success: bool | None
     reward: float | None = None
     outcome: float | None = None

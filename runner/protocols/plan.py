@@ -37,6 +37,7 @@ class EpisodePlan:
     agent: str
     agent_model: str | None = None
     author_model: str | None = None
+    judge_model: str | None = None  # asked about artifacts of tasks that declare a judge; None: nobody is
     sandbox: str = "local"
     protocol: str = "skillevolbench"
     feedback: FeedbackLevel = "process"

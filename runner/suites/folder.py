@@ -21,7 +21,7 @@ from runner.digests import digest_json, manifest
 from runner.errors import SuiteError
 from runner.suites.findings import Findings, shown
 from runner.suites.task_files import read_tree
-from runner.suites.task_folder import NAME, Shelf, machine_of
+from runner.suites.task_folder import NAME, SCRIPT, Shelf, declared_evaluation, has_verifier, machine_of
 from runner.suites.task_toml import read_task_toml
 from runner.types import Environment, Family, File, Files, Role, Suite, Task
 
@@ -159,7 +159,8 @@ def _task(folder: Path, shared: Files, environment: str, family: str, ordinal: i
             str(source), "role", f"{role.value!r} for the family's task {ordinal}", f"found {spec.get('role')!r}"
         )
     files = read_tree(folder)
-    for needed in ("instruction.md", "tests/test.sh", "tests/rubric.yaml", "solution/solve.sh"):
+    verifier = () if has_verifier(files) else (SCRIPT,)
+    for needed in ("instruction.md", *verifier, "tests/rubric.yaml", "solution/solve.sh"):
         if needed not in files:
             raise SuiteError(str(folder), needed, "the file", "there is none")
     requires = tuple(str(each) for each in spec.get("requires") or ())
@@ -184,6 +185,7 @@ def _task(folder: Path, shared: Files, environment: str, family: str, ordinal: i
         machine=machine_of(folder, toml, files, findings),
         verifier_environment=toml.verifier_environment,
         solution_environment=toml.solution_environment,
+        evaluation=declared_evaluation(folder, files, findings),
     )
 
 

@@ -1,6 +1,7 @@
 """One task folder as Harbor lays it out, which the benchmarks of this field share: read, checked and digested.
 
-instruction.md, task.toml, environment/ (Dockerfile and what it copies), tests/test.sh, solution/solve.sh
+instruction.md, task.toml, environment/ (Dockerfile and what it copies), tests/test.sh, solution/solve.sh; instead of the
+script tests/evaluation.toml may declare what is compared (`runner.evaluating`)
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from pathlib import Path, PurePosixPath
 
 from runner.digests import digest_json
 from runner.errors import SuiteError
+from runner.evaluating.declaration import Evaluation
 from runner.suites.documents import read_text
+from runner.suites.evaluation_toml import read_evaluation
 from runner.suites.file_digests import FileDigests, is_plain, look_at, walk
 from runner.suites.findings import Findings, shown
 from runner.suites.task_files import MAX_FILE_BYTES, read_tree
@@ -22,6 +25,7 @@ from runner.types import Machine, Role, Task
 
 FORMAT = "task-folder/1"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+SCRIPT, DECLARED = "tests/test.sh", "tests/evaluation.toml"
 COMPOSE = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
 PREBUILT = "harbor-prebuilt:"  # tags that SkillFlow's own script writes into task.toml; they exist on its machine only
 
@@ -33,6 +37,7 @@ class TaskFolder:
     instruction: str
     machine: Machine
     digest: str  # over every file
+    evaluation: Evaluation | None = None
 
     def task(
         self,
@@ -62,6 +67,7 @@ class TaskFolder:
             machine=self.machine,
             verifier_environment=self.toml.verifier_environment,
             solution_environment=self.toml.solution_environment,
+            evaluation=self.evaluation,
         )
 
 
@@ -101,12 +107,13 @@ class Shelf:
                 instruction = _instruction(path / "instruction.md")
         with self.findings.kept():
             _script(path / "tests" / "test.sh") if "tests/test.sh" in files else None
+        evaluation = declared_evaluation(path, files, self.findings)
         if toml is None or len(self.findings.problems) > before:
             return None
         machine = machine_of(path, toml, files, self.findings, blank_folders)
         if not machine.brings_files:
             self.findings.note("brings neither Dockerfile nor docker_image; it gets the sandbox's own image", path.name)
-        return TaskFolder(path, toml, instruction, machine, digest_json([FORMAT, files]))
+        return TaskFolder(path, toml, instruction, machine, digest_json([FORMAT, files]), evaluation)
 
     def _files(self, path: Path) -> dict[str, list[object]]:
         """path -> [digest, executable], of a link [None, where it points]."""
@@ -135,7 +142,8 @@ class Shelf:
         return target
 
     def _expect(self, path: Path, files: Collection[str]) -> None:
-        for needed in ("instruction.md", "task.toml", "tests/test.sh"):
+        verifier = () if has_verifier(files) else (SCRIPT,)
+        for needed in ("instruction.md", "task.toml", *verifier):
             if needed not in files:
                 self.findings.problem(path, needed, "the file", "there is none")
         for name in COMPOSE:
@@ -147,6 +155,20 @@ class Shelf:
             self.findings.problem(path / "trajectory.json", "file", "none", message)
         if "solution/solve.sh" not in files:
             self.findings.note("has no solution/solve.sh, so the oracle cannot run it", path.name)
+
+
+def has_verifier(files: Collection[str]) -> bool:
+    """One of the two files says what a solution is."""
+    return SCRIPT in files or DECLARED in files
+
+
+def declared_evaluation(path: Path, files: Collection[str], findings: Findings) -> Evaluation | None:
+    """Of the task in the folder `path`. Where it has a script too, the script is not run."""
+    if DECLARED not in files:
+        return None
+    if SCRIPT in files:
+        findings.note(f"has {SCRIPT} and {DECLARED}; the script is not run", path.name)
+    return read_evaluation(path / "tests", findings)
 
 
 def machine_of(

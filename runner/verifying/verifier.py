@@ -6,6 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from runner.digests import digest_json, manifest
 from runner.errors import SandboxRuined, SuiteError, VerifierError
+from runner.evaluating.declaration import Evaluation
+from runner.evaluating.evaluate import evaluate
+from runner.evaluating.judging import Asked
+from runner.evaluating.verdicts import of_ruin
 from runner.sandboxes import LOGS, TESTS, Completed, Sandbox
 from runner.suites.host_variables import resolved
 from runner.suites.task_files import script_command, test_files
@@ -30,8 +34,11 @@ _ENVIRONMENT = {"PYTHONNOUSERSITE": "1"}  # the agent owned HOME
 _FULL = 1.0 - 1e-9  # rewards are written with six decimals
 
 
-def run_verifier(task: Task, sandbox: Sandbox) -> Verdict:
+def run_verifier(task: Task, sandbox: Sandbox, ask: Asked | None = None) -> Verdict:
     """The verdict of the task's verifier on the workspace as it is.
+
+    A task that declares its evaluation gets that one (`runner.evaluating`); `ask` is its judging model, where there is
+    one. Every other task has a script:
 
     Ends whatever still runs, puts the tests in and runs tests/test.sh with the interpreter of its first line; its exit
     code says nothing. success is reward >= 1. outcome and process are shares of passed checks, overall the normalised
@@ -41,9 +48,11 @@ def run_verifier(task: Task, sandbox: Sandbox) -> Verdict:
     """
     sandbox.end_processes()
     tests = test_files(task)
+    digest = digest_json(manifest(tests))
+    if task.evaluation is not None:
+        return _evaluated(task, task.evaluation, sandbox, tests, digest, ask)
     if "test.sh" not in tests:
         raise SuiteError(str(task.folder / "tests"), "folder", "test.sh", "there is none")
-    digest = digest_json(manifest(tests))
     try:
         done = _run(task, sandbox, tests)
     except SandboxRuined as error:  # the agent's doing, and trying again would score the same
@@ -58,13 +67,27 @@ def run_verifier(task: Task, sandbox: Sandbox) -> Verdict:
         raise VerifierError(f"{task.key}: {error}{_tail(done)}") from error
 
 
-def _run(task: Task, sandbox: Sandbox, tests: Files) -> Completed:
-    """Runs the tests where nothing of the agent's lies in their way. Nothing runs any more afterwards."""
-    environment = resolved(task.verifier_environment, task.machine.host_variables)
+def _evaluated(
+    task: Task, evaluation: Evaluation, sandbox: Sandbox, tests: Files, digest: str, ask: Asked | None
+) -> Verdict:
+    try:
+        _clear(task, sandbox)
+    except SandboxRuined as error:
+        return of_ruin(evaluation, str(error), digest)
+    return evaluate(evaluation, sandbox, tests=tests, instruction=task.instruction, digest=digest, ask=ask)
+
+
+def _clear(task: Task, sandbox: Sandbox) -> None:
     places = {"tests": sandbox.path(TESTS), "logs": sandbox.path(LOGS), "reports": REPORTS}
     cleared = sandbox.execute(_CLEAR.format(**places), timeout_seconds=60)
     if cleared.exit_code != 0:
         raise VerifierError(f"{task.key}: tests and logs cannot be cleared: {cleared.output[-500:]}")
+
+
+def _run(task: Task, sandbox: Sandbox, tests: Files) -> Completed:
+    """Runs the tests where nothing of the agent's lies in their way. Nothing runs any more afterwards."""
+    environment = resolved(task.verifier_environment, task.machine.host_variables)
+    _clear(task, sandbox)
     sandbox.put(TESTS, tests)
     done = sandbox.execute(
         script_command(f"{sandbox.path(TESTS)}/test.sh", tests["test.sh"]),

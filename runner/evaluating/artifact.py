@@ -1,0 +1,75 @@
+"""Artifact-based evaluation: one file, made by the submission and compared with a reference (SkillGenBench, 3.4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runner.evaluating.checks import COMPARE, JUDGE, PRECHECK, Subject
+from runner.evaluating.comparison import PrecheckFailed, decoded
+from runner.evaluating.declaration import Artifact, JudgeQuestion
+from runner.evaluating.judging import Asked, Opinion, ask_judge
+from runner.evaluating.outcome import Outcome
+from runner.evaluating.submission import Submission
+from runner.sandboxes import Sandbox
+from runner.types import Check, Files
+
+NO_JUDGE = "no judge model was given; what only a judge can tell is unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """`opinion` is None where nobody was asked, or nothing readable was answered."""
+
+    check: Check
+    opinion: Opinion | None = None
+    passed: bool | None = None  # None: unknown
+
+
+def examine(evaluation: Artifact, sandbox: Sandbox, tests: Files) -> tuple[Outcome, bytes]:
+    """The outcome without a judge, and the artifact; empty where it stopped before."""
+    submission = Submission(sandbox)
+    outcome = _made(evaluation, submission)
+    if outcome.stopped:
+        stages = (PRECHECK,) if evaluation.comparator is None else (PRECHECK, COMPARE)
+        return outcome.skipping(*stages), b""
+    try:
+        content = submission.take(evaluation.path, evaluation.precheck.max_bytes)
+        if evaluation.judge is not None:
+            decoded(content)  # a judge reads text
+    except PrecheckFailed as problem:
+        refused = outcome.refused(problem)
+        return refused if evaluation.comparator is None else refused.skipping(COMPARE), b""
+    expected = None if evaluation.expected is None else evaluation.expected.read(tests)
+    return outcome.held_against(content, expected, evaluation.comparator, evaluation.precheck), content
+
+
+def _made(evaluation: Artifact, submission: Submission) -> Outcome:
+    outcome = Outcome(Subject(evaluation.path, evaluation.group))
+    if not evaluation.command:
+        return outcome
+    submission.remove(evaluation.path)
+    most, seconds = evaluation.precheck.max_bytes, evaluation.timeout_seconds
+    return outcome.after_run(submission.run(evaluation.command, seconds=seconds, max_bytes=most))
+
+
+def judge_artifact(
+    question: JudgeQuestion,
+    outcome: Outcome,
+    instruction: str,
+    content: bytes,
+    reference: bytes | None,
+    ask: Asked | None,
+) -> Judged:
+    """What a model thinks of an artifact that got through the pre-check."""
+    subject = outcome.subject
+    if outcome.stopped:
+        return Judged(subject.skipped(JUDGE), passed=False)
+    if ask is None:
+        return Judged(subject.skipped(JUDGE, NO_JUDGE))
+    opinion, problem = ask_judge(question, instruction, content, reference, ask)
+    if opinion is None:
+        return Judged(subject.unknown(JUDGE, problem))
+    told = f"score: {opinion.score} of 5, at least {question.threshold} passes: {opinion.reason}"
+    if opinion.score >= question.threshold:
+        return Judged(subject.passed(JUDGE, told), opinion, True)
+    return Judged(subject.failed(JUDGE, told), opinion, False)

@@ -1,0 +1,87 @@
+"""What tests/evaluation.toml can ask for. `runner.suites.evaluation_toml` makes these; paths lead into the task's tests folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from runner.evaluating.comparison import Comparator
+from runner.evaluating.prechecks import Precheck
+
+if TYPE_CHECKING:
+    from runner.types import CheckGroup, Files
+
+DEFAULT_SECONDS = 10.0  # one case
+DEFAULT_ARTIFACT_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A few words in the file itself, or a file of the tests."""
+
+    inline: str = ""
+    path: str | None = None
+
+    def read(self, tests: Files) -> bytes:
+        return self.inline.encode() if self.path is None else tests[self.path].content
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One run of the submission. What it wrote to standard output is compared, or the file `output` that it left."""
+
+    name: str
+    group: CheckGroup
+    expected: Content
+    comparator: Comparator
+    stdin: Content = Content()
+    args: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)  # path in the workspace -> path in the tests
+    output: str | None = None  # path in the workspace
+    exit_code: int = 0  # that is expected
+    timeout_seconds: float = DEFAULT_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """The submitted program is run once per case (SkillGenBench 3.4, execution-based)."""
+
+    command: str
+    cases: tuple[Case, ...]
+    precheck: Precheck = Precheck()
+
+    source: ClassVar[str] = "execution"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeQuestion:
+    """What a judging model is asked about an artifact. It answers 1 to 5; `threshold` and above pass."""
+
+    question: str
+    rubric: str = ""
+    threshold: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """One file of the workspace is compared with a reference (artifact-based). At least one of comparator and judge.
+
+    With a command the artifact is what that command makes: whatever lay there before is taken away. Without one it is
+    taken as the agent left it.
+    """
+
+    path: str
+    group: CheckGroup
+    command: str = ""
+    timeout_seconds: float = DEFAULT_ARTIFACT_SECONDS
+    precheck: Precheck = Precheck()
+    expected: Content | None = None
+    comparator: Comparator | None = None
+    judge: JudgeQuestion | None = None
+
+    source: ClassVar[str] = "artifact"
+
+
+Evaluation = Execution | Artifact
+SOURCES = frozenset({Execution.source, Artifact.source})  # of the verdicts

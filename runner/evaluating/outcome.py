@@ -1,0 +1,81 @@
+"""What one case, or one artifact, came to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from runner.evaluating.checks import COMPARE, PRECHECK, RUN, Subject
+from runner.evaluating.comparison import Comparator, Comparison, PrecheckFailed
+from runner.evaluating.prechecks import Precheck
+from runner.evaluating.submission import Ran
+from runner.types import Check
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Grows stage by stage. `comparison` is None where it was not reached, or nothing is compared."""
+
+    subject: Subject
+    checks: tuple[Check, ...] = ()
+    stopped: bool = False  # an earlier stage failed; what follows is skipped
+    comparison: Comparison | None = None
+    said: str = ""  # for the verdict's output
+    seconds: float = field(default=0.0)
+
+    @property
+    def passed(self) -> bool:
+        """In all stages that there were."""
+        return not self.stopped and (self.comparison is None or self.comparison.passed)
+
+    @property
+    def score(self) -> float:
+        return self.comparison.score if self.comparison else 0.0
+
+    def after_run(self, ran: Ran) -> Outcome:
+        if ran.problem is None:
+            check = self.subject.passed(RUN, seconds=ran.seconds)
+        else:
+            check = self.subject.failed(RUN, ran.check_message, ran.seconds)
+        ended = f"exit code {ran.exit_code}" if ran.problem is None else ran.problem
+        said = f"{self.subject.name}: {ended}, {ran.seconds:.1f} s\n{ran.said}".strip()
+        return self._with(check, stopped=ran.problem is not None, said=said, seconds=ran.seconds)
+
+    def after_precheck(self) -> Outcome:
+        return self._with(self.subject.passed(PRECHECK))
+
+    def refused(self, problem: PrecheckFailed) -> Outcome:
+        return self._with(self.subject.failed(PRECHECK, str(problem)), stopped=True)
+
+    def skipping(self, *stages: str) -> Outcome:
+        outcome = self
+        for stage in stages:
+            outcome = outcome._with(self.subject.skipped(stage))
+        return outcome
+
+    def held_against(
+        self, output: bytes, expected: bytes | None, comparator: Comparator | None, precheck: Precheck
+    ) -> Outcome:
+        """Pre-checked, then compared where there is something to compare with."""
+        try:
+            precheck.require(output)
+            comparison = None
+            if comparator is not None and expected is not None:
+                comparison = comparator.compare(output, expected)
+        except PrecheckFailed as problem:
+            outcome = self.refused(problem)
+            return outcome if comparator is None else outcome.skipping(COMPARE)
+        outcome = self.after_precheck() if precheck.is_declared else self
+        if comparator is None or comparison is None:
+            return outcome
+        return replace(outcome._with(self.subject.compared(comparator, comparison)), comparison=comparison)
+
+    def _with(
+        self, check: Check, *, stopped: bool | None = None, said: str | None = None, seconds: float = 0.0
+    ) -> Outcome:
+        return replace(
+            self,
+            checks=(*self.checks, check),
+            stopped=self.stopped if stopped is None else stopped,
+            said=self.said if said is None else said,
+            seconds=self.seconds + seconds,
+        )

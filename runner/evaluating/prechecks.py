@@ -1,0 +1,173 @@
+"""What an output must be before it is compared (SkillGenBench, section 3.4: resolution, duration, schema, file format)."""
+
+from __future__ import annotations
+
+import io
+import wave
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from runner.evaluating.comparison import PrecheckFailed, decoded, shown
+from runner.evaluating.json_tree import read_json
+from runner.evaluating.pixels import FORMATS as IMAGE_FORMATS
+from runner.evaluating.pixels import image_size
+from runner.evaluating.table_reading import TABLE_FORMATS, TableFormat, read_rows
+
+MAX_BYTES = 8 * 1024 * 1024  # of an output; a sandbox gives no file of more than 16 MiB whole
+_MAGIC = {"pdf": b"%PDF-", "zip": b"PK\x03\x04"}
+_IMAGES = {name.lower(): name for name in IMAGE_FORMATS}
+
+# What a schema may say. References, regular expressions and formats are left out: a suite's schema is checked against
+# a stranger's output on this side, and those can take any time or reach elsewhere.
+SCHEMA_WORDS = frozenset(
+    "$schema additionalProperties allOf anyOf const description enum exclusiveMaximum exclusiveMinimum items maxItems"
+    " maxLength maxProperties maximum minItems minLength minProperties minimum multipleOf not oneOf prefixItems"
+    " properties required title type".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A range, both ends included; None: open."""
+
+    least: float | None = None
+    most: float | None = None
+
+    def __contains__(self, value: float) -> bool:
+        return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
+
+    def __str__(self) -> str:
+        ends = [f"at least {self.least:g}" if self.least is not None else ""]
+        ends.append(f"at most {self.most:g}" if self.most is not None else "")
+        return " and ".join(filter(None, ends))
+
+
+@dataclass(frozen=True, slots=True)
+class Precheck:
+    """All that is asked; the defaults ask for nothing but a size that can be handled."""
+
+    max_bytes: int = MAX_BYTES
+    format: str | None = None  # a key of FORMATS
+    resolution: tuple[int, int] | None = None  # width, height, of an image
+    duration_seconds: Between | None = None  # of a WAV file
+    columns: tuple[str, ...] = ()  # that a table must have, among others
+    rows: Between | None = None  # of a table, its header left out
+    schema: Mapping[str, Any] | None = None  # JSON Schema, of SCHEMA_WORDS only
+
+    @property
+    def is_declared(self) -> bool:
+        return self != Precheck()
+
+    def require(self, content: bytes) -> None:
+        """PrecheckFailed with the first thing that is not as asked."""
+        if len(content) > self.max_bytes:
+            raise PrecheckFailed("size", f"more than {self.max_bytes:,} bytes")
+        if self.format is not None:
+            FORMATS[self.format](content)
+        if self.resolution is not None:
+            self._require_resolution(content, self.resolution)
+        if self.duration_seconds is not None and _wav_seconds(content) not in self.duration_seconds:
+            raise PrecheckFailed(
+                "duration", f"{_wav_seconds(content):.3f} seconds, expected {self.duration_seconds} seconds"
+            )
+        if self.columns or self.rows is not None:
+            self._require_table(content)
+        if self.schema is not None:
+            require_schema(read_json(content), self.schema)
+
+    def _require_resolution(self, content: bytes, wanted: tuple[int, int]) -> None:
+        width, height, _ = image_size(content)
+        if (width, height) != wanted:
+            raise PrecheckFailed("resolution", f"{width} x {height} pixels, expected {wanted[0]} x {wanted[1]}")
+
+    def _require_table(self, content: bytes) -> None:
+        format: TableFormat = next((each for each in TABLE_FORMATS if each == self.format), "csv")
+        table = read_rows(content, format)
+        missing = [name for name in self.columns if name not in table.columns]
+        if missing:
+            raise PrecheckFailed("columns", f"{shown(missing[0])} is missing (found {shown(', '.join(table.columns))})")
+        if self.rows is not None and len(table.rows) not in self.rows:
+            raise PrecheckFailed("rows", f"{len(table.rows):,} rows, expected {self.rows}")
+
+
+def require_schema(value: Any, schema: Mapping[str, Any]) -> None:
+    """PrecheckFailed with the place of the first value that the schema does not allow."""
+    from jsonschema import Draft202012Validator
+
+    try:
+        found = next(Draft202012Validator(schema).iter_errors(value), None)
+    except RecursionError as error:
+        raise PrecheckFailed("schema", "nested too deeply") from error
+    if found is not None:
+        raise PrecheckFailed("schema", f"{found.json_path[:200]}: {shown(found.instance)[:60]}: {_broken(found)}")
+
+
+def _broken(error: Any) -> str:
+    """The rule and what it asks: jsonschema's own sentence repeats the whole value."""
+    return f"{error.validator} is not met (expected {shown(error.validator_value)})"
+
+
+def schema_problem(schema: Any) -> str | None:
+    """Why a schema cannot be taken; None where it can."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        return f"{error.json_path}: {error.message[:200]}"
+    unknown = sorted(_words(schema) - SCHEMA_WORDS)
+    return f"{', '.join(map(shown, unknown[:5]))} is not carried out" if unknown else None
+
+
+def _words(schema: Any) -> set[str]:
+    """Every keyword in a schema that is well formed."""
+    if not isinstance(schema, dict):
+        return set()
+    inner = [schema[name] for name in ("additionalProperties", "items", "not") if name in schema]
+    inner += [each for name in ("allOf", "anyOf", "oneOf", "prefixItems") for each in schema.get(name, [])]
+    inner += schema.get("properties", {}).values()
+    return set(schema).union(*map(_words, inner))
+
+
+# --- formats ----------------------------------------------------------------------------------------------------
+
+
+def _require_image(name: str) -> Callable[[bytes], object]:
+    def require(content: bytes) -> None:
+        found = image_size(content)[2]
+        if found != _IMAGES[name]:
+            raise PrecheckFailed("format", f"a {found} image, expected {_IMAGES[name]}")
+
+    return require
+
+
+def _require_magic(name: str) -> Callable[[bytes], object]:
+    def require(content: bytes) -> None:
+        if not content.startswith(_MAGIC[name]):
+            raise PrecheckFailed("format", f"no {name} file: it begins with {shown(content[:8])}")
+
+    return require
+
+
+def _require_table(name: TableFormat) -> Callable[[bytes], object]:
+    return lambda content: read_rows(content, name)
+
+
+def _wav_seconds(content: bytes) -> float:
+    try:
+        with wave.open(io.BytesIO(content)) as sound:
+            return float(sound.getnframes() / sound.getframerate())
+    except (wave.Error, EOFError, ZeroDivisionError) as error:
+        raise PrecheckFailed("format", f"no WAV file: {error or 'it ends too early'}") from error
+
+
+FORMATS: dict[str, Callable[[bytes], object]] = {
+    "text": decoded,
+    "json": read_json,
+    **{name: _require_table(name) for name in TABLE_FORMATS},
+    **{name: _require_image(name) for name in _IMAGES},
+    **{name: _require_magic(name) for name in _MAGIC},
+    "wav": _wav_seconds,
+}

@@ -1,0 +1,89 @@
+"""Text by lines, or by how alike it is.
+
+Broken bytes and a byte order mark are told apart: the first is no text, the second is taken off. A carriage return at
+the end of a line is trailing white space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from runner.evaluating.comparison import SAME, Comparison, decoded, differs, shown
+
+MAX_WORDS = 20_000  # of each side that are held against each other for similarity
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Without `similarity` all lines must be alike. With it a share of like words is enough.
+
+    Similarity is taken over words: twice the length of the longest common subsequence over the words of both. What lies
+    beyond the first MAX_WORDS counts as different, so a long text is never held for more alike than it is.
+    """
+
+    trailing_space: bool = True  # is white space at the ends of lines, and are empty lines at the end, left out?
+    ignore_case: bool = False
+    any_order: bool = False  # of lines
+    similarity: float | None = None
+
+    kind = "text"
+
+    def compare(self, found: bytes, expected: bytes) -> Comparison:
+        ours, theirs = self._lines(found), self._lines(expected)
+        if ours == theirs:
+            return SAME
+        if self.similarity is not None:
+            return self._by_likeness(ours, theirs, self.similarity)
+        pairs = list(zip_longest(ours, theirs))
+        wrong = [place for place, (first, second) in enumerate(pairs) if first != second]
+        named = (_line(place, *pairs[place], sorted_lines=self.any_order) for place in wrong)
+        return differs(1 - len(wrong) / len(pairs), named, len(wrong))
+
+    def _lines(self, content: bytes) -> list[str]:
+        text = decoded(content)
+        lines = (text.casefold() if self.ignore_case else text).split("\n")
+        if self.trailing_space:
+            lines = [line.rstrip() for line in lines]
+            while lines and not lines[-1]:
+                lines.pop()
+        return sorted(lines) if self.any_order else lines
+
+    def _by_likeness(self, ours: Sequence[str], theirs: Sequence[str], wanted: float) -> Comparison:
+        ratio = likeness(" ".join(ours).split(), " ".join(theirs).split())
+        told = f"similarity {ratio:.3f}, at least {wanted:g} is wanted"
+        return Comparison(True, ratio, told) if ratio >= wanted else differs(ratio, [told], 1)
+
+
+def likeness(ours: Sequence[str], theirs: Sequence[str]) -> float:
+    """0..1; 1 for two empty sides."""
+    total = len(ours) + len(theirs)
+    if not total:
+        return 1.0
+    return 2 * _common_words(ours[:MAX_WORDS], theirs[:MAX_WORDS]) / total
+
+
+def _common_words(ours: Sequence[str], theirs: Sequence[str]) -> int:
+    """Length of the longest common subsequence, one bit per word of `ours` (Hyyro 2004).
+
+    difflib needs minutes for two thousand words that repeat; this is bounded by the number of words whatever they say.
+    """
+    places: dict[str, int] = {}
+    for place, word in enumerate(ours):
+        places[word] = places.get(word, 0) | 1 << place
+    every = (1 << len(ours)) - 1
+    unmatched = every
+    for word in theirs:
+        both = unmatched & places.get(word, 0)
+        unmatched = ((unmatched + both) | (unmatched - both)) & every
+    return len(ours) - unmatched.bit_count()
+
+
+def _line(place: int, found: str | None, expected: str | None, *, sorted_lines: bool) -> str:
+    where = f"line {place + 1:,}{' of the sorted lines' if sorted_lines else ''}"
+    if found is None:
+        return f"{where}: missing, expected {shown(expected)}"
+    if expected is None:
+        return f"{where}: found {shown(found)}, expected no more"
+    return f"{where}: found {shown(found)}, expected {shown(expected)}"
