@@ -56,7 +56,9 @@ def test_an_artifact_is_taken_out_and_compared(tmp_path: Path, sandbox: DockerSa
     report = declared_task(tmp_path / "report", REPORT, REPORT_FILES, task.machine)
     sandbox.put("workspace", {"make.py": File(MAKING.encode())})
     assert run_verifier(report, sandbox).success is True
-    sandbox.put("workspace", {"make.py": File(b"import os\nos.makedirs('out', exist_ok=True)\nos.mkfifo('out/report.csv')")})
+    sandbox.put(
+        "workspace", {"make.py": File(b"import os\nos.makedirs('out', exist_ok=True)\nos.mkfifo('out/report.csv')")}
+    )
     verdict = run_verifier(report, sandbox)
     assert [check.message for check in verdict.checks if check.status is CheckStatus.FAILED] == [
         "special: out/report.csv is a folder or a special file, expected a plain file"
