@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 from benchapp.comparing.comparison import Comparison
 from benchapp.comparing.facets import facets_of
 from benchapp.comparing.groups import MODEL, Group
+from benchapp.comparing.passes import passes_of
 from benchapp.comparing.saying import says, verdict
 from benchapp.metrics.catalogue import TABLES
 from benchapp.models import Run
@@ -63,6 +64,7 @@ def compared(request: HttpRequest, sheet: Sheet, groups: Sequence[Group]) -> dic
         "rows": table_rows(sheet, groups),
         "verdict": verdict(comparison, comparison.groups.all, sheet.metric) if sheet.metric else "",
         "sentences": _sentences(sheet, groups),
+        "passes": passes_of(comparison, groups),
         "cards": cards_of(CHARTS.values(), comparison.choices),
         "query": comparison.choices.query(),
         "replicated": any(group.replicates > 1 for group in comparison.groups.all),
@@ -70,7 +72,8 @@ def compared(request: HttpRequest, sheet: Sheet, groups: Sequence[Group]) -> dic
 
 
 def groups_as_json(sheet: Sheet, groups: Sequence[Group]) -> list[dict[str, Any]]:
-    return [_group_as_json(sheet, group) for group in groups]
+    passes = {each.group.identity: each.as_json() for each in passes_of(sheet.comparison, groups)}
+    return [{**_group_as_json(sheet, group), "pass_at_k": passes.get(group.identity)} for group in groups]
 
 
 def facts_as_json(request: HttpRequest, sheet: Sheet) -> dict[str, Any]:
