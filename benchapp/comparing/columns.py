@@ -16,14 +16,13 @@ from django.db import connection
 from django.db.models import F, QuerySet
 
 from benchapp.comparing import shelf
-from benchapp.metrics.corpora import kind_at
 from benchapp.metrics.outcomes import CORPUS_CODES, PHASE_CODES, ROLE_CODES, Outcomes, empty_outcomes, outcomes_from
 from benchapp.models import Episode, Run, Task, Trial
 
 MAX_NAMED = 500  # keys in one IN
 MAX_KEPT = 250_000  # trials in one process: some 50 MB
 EPISODE = ("pk", "run_id", "key", "is_ordered", "is_tainted")
-TASK = ("pk", "family_id", "family__environment_id", kind_at("family__environment"), "role", "ordinal")
+TASK = ("pk", "family_id", "family__environment_id", "family__environment__kind", "role", "ordinal")
 NUMBERS = {  # lookup -> column; a duration in seconds is one of the columns of the same unit
     "reward": "reward",
     "outcome": "outcome",

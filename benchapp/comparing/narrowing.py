@@ -12,7 +12,6 @@ from benchapp.comparing.choices import Choices, Query
 from benchapp.comparing.comparison import comparison_of
 from benchapp.comparing.selection import selected
 from benchapp.metrics.catalogue import METRICS
-from benchapp.metrics.corpora import kind_at
 from benchapp.metrics.metric import Instances, Metric
 from benchapp.models import Trial
 from runner.types import Phase, Role
@@ -128,7 +127,7 @@ def _covered(trials: QuerySet[Trial], metric: Metric, choices: Choices) -> Query
     elif metric.instances is Instances.HELD_OUT:
         trials = trials.filter(task__ordinal__gt=1)
     if metric.corpora:
-        trials = trials.annotate(corpus=kind_at("task__family__environment")).filter(corpus__in=metric.corpora)
+        trials = trials.filter(task__family__environment__kind__in=metric.corpora)
     if metric.past_first:
         trials = trials.filter(episode__is_ordered=True).exclude(pk__in=_firsts(choices))
     return trials

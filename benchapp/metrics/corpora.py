@@ -1,24 +1,15 @@
-"""The kinds of source material that skills are generated from (SkillGenBench, section 3.1), as the record tells them."""
+"""The kinds of source material that skills are generated from (SkillGenBench, section 3.1), as tables call them."""
 
 from __future__ import annotations
 
-from django.apps import apps
-from django.db.models import F, Value
-from django.db.models.expressions import Combinable
+from runner.types import CorpusKind
 
-REPOSITORY, CODE_DOCUMENT, DOMAIN_DOCUMENT = "repository", "code-document", "domain-document"
-CORPORA: tuple[str, ...] = ("", REPOSITORY, CODE_DOCUMENT, DOMAIN_DOCUMENT)  # "": none, or not told
-CODE = (REPOSITORY,)  # the columns of the paper's Table 2
-DOC = (CODE_DOCUMENT, DOMAIN_DOCUMENT)
+CORPORA: tuple[str, ...] = ("", *(kind.value for kind in CorpusKind))  # "": none, or not told
+CODE = (CorpusKind.REPOSITORY.value,)  # the columns of the paper's Table 2
+DOC = (CorpusKind.CODE_DOCUMENT.value, CorpusKind.DOMAIN_DOCUMENT.value)
 NAMES = {
-    REPOSITORY: "Code Repo",
-    CODE_DOCUMENT: "Code Doc",
-    DOMAIN_DOCUMENT: "Domain Doc",
+    CorpusKind.REPOSITORY.value: "Code Repo",
+    CorpusKind.CODE_DOCUMENT.value: "Code Doc",
+    CorpusKind.DOMAIN_DOCUMENT.value: "Domain Doc",
     "": "source not told",
 }
-
-
-def kind_at(environment: str) -> Combinable:
-    """The kind of an environment that a lookup leads to, for queries."""
-    told = hasattr(apps.get_model("benchapp", "Environment"), "kind")
-    return F(f"{environment}__kind") if told else Value("")
