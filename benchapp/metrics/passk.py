@@ -159,9 +159,7 @@ def drawn(runs: Sequence[Outcomes], metric: SolvedMetric = SOLVED) -> Drawn | No
     return _drawn(paired, paired.own.mean(axis=0), _planned(runs, metric)) if paired else None
 
 
-def drawn_difference(
-    own: Sequence[Outcomes], other: Sequence[Outcomes], metric: SolvedMetric = SOLVED
-) -> Drawn | None:
+def drawn_difference(own: Sequence[Outcomes], other: Sequence[Outcomes], metric: SolvedMetric = SOLVED) -> Drawn | None:
     """Own minus other, paired by task. None where no task is complete on both sides."""
     sides = [[metric.corpus_means(outcomes) for outcomes in side] for side in (own, other)]
     paired = pair(*sides)
