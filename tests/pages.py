@@ -80,6 +80,7 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "compare-trials": list,
     "compare-libraries": list,
     "compare-replay": list,
+    "compare-failures": list,
     "compare-dictionary": list,
     "chart": lambda: ["forest"],
     "comparisons": list,

@@ -16,13 +16,13 @@ from django.db import connection
 from django.db.models import F, QuerySet
 
 from benchapp.comparing import shelf
-from benchapp.metrics.outcomes import PHASE_CODES, ROLE_CODES, Outcomes, empty_outcomes, outcomes_from
+from benchapp.metrics.outcomes import CORPUS_CODES, PHASE_CODES, ROLE_CODES, Outcomes, empty_outcomes, outcomes_from
 from benchapp.models import Episode, Run, Task, Trial
 
 MAX_NAMED = 500  # keys in one IN
 MAX_KEPT = 250_000  # trials in one process: some 50 MB
 EPISODE = ("pk", "run_id", "key", "is_ordered", "is_tainted")
-TASK = ("pk", "family_id", "family__environment_id", "role", "ordinal")
+TASK = ("pk", "family_id", "family__environment_id", "family__environment__kind", "role", "ordinal")
 NUMBERS = {  # lookup -> column; a duration in seconds is one of the columns of the same unit
     "reward": "reward",
     "outcome": "outcome",
@@ -128,7 +128,7 @@ def _columns(
 ) -> Outcomes:
     columns: dict[str, Sequence[Any]] = dict(zip(TRIAL_COLUMNS, zip(*rows, strict=True), strict=True))
     _, keys, columns["ordered"], columns["tainted"] = zip(*(episodes[pk] for pk in columns["episode"]), strict=True)
-    family, environment, role, columns["ordinal"] = zip(*(tasks[pk] for pk in columns["task"]), strict=True)
+    family, environment, kind, role, columns["ordinal"] = zip(*(tasks[pk] for pk in columns["task"]), strict=True)
     columns["cluster"] = list(map(_cluster, columns["ordered"], keys, family, columns["task"]))
     columns["position"] = _positions(columns["episode"], columns["phase"])
     columns["library"] = [-1 if key is None else key for key in columns["library"]]
@@ -136,6 +136,7 @@ def _columns(
     columns["environment"] = [-1 if key is None else key for key in environment]
     columns["phase"] = [PHASE_CODES[phase] for phase in columns["phase"]]
     columns["role"] = [ROLE_CODES.get(name, 0) for name in role]
+    columns["corpus"] = [CORPUS_CODES.get(name or "", 0) for name in kind]
     return outcomes_from(columns)
 
 

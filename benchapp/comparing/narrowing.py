@@ -126,6 +126,8 @@ def _covered(trials: QuerySet[Trial], metric: Metric, choices: Choices) -> Query
         trials = trials.filter(task__ordinal=1)
     elif metric.instances is Instances.HELD_OUT:
         trials = trials.filter(task__ordinal__gt=1)
+    if metric.corpora:
+        trials = trials.filter(task__family__environment__kind__in=metric.corpora)
     if metric.past_first:
         trials = trials.filter(episode__is_ordered=True).exclude(pk__in=_firsts(choices))
     return trials

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from benchapp.metrics import run_metrics, skillevolbench, skillflow, skilllearnbench
+from benchapp.metrics import passk, run_metrics, skillevolbench, skillflow, skilllearnbench
 from benchapp.metrics.metric import FIRST_TRIES, Better, Metric, RunMetric, Unit
 from benchapp.metrics.outcomes import PHASES, Outcomes
 from runner.types import Phase
@@ -70,6 +70,7 @@ TABLES: dict[str, tuple[Metric, ...]] = {
     "scores": tuple(metric for column, name in GRADES for metric in _grade(column, name)),
     "skillflow": skillflow.METRICS,
     "skilllearnbench": skilllearnbench.METRICS,
+    "skillgenbench": passk.METRICS,
     "usage": USAGE,
 }
 METRICS: dict[str, Metric] = {metric.key: metric for metrics in TABLES.values() for metric in metrics}
@@ -79,6 +80,7 @@ RUN_TABLES: dict[str, tuple[RunMetric, ...]] = {
     "scores": (),
     "skillflow": skillflow.RUN_METRICS,
     "skilllearnbench": run_metrics.PASSING,
+    "skillgenbench": run_metrics.PASSING,
     "usage": (*run_metrics.SOLVING, *run_metrics.LIBRARY),
 }
 RUN_METRICS: dict[str, RunMetric] = {metric.key: metric for metrics in RUN_TABLES.values() for metric in metrics}
@@ -86,10 +88,12 @@ DEFAULT_METRIC = "ESR"
 
 
 def table_for(outcomes: Iterable[Outcomes]) -> str:
-    """The set that fits these trials: SkillEvolBench's where some are acquisition or deployment; SkillLearnBench's where
-    unordered families have several instances; else SkillFlow's completion."""
+    """The set that fits these trials: SkillGenBench's where skills come from corpora; SkillEvolBench's where some are
+    acquisition or deployment; SkillLearnBench's where unordered families have several instances; else SkillFlow's."""
     protocol = {PHASES.index(Phase.ACQUISITION), PHASES.index(Phase.DEPLOYMENT)}
     known = list(outcomes)
+    if any((each.corpus > 0).any() for each in known):
+        return "skillgenbench"
     if any(not protocol.isdisjoint(each.phase.tolist()) for each in known):
         return "success"
     if any(((each.ordinal > 1) & (each.family >= 0) & ~each.ordered).any() for each in known):

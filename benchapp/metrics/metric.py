@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchapp.inference.sides import TaskMeans
-from benchapp.metrics.outcomes import Mask, Outcomes
+from benchapp.metrics.outcomes import CORPUS_CODES, Mask, Outcomes
 from benchapp.metrics.rates import Rate
 from runner.types import Phase, Role
 
@@ -67,6 +67,7 @@ class Metric:
     past_first: bool = False  # without the first task of each episode, and of ordered episodes alone
     instances: Instances = Instances.ALL
     macro: bool = False
+    corpora: tuple[str, ...] = ()  # kinds of source material; none: every task, with a corpus or without
 
     @property
     def is_share(self) -> bool:
@@ -89,6 +90,8 @@ class Metric:
             mask &= outcomes.ordinal == 1
         elif self.instances is Instances.HELD_OUT:
             mask &= outcomes.ordinal > 1
+        if self.corpora:
+            mask &= np.isin(outcomes.corpus, [CORPUS_CODES[kind] for kind in self.corpora])
         return mask
 
     def covered(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> Outcomes:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchapp.metrics.corpora import CORPORA
 from runner.types import Phase, Role
 
 Ints = NDArray[np.int64]
@@ -24,6 +25,7 @@ PHASES: tuple[str, ...] = tuple(phase.value for phase in Phase)
 ROLES: tuple[str, ...] = ("", *(role.value for role in Role))  # "": the source tells none
 PHASE_CODES = {name: code for code, name in enumerate(PHASES)}
 ROLE_CODES = {name: code for code, name in enumerate(ROLES)}
+CORPUS_CODES = {name: code for code, name in enumerate(CORPORA)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,7 +34,8 @@ class Outcomes:
 
     `trial`, `task`, `family`, `environment`, `episode` are keys of the record; -1 where there is none. `cluster` is equal
     for trials that share a library, in every run alike: the episode where one owns a library, else the family, else
-    the task. `phase` and `role` count into PHASES and ROLES. `ordinal` is the task's place in
+    the task. `phase`, `role` and `corpus` count into PHASES, ROLES and CORPORA; the
+    last is the kind of source material that the task's environment has. `ordinal` is the task's place in
     its family, from 1; 0: not told. `position` is the place inside episode and phase in the
     order of running, from 0. `library` is the key of the snapshot a trial was given, -1 where the record holds none.
     `ordered`: its episode ran its tasks one after another.
@@ -46,6 +49,7 @@ class Outcomes:
     cluster: Ints
     phase: Ints
     role: Ints
+    corpus: Ints
     sample: Ints
     ordinal: Ints
     position: Ints

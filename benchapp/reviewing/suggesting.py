@@ -85,7 +85,7 @@ def _items(queue: Queue) -> Iterator[QueueItem]:
     """One after the other, each loaded when it is its turn."""
     for pk in list(queue.items.order_by("ordinal").values_list("pk", flat=True)):
         yield QueueItem.objects.select_related(
-            "trial", "decision__before", "decision__after", "snapshot", "episode"
+            "trial__task__family__environment", "decision__before", "decision__after", "snapshot", "episode"
         ).get(pk=pk)
 
 

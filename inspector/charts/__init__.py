@@ -10,6 +10,7 @@ from inspector.charts import (
     file_kinds,
     forest,
     gains,
+    generation,
     growth,
     instances,
     library_size,
@@ -38,6 +39,7 @@ _ALL: tuple[Chart, ...] = (
     profiles.CHART,
     pass_at_k.CHART,
     budget.CHART,
+    generation.CHART,
     tokens.CHART,
 )
 CHARTS: dict[str, Chart] = {chart.key: chart for chart in _ALL}

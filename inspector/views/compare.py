@@ -11,7 +11,10 @@ from django.views.decorators.http import require_safe
 from benchapp.comparing.comparison import Comparison
 from benchapp.comparing.facets import facets_of
 from benchapp.comparing.groups import MODEL, Group
+from benchapp.comparing.passes import passes_of
 from benchapp.comparing.saying import says, verdict
+from benchapp.diagnosing.by_run import Profile, profile_of, skills_read
+from benchapp.diagnosing.profile import PROFILE_GROUPS
 from benchapp.metrics.catalogue import TABLES
 from benchapp.models import Run
 from benchapp.published.names import PAPERS
@@ -63,6 +66,9 @@ def compared(request: HttpRequest, sheet: Sheet, groups: Sequence[Group]) -> dic
         "rows": table_rows(sheet, groups),
         "verdict": verdict(comparison, comparison.groups.all, sheet.metric) if sheet.metric else "",
         "sentences": _sentences(sheet, groups),
+        "passes": passes_of(comparison, groups),
+        "profiles": _profiles(sheet, groups),
+        "profile_groups": PROFILE_GROUPS,
         "cards": cards_of(CHARTS.values(), comparison.choices),
         "query": comparison.choices.query(),
         "replicated": any(group.replicates > 1 for group in comparison.groups.all),
@@ -70,7 +76,16 @@ def compared(request: HttpRequest, sheet: Sheet, groups: Sequence[Group]) -> dic
 
 
 def groups_as_json(sheet: Sheet, groups: Sequence[Group]) -> list[dict[str, Any]]:
-    return [_group_as_json(sheet, group) for group in groups]
+    passes = {each.group.identity: each.as_json() for each in passes_of(sheet.comparison, groups)}
+    profiles = {group.identity: profile.as_json() for group, profile in _profiles(sheet, groups)}
+    return [
+        {
+            **_group_as_json(sheet, group),
+            "pass_at_k": passes.get(group.identity),
+            "skill_profile": profiles.get(group.identity),
+        }
+        for group in groups
+    ]
 
 
 def facts_as_json(request: HttpRequest, sheet: Sheet) -> dict[str, Any]:
@@ -112,6 +127,15 @@ def _group_as_json(sheet: Sheet, group: Group) -> dict[str, Any]:
             if (difference := comparison.described(group, metric)) is not None
         },
     }
+
+
+def _profiles(sheet: Sheet, groups: Sequence[Group]) -> list[tuple[Group, Profile]]:
+    """Of groups with a library, where skills are generated from corpora."""
+    if sheet.table != "skillgenbench":
+        return []
+    read = skills_read(run for group in groups for run in group.runs)
+    found = [(group, profile_of([read[run.pk] for run in group.runs])) for group in groups]
+    return [(group, profile) for group, profile in found if profile.libraries]
 
 
 def _sentences(sheet: Sheet, groups: Sequence[Group]) -> list[tuple[Group, str]]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from benchapp.reviewing.rules import checks, conduct, endings, patches, skills
 from benchapp.reviewing.rules.finding import Finding, Rule
 
-RULES_VERSION = "rules/1"
+RULES_VERSION = "rules/2"
 
 TRIAL_RULES: tuple[Rule, ...] = (
     Rule("silent-bypass", ("silent bypass", "missed invocation"), skills.silent_bypass),
@@ -26,6 +26,7 @@ TRIAL_RULES: tuple[Rule, ...] = (
     Rule("interface-schema", ("interface/schema",), checks.interface_schema),
     Rule("runtime-dependency", ("runtime/dependency",), checks.runtime_dependency),
     Rule("numeric-mismatch", ("numeric/formula",), checks.numeric_mismatch),
+    Rule("state-rule", ("state/rule",), checks.state_rule),
     Rule("repeated-error", ("repeated error",), conduct.repeated_error),
     Rule("incomplete-verification", ("incomplete verification",), conduct.incomplete_verification),
     Rule("premature-success", ("premature success",), conduct.premature_success),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from benchapp.failing.classifying import Missing, Refusal, Said
 from benchapp.models import Attempt, Trial
 from benchapp.reviewing.rules.course import Course, course_of
 from benchapp.reviewing.rules.finding import Place
@@ -16,6 +17,7 @@ _ANSWERS = re.compile(r"^E {2,}(.*)$|^\S*:\d+: (\w*(?:Error|Exception).*)$", re.
 
 CHECKS = 200  # failed checks looked at
 MESSAGE_CHARS = 4_000  # of a check's message, from its end: that is where a test runner says what was wrong
+BEGINNING_CHARS = 200  # of a longer one: that is where a declared evaluation says what kind of failure it is
 OUTPUT_CHARS = 20_000  # of the verifier's output, from its end
 
 
@@ -42,6 +44,7 @@ class TrialFacts:
     mounted: frozenset[str] | None = None
     read: tuple[tuple[str, int | None], ...] = ()  # skill, step
     course: Course | None = None
+    source: str = ""  # kind of the corpus its task is from; empty: it has none
 
     @property
     def failed(self) -> bool:
@@ -54,8 +57,33 @@ class TrialFacts:
         return tuple(map(answers, messages))
 
     @property
+    def refusal(self) -> Refusal:
+        """What the classifier of failures looks at."""
+        output = "" if any(check.message for check in self.checks) else answers(self.output)
+        course = self.course
+        missing = [
+            Missing(name, times, place.step or 0, place.quote)
+            for name, times in (course.missing.most_common(5) if course else ())
+            if (place := course.missing_places.get(name))  # type: ignore[union-attr]
+        ]
+        return Refusal(
+            source=self.source,
+            checks=tuple(Said(check.name, answers(check.message)) for check in self.checks),
+            output=output,
+            exception=f"{self.exception_type}: {self.exception_message}" if self.exception_type else "",
+            missing=tuple(missing),
+            steps_total=course.steps_total if course else 0,
+        )
+
+    @property
     def agent_words(self) -> Place | None:
         return self.course.closing if self.course else None
+
+
+def both_ends(message: str) -> str:
+    if len(message) <= MESSAGE_CHARS:
+        return message
+    return f"{message[:BEGINNING_CHARS]}\n{message[-MESSAGE_CHARS:]}"
 
 
 def answers(text: str) -> str:
@@ -79,8 +107,7 @@ def facts_of(trial: Trial) -> TrialFacts:
         exception_type=attempt.exception_type,
         exception_message=attempt.exception_message[-MESSAGE_CHARS:],
         checks=tuple(
-            CheckFact(check.group, check.name, check.status, check.message[-MESSAGE_CHARS:])
-            for check in checks[:CHECKS]
+            CheckFact(check.group, check.name, check.status, both_ends(check.message)) for check in checks[:CHECKS]
         ),
         checks_total=trial.checks_total,
         output=verdict.output.content()[-OUTPUT_CHARS:].decode("utf-8", "replace")
@@ -89,7 +116,13 @@ def facts_of(trial: Trial) -> TrialFacts:
         mounted=mounted,
         read=read,
         course=course_of(iterate_steps(main)) if main else None,
+        source=_source(trial),
     )
+
+
+def _source(trial: Trial) -> str:
+    family = trial.task.family
+    return family.environment.kind if family and family.environment else ""
 
 
 def _skills(

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from benchapp.metrics.outcomes import PHASE_CODES, ROLE_CODES, Outcomes, outcomes_from
+from benchapp.metrics.outcomes import CORPUS_CODES, PHASE_CODES, ROLE_CODES, Outcomes, outcomes_from
 
 Row = dict[str, Any]
 PHASES = ("acquisition", "deployment", "replay", "evaluation")
@@ -40,6 +40,7 @@ def plain_row(trial: int, **given: Any) -> Row:
         "done": True,
         "phase": "acquisition",
         "role": "",
+        "corpus": "",
         "sample": 0,
         "ordinal": 0,
         "finished": trial,
@@ -58,6 +59,7 @@ def as_columns(rows: list[Row]) -> Outcomes:
             **{key: -1 if row[key] is None else row[key] for key in ("family", "environment", "library")},
             "phase": PHASE_CODES[row["phase"]],
             "role": ROLE_CODES[row["role"]],
+            "corpus": CORPUS_CODES[row["corpus"]],
             "cluster": row["episode"],
             "position": position_of(row, rows),
         }

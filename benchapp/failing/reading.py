@@ -1,0 +1,207 @@
+"""The refused trials of many runs, read and classed in a few queries, and kept while nothing in a run changes.
+
+Checks come from rows, the verifier's output only where no check says anything, and the end of the trajectory only where
+nothing else spoke.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+from uuid import UUID
+
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models.functions import Left, Length, Right
+
+from benchapp.failing.classifying import Classified, Missing, Refusal, Said, classify
+from benchapp.metrics.keeping import Kept
+from benchapp.models import Blob, Check, Chunk, Run, Trial, Verdict
+from benchapp.reviewing.rules.course import course_of
+from benchapp.reviewing.rules.endings import HARNESS_TYPES
+from benchapp.reviewing.rules.facts import BEGINNING_CHARS, CHECKS, MESSAGE_CHARS, OUTPUT_CHARS, answers
+from benchapp.trajectory_store import read_windows
+from runner.types import CheckStatus, TrajectoryKind
+
+T = TypeVar("T")
+MAX_REFUSED = 5_000  # trials of one run that are classed; of more the first, and how many were left is told
+LAST_STEPS = 40  # of the trajectory, where nothing else speaks
+SLICE = 100  # outputs or chunks in memory at once
+KEYS = 500  # in one query
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A finished trial that its verifier refused. source: kind of its corpus, "" where there is none."""
+
+    trial: UUID
+    pk: int
+    task: str
+    source: str
+    sample: int
+    classified: Classified
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """Of one run. unfinished: failed trials that a time limit or the machinery ended, which are no refusals of finished
+    work. left_out: refusals beyond those that were read."""
+
+    refused: tuple[Refused, ...] = ()
+    unfinished: int = 0
+    left_out: int = 0
+
+
+KEPT: Kept[Failures] = Kept(500)
+
+
+def failures_of(runs: Iterable[Run]) -> dict[int, Failures]:
+    """run pk -> its failures, every run given. A number of queries that does not grow with them, but by one for a hundred
+    outputs or ends of trajectories."""
+    wanted = list(runs)
+    found = {run.pk: kept for run in wanted if (kept := KEPT.get(run)) is not None}
+    missing = [run for run in wanted if run.pk not in found]
+    read = _read(missing) if missing else {}
+    for run in missing:
+        found[run.pk] = read.get(run.pk, Failures())
+        KEPT.put(run, found[run.pk])
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """A failed trial as its rows tell it. verdict: the primary one's key."""
+
+    pk: int
+    run: int
+    public_id: UUID
+    task: str
+    sample: int
+    source: str
+    steps: int
+    exception_type: str
+    exception: str
+    verdict: int | None
+    output: str | None
+
+    @property
+    def is_finished(self) -> bool:
+        return not ("Timeout" in self.exception_type or HARNESS_TYPES.search(self.exception_type))
+
+
+def _read(runs: Sequence[Run]) -> dict[int, Failures]:
+    by_run: dict[int, list[_Failed]] = defaultdict(list)
+    unfinished: dict[int, int] = defaultdict(int)
+    for failed in _failed(runs):
+        if failed.is_finished:
+            by_run[failed.run].append(failed)
+        else:
+            unfinished[failed.run] += 1
+    left = {run: max(0, len(found) - MAX_REFUSED) for run, found in by_run.items()}
+    shown = [failed for found in by_run.values() for failed in found[:MAX_REFUSED]]
+    classified = _classified(shown)
+    refused: dict[int, list[Refused]] = defaultdict(list)
+    for each in shown:
+        told = Refused(each.public_id, each.pk, each.task, each.source, each.sample, classified[each.pk])
+        refused[each.run].append(told)
+    return {run.pk: Failures(tuple(refused[run.pk]), unfinished[run.pk], left.get(run.pk, 0)) for run in runs}
+
+
+def _failed(runs: Sequence[Run]) -> Iterator[_Failed]:
+    primary = Verdict.objects.filter(attempt=OuterRef("attempts__pk"), is_primary=True)
+    rows = (
+        Trial.objects.filter(episode__run__in=[run.pk for run in runs], success=False, attempts__counts=True)
+        .order_by("pk")
+        .values_list(
+            "pk",
+            "episode__run_id",
+            "public_id",
+            "task__title",
+            "sample",
+            "task__family__environment__kind",
+            "steps",
+            "attempts__exception_type",
+            Right("attempts__exception_message", MESSAGE_CHARS),
+            Subquery(primary.values("pk")[:1]),
+            Subquery(primary.values("output_id")[:1]),
+        )
+    )
+    for pk, run, public_id, task, sample, source, steps, exception, message, verdict, output in rows.iterator():
+        said = f"{exception}: {message}" if exception else ""
+        yield _Failed(pk, run, public_id, task, sample, source or "", steps or 0, exception, said, verdict, output)
+
+
+def _classified(failed: Sequence[_Failed]) -> dict[int, Classified]:
+    """trial pk -> its classes."""
+    checks = _checks({each.verdict for each in failed if each.verdict is not None})
+    refusals = {
+        each.pk: Refusal(each.source, checks.get(each.verdict or 0, ()), "", each.exception, (), each.steps)
+        for each in failed
+    }
+    silent = [each for each in failed if not any(said.message for said in refusals[each.pk].checks)]
+    for each, output in _outputs(silent):
+        refusals[each.pk] = replace(refusals[each.pk], output=output)
+    found = {pk: classify(refusal) for pk, refusal in refusals.items()}
+    unclear = [each.pk for each in failed if found[each.pk].primary is None]
+    for pk, missing in _missing_at_the_end(unclear):
+        found[pk] = classify(replace(refusals[pk], missing=missing))
+    return found
+
+
+def _checks(verdicts: set[int]) -> Mapping[int, tuple[Said, ...]]:
+    """verdict pk -> its failed checks."""
+    found: dict[int, list[Said]] = defaultdict(list)
+    for keys in _slices(sorted(verdicts), KEYS):
+        for verdict, name, length, beginning, end in _failed_checks(keys):
+            message = end if length <= MESSAGE_CHARS else f"{beginning}\n{end}"
+            if len(found[verdict]) < CHECKS:
+                found[verdict].append(Said(name, answers(message)))
+    return {verdict: tuple(said) for verdict, said in found.items()}
+
+
+def _failed_checks(verdicts: Sequence[int]) -> QuerySet[Check, tuple[Any, ...]]:
+    """With both ends of a long message: a stage's marker begins it, a test runner says at its end what was wrong."""
+    checks = Check.objects.filter(verdict__in=verdicts).exclude(status__in=[CheckStatus.PASSED, CheckStatus.SKIPPED])
+    ends = Length("message"), Left("message", BEGINNING_CHARS), Right("message", MESSAGE_CHARS)
+    return checks.order_by("verdict", "ordinal").values_list("verdict", "name", *ends)
+
+
+def _outputs(failed: Sequence[_Failed]) -> Iterator[tuple[_Failed, str]]:
+    for part in _slices([each for each in failed if each.output], SLICE):
+        contents = Blob.objects.read_many([each.output for each in part if each.output])
+        for each in part:
+            yield each, answers(contents[each.output or ""][-OUTPUT_CHARS:].decode("utf-8", "replace"))
+
+
+def _missing_at_the_end(trials: Sequence[int]) -> Iterator[tuple[int, tuple[Missing, ...]]]:
+    """trial pk -> what its last steps did not find."""
+    for part in _slices(trials, SLICE):
+        chunks = list(_last_chunks(part))
+        windows = [(chunk, _first(chunk), LAST_STEPS) for chunk in chunks]
+        for chunk, steps in zip(chunks, read_windows(windows), strict=True):
+            course = course_of(stored.step for stored in steps)
+            missing = (
+                Missing(name, times, course.missing_places[name].step or 0, course.missing_places[name].quote)
+                for name, times in course.missing.most_common(5)
+            )
+            yield chunk.trajectory.attempt.trial_id, tuple(missing)
+
+
+def _first(chunk: Chunk) -> int:
+    return max(chunk.first_step, chunk.first_step + chunk.steps_total - LAST_STEPS)
+
+
+def _last_chunks(trials: Sequence[int]) -> QuerySet[Chunk]:
+    of_trajectory = Chunk.objects.filter(trajectory=OuterRef("trajectory")).order_by("-ordinal")
+    return Chunk.objects.filter(
+        trajectory__attempt__trial__in=trials,
+        trajectory__attempt__counts=True,
+        trajectory__kind=TrajectoryKind.MAIN,
+        trajectory__is_superseded=False,
+        pk=Subquery(of_trajectory.values("pk")[:1]),
+    ).select_related("blob", "trajectory__attempt")
+
+
+def _slices(things: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    return (things[start : start + size] for start in range(0, len(things), size))

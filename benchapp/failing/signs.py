@@ -1,0 +1,128 @@
+"""Signs: places in what was said that speak for a class."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from benchapp.failing import patterns
+from benchapp.failing.classes import FailureClass
+
+AROUND = 160  # characters kept on either side of a match, on its line
+QUOTE = 300  # at most
+
+# What the checks of a declared evaluation begin with (runner/evaluating): stage, first word of the message -> class.
+STAGES = ("run", "precheck", "compare", "judge")
+MARKERS: dict[tuple[str, str], FailureClass] = {
+    **{("run", word): FailureClass.RUNTIME for word in ("exit", "time", "ended", "ruined")},
+    **{("precheck", word): FailureClass.ASSET for word in ("missing", "outside", "link", "special", "unreadable")},
+    **{("precheck", word): FailureClass.ASSET for word in ("size", "format", "resolution", "duration")},
+    **{("precheck", word): FailureClass.INTERFACE for word in ("columns", "rows", "schema")},
+    **{("compare", word): FailureClass.NUMERIC for word in ("numeric", "table, numbers", "json, numbers")},
+    **{("compare", word): FailureClass.STATE for word in ("exact", "text", "table", "json", "pixels")},
+    ("judge", "score"): FailureClass.STATE,
+}
+DEFAULTS = {"run": FailureClass.RUNTIME, "precheck": FailureClass.ASSET}  # where the message has no marker
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """`check`: the name of the check that said it, "" for the exception, the verifier's output or a step. start, end: the
+    characters of its message that matched; both 0 where the check's name or marker alone tells."""
+
+    failure: FailureClass
+    why: str
+    check: str = ""
+    start: int = 0
+    end: int = 0
+    quote: str = ""
+    step: int | None = None
+
+
+def signs_in(text: str) -> Iterator[Sign]:
+    """At most one sign per way of speaking, in no order of belief."""
+    for failure, why, pattern in _PLAIN:
+        if match := next(_matches(pattern, text), None):
+            yield _sign(failure, why, match)
+    yield from _of_numbers(text)
+    yield from _of_words(text)
+
+
+_PLAIN = (
+    (FailureClass.RUNTIME, "a module or program is missing", patterns.DEPENDENCY),
+    (FailureClass.RUNTIME, "the program broke down", patterns.CRASH),
+    (FailureClass.ASSET, "a file is not there", patterns.MISSING_FILE),
+    (FailureClass.INTERFACE, "another form than the one that is read", patterns.SCHEMA),
+    (FailureClass.STATE, "a rule of the procedure is not kept", patterns.RULE),
+    (FailureClass.NUMERIC, "numbers are off", patterns.NUMERIC),
+)
+
+
+def _of_numbers(text: str) -> Iterator[Sign]:
+    for pattern in patterns.NUMBERS:
+        for match in _matches(pattern, text):
+            expected, got = patterns.number(match["expected"]), patterns.number(match["got"] or "")
+            if expected is not None and got is not None and expected != got:
+                yield _sign(FailureClass.NUMERIC, "another number than the expected one", match)
+                return
+
+
+def _of_words(text: str) -> Iterator[Sign]:
+    """Two words that differ are a rule that went the other way; the same word written differently is a form."""
+    for pattern in patterns.WORDS:
+        for match in _matches(pattern, text):
+            if match["expected"] != match["got"]:
+                yield _sign(*_apart(match["expected"].strip("'\""), match["got"].strip("'\"")), match)
+                return
+
+
+def _apart(expected: str, got: str) -> tuple[FailureClass, str]:
+    numbers = patterns.number(expected), patterns.number(got)
+    if None not in numbers and numbers[0] != numbers[1]:
+        return FailureClass.NUMERIC, "another number than the expected one"
+    letters = [re.findall(r"\w", text.casefold()) for text in (expected, got)]
+    if letters[0] and letters[0] == letters[1]:
+        return FailureClass.INTERFACE, "the expected words, written differently"
+    return FailureClass.STATE, "another answer than the expected one"
+
+
+def stage_of(check: str) -> str:
+    """ "run", "precheck", "compare" or "judge" for a check of a declared evaluation, else ""."""
+    stage, colon, _ = check.partition(": ")
+    return stage if colon and stage in STAGES else ""
+
+
+def marked(check: str, message: str) -> Sign | None:
+    """What the stage and the first word of the message say, where a declared evaluation wrote them."""
+    stage = stage_of(check)
+    word = message.partition(":")[0].strip()
+    failure = MARKERS.get((stage, word)) or DEFAULTS.get(stage)
+    if failure is None:
+        return None
+    shown = word if (stage, word) in MARKERS else "no marker"
+    return Sign(failure, f"{stage} failed ({shown})", check, quote=message.split("\n", 1)[0][:QUOTE].strip())
+
+
+def of_check(check: str, message: str) -> tuple[Sign, ...]:
+    """Words first, since they know more than a marker."""
+    found = tuple(replace(sign, check=check) for sign in signs_in(message))
+    by_stage = marked(check, message)
+    return found if by_stage is None else (*found, by_stage)
+
+
+def _matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """What a test's own code says, such as an f-string that is printed with its braces, is no answer."""
+    return (match for match in pattern.finditer(text) if "{" not in around(match))
+
+
+def _sign(failure: FailureClass, why: str, match: re.Match[str]) -> Sign:
+    return Sign(failure, why, start=match.start(), end=match.end(), quote=around(match))
+
+
+def around(match: re.Match[str]) -> str:
+    """The match with what stands around it on its line."""
+    text, start, end = match.string, match.start(), match.end()
+    start = max(text.rfind("\n", 0, start) + 1, start - AROUND)
+    stop = text.find("\n", end, end + AROUND)
+    return text[start : stop if stop >= 0 else end + AROUND].strip()[:QUOTE].rstrip()
