@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from runner.advising import advise
 from runner.author_calls import AUTHOR, AuthorCalls
 from runner.authoring.author import Judgement, Occasion, judge_reply, request_for
 from runner.digests import library_digest
@@ -12,7 +15,7 @@ from runner.protocols.steps import Ask
 from runner.recorder import Decided, Recorder
 from runner.suites.task_files import read_tree
 from runner.toolbox import Toolbox
-from runner.types import CompactionKind, Decision, DecisionStatus, Evidence, ModelRequest
+from runner.types import AuthorMode, CompactionKind, Decision, DecisionStatus, Evidence, Finding, ModelRequest
 
 BUDGET_SPENT = "the generation budget is spent: no answer was asked for"
 
@@ -25,8 +28,10 @@ def ask(step: Ask, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, stat
         judgement = Judgement(DecisionStatus.FAILED, "", "", None, (), None, BUDGET_SPENT)
     else:
         calls = AuthorCalls(recorder, toolbox, plan.condition.name)
+        occasion, told = _advised(step, occasion, plan, calls)
         request = _request(step, occasion, plan, room)
         judgement = judge_reply(occasion, calls.reply(step.key, AUTHOR, request))
+        judgement = replace(judgement, findings=(*judgement.findings, *told))
     recorder.decide(_decision(step, occasion, judgement, state), judgement.files)
 
 
@@ -63,6 +68,16 @@ def occasion_of(step: Ask, plan: EpisodePlan, recorder: Recorder, state: State) 
         corpus={} if corpus is None or not step.mode.names_skills else read_tree(corpus.folder),
         budget_tokens=plan.condition.generation_tokens,
     )
+
+
+def _advised(
+    step: Ask, occasion: Occasion, plan: EpisodePlan, calls: AuthorCalls
+) -> tuple[Occasion, tuple[Finding, ...]]:
+    """With a teacher's advice, where the mode has one, and what was found in that advice."""
+    if step.mode is not AuthorMode.CORRECT or step.after_trial is None:
+        return occasion, ()
+    advice = advise(occasion, step.after_trial, plan.run_seed, calls)
+    return replace(occasion, advice=advice.text), advice.findings
 
 
 def _request(step: Ask, occasion: Occasion, plan: EpisodePlan, room: int) -> ModelRequest:
