@@ -89,6 +89,9 @@ _RULES = (
     _announced("process-note", "Under SkillFlow, no README, changelog, installation guide or quick reference."),
     _announced("empty-file", "Under SkillFlow, no file is empty."),
     _always("generation-budget", "Where a library is generated under a token budget, its texts are within it."),
+    Rule(
+        "teacher-leak", "A teacher's advice shares no passage with the human skills.", "warning", "warning", "warning"
+    ),
     _advice("delete-target", "A deleted path exists.", strict="error"),
     _announced("vague-file-name", "A Tier-3 file's name says what is in it."),
     _advice("description-quality", "A description says what, on what, and when, in words of its domain."),

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from runner.errors import ModelRefused, SetupError
 from runner.models.scripted_agent import Turn, attempt
 from runner.models.scripted_author import answer
-from runner.models.scripted_profile import PROFILES, Dice
+from runner.models.scripted_learner import learn
+from runner.models.scripted_profile import PROFILES, Dice, Profile
+from runner.models.scripted_prompt import mode_of
+from runner.models.scripted_teaching import advise, ask
 from runner.types import ModelReply, ModelRequest, ToolCall, Usage
 
 CHARS_PER_TOKEN = 4
 TOOLS = {"shell", "submit"}
-VERSION = "2"  # raise it by hand whenever a profile, a playbook or anything else here changes what is replied
+VERSION = "3"  # raise it by hand whenever a profile, a playbook or anything else here changes what is replied
+# What a prompt is for -> who answers it, given the user's messages. Every other JSON object is asked of the skill author.
+VOICES: Mapping[str, Callable[[list[str], Dice, Profile], str]] = {
+    **dict.fromkeys(("write", "craft", "reflect", "correct", "refine"), learn),
+    "questions": ask,
+    "advice": advise,
+}
 
 
 class Scripted:
-    """Works as agent where tools are offered, and as skill author where a JSON object is asked for.
+    """Works as agent where tools are offered, as student or teacher where a prompt says so, and else as skill author.
 
     Every reply follows from the request's seed and messages alone: the model holds no state between two calls.
     Tokens are ceil(characters / 4); cost is unknown, as nobody charges for it.
@@ -45,12 +54,13 @@ class Scripted:
         dice = Dice(_seed(request))
         if request.tools:
             return self._act(request, dice)
-        if request.json_object:
-            text = answer(_contents(request, "user"), dice, self.profile)
-            return self._reply(request, text)
-        raise ModelRefused(
-            f"{self.name} answers an agent's turn (tools) or an author's call (json_object), nothing else"
-        )
+        said = _contents(request, "user")
+        voice = VOICES.get(mode_of(said[0]) if said else "", answer if request.json_object else None)
+        if voice is None:
+            raise ModelRefused(
+                f"{self.name} answers an agent's turn (tools) or an author's call (json_object), nothing else"
+            )
+        return self._reply(request, voice(said, dice, self.profile))
 
     def _act(self, request: ModelRequest, dice: Dice) -> ModelReply:
         offered = {str(tool.get("function", {}).get("name")) for tool in request.tools}

@@ -51,9 +51,13 @@ class Call:
     trials: tuple[tuple[str, str], ...]  # slot, outcome
     skills: Mapping[str, str]  # path -> text
 
+    @property
+    def has_operation(self) -> bool:
+        """Has the answer's schema a place for one? Only where skills are given to the author, not named by it."""
+        return self.mode in ("zero-shot", "induce", "revise")
+
     def operation(self, word: str) -> str:
-        """The word where the answer's schema has a place for it."""
-        return "" if self.mode == "evolve" else word
+        return word if self.has_operation else ""
 
 
 def answer(user_messages: list[str], dice: Dice, profile: Profile) -> str:
@@ -64,15 +68,15 @@ def answer(user_messages: list[str], dice: Dice, profile: Profile) -> str:
     playbook = _playbook(call)
     if call.mode == "zero-shot":
         text = new_skill(call.slug, call.name, call.description, playbook, ())
-        return _object(f"First skill for {call.name}.", "create", {f"{call.slug}/SKILL.md": text})
+        return patch_text(f"First skill for {call.name}.", "create", {f"{call.slug}/SKILL.md": text})
     # Told what was wrong with its first answer, it takes care.
     blunder = _blunder(call, dice, profile) if len(user_messages) == 1 else ""
     lessons = [
-        lesson for lesson in _lessons(call, playbook) if not dice.chance(f"overlook/{lesson.key}", profile.overlooks)
+        lesson for lesson in lessons_in(call, playbook) if not dice.chance(f"overlook/{lesson.key}", profile.overlooks)
     ]
-    if call.mode == "induce" or not _skill_paths(call):
-        return _first_skill(call, playbook, lessons, blunder)
-    return _revision(call, playbook, lessons, blunder)
+    if call.mode == "induce" or not skill_paths(call):
+        return first_skill(call, playbook, lessons, blunder)
+    return revision(call, playbook, lessons, blunder)
 
 
 def _recognised(call: Call) -> Call:
@@ -120,11 +124,11 @@ def _playbook(call: Call) -> Playbook | None:
     return best if best.fits(f"{call.slug} {call.name} {call.description}") else None
 
 
-def _skill_paths(call: Call) -> list[str]:
+def skill_paths(call: Call) -> list[str]:
     return [path for path in call.skills if path.endswith("/SKILL.md")]
 
 
-def _lessons(call: Call, playbook: Playbook | None) -> list[Lesson]:
+def lessons_in(call: Call, playbook: Playbook | None) -> list[Lesson]:
     """Lessons the evidence shows and the family's skills do not teach yet, in the order of the playbook."""
     said = UNSAID.sub("", call.evidence)
     known = "\n".join(call.skills.values())
@@ -144,44 +148,45 @@ def _blunder(call: Call, dice: Dice, profile: Profile) -> str:
     return dice.pick("which-blunder", blunders.get(call.mode, REVISION_BLUNDERS))
 
 
-def _first_skill(call: Call, playbook: Playbook | None, lessons: list[Lesson], blunder: str) -> str:
+def first_skill(call: Call, playbook: Playbook | None, lessons: list[Lesson], blunder: str) -> str:
     path = f"{call.slug}/SKILL.md"
     text = new_skill(call.slug, call.name, call.description, playbook, ())
     for lesson in lessons:
         text = add_lesson(text, lesson, narrow_to=_file_seen(call) if blunder == "too narrow" else "")
     files = {path: text}
     if blunder == "uncited file":
-        files[_reference(call.slug)] = _checklist(call, playbook, lessons)
-    return _object(
-        _summary("First skill from the first trial", lessons),
+        files[reference_of(call.slug)] = checklist(call, playbook, lessons)
+    source = "the first trial" if call.trials else "the task's text"
+    return patch_text(
+        _summary(f"First skill from {source}", lessons),
         call.operation("create"),
         files,
         cut=blunder == "malformed",
     )
 
 
-def _revision(call: Call, playbook: Playbook | None, lessons: list[Lesson], blunder: str) -> str:
-    path = next(iter(_skill_paths(call)))
+def revision(call: Call, playbook: Playbook | None, lessons: list[Lesson], blunder: str) -> str:
+    path = next(iter(skill_paths(call)))
     slug = path.partition("/")[0]
     before = text = call.skills[path]
     if blunder == "verbatim":
-        return _object("The skill covers this already.", call.operation("revise"), {path: before})
+        return patch_text("The skill covers this already.", call.operation("revise"), {path: before})
     for lesson in lessons:
         text = add_lesson(text, lesson, narrow_to=_file_seen(call) if blunder == "too narrow" else "")
     files = {path: text}
     if call.tier3_required or blunder == "uncited file":
-        reference = _reference(slug)
-        files[reference] = _checklist(call, playbook, lessons)
+        reference = reference_of(slug)
+        files[reference] = checklist(call, playbook, lessons)
         if blunder != "uncited file":
             files[path] = add_citation(text, reference.partition("/")[2])
     if not lessons and len(files) == 1:
-        nothing = {} if call.mode == "evolve" else files
-        return _object(
+        nothing = files if call.has_operation else {}
+        return patch_text(
             "Nothing to add: the trial teaches nothing that the skill does not say.", call.operation("revise"), nothing
         )
     last = call.trials[-1][0] if call.trials else "the latest trial"
     operation = call.operation("create" if blunder == "create again" else "revise")
-    return _object(_summary(f"After {last}", lessons), operation, files, cut=blunder == "malformed")
+    return patch_text(_summary(f"After {last}", lessons), operation, files, cut=blunder == "malformed")
 
 
 def _file_seen(call: Call) -> str:
@@ -191,11 +196,11 @@ def _file_seen(call: Call) -> str:
     return names[0] if names else "data.csv"
 
 
-def _reference(slug: str) -> str:
+def reference_of(slug: str) -> str:
     return f"{slug}/references/{slug}-checklist.md"
 
 
-def _checklist(call: Call, playbook: Playbook | None, lessons: list[Lesson]) -> str:
+def checklist(call: Call, playbook: Playbook | None, lessons: list[Lesson]) -> str:
     """A list to tick off: the steps, then the warnings the skill has gathered."""
     known = "\n".join(call.skills.values())
     taught = [
@@ -220,7 +225,7 @@ def _summary(occasion: str, lessons: list[Lesson]) -> str:
     return f"{occasion}: {learned or 'the procedure as it went'}."
 
 
-def _object(summary: str, operation: str, files: Mapping[str, str], *, cut: bool = False) -> str:
+def patch_text(summary: str, operation: str, files: Mapping[str, str], *, cut: bool = False) -> str:
     """The answer. Cut, it breaks off in the middle, as a reply does at its token limit."""
     said = {"operation_type": operation} if operation else {}
     value = {"summary": summary, **said, "upsert_files": dict(files), "delete_paths": []}

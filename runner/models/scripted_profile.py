@@ -30,6 +30,7 @@ class Profile:
     drafts_badly: float  # a first program that crashes
     blunders: float  # as author: one of the five bad answers
     overlooks: float  # as author: leaves out a lesson that the evidence shows
+    leaks: float  # as teacher: copies the reference skills instead of advising
 
 
 PROFILES = {
@@ -50,6 +51,7 @@ PROFILES = {
         drafts_badly=0.25,
         blunders=1 / 6,
         overlooks=0.15,
+        leaks=0.25,
     ),
     "careful": Profile(
         skips_skills=0.04,
@@ -68,6 +70,7 @@ PROFILES = {
         drafts_badly=0.12,
         blunders=1 / 20,
         overlooks=0.05,
+        leaks=0.05,
     ),
 }
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from runner.authoring.learning_prompts import LEARNING_PROMPT_VERSION
+from runner.authoring.teaching import TEACHING_PROMPT_VERSION
 from runner.errors import SetupError
 from runner.history import State, fold
 from runner.protocols.conditions import Condition, Replay, Start
@@ -24,7 +25,7 @@ from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedSkill
 from runner.recorder import History
 from runner.types import AuthorMode, Environment, Family, Phase, Slot, Suite, Task
 
-PROMPT_VERSION = LEARNING_PROMPT_VERSION
+PROMPT_VERSION = f"{LEARNING_PROMPT_VERSION}, {TEACHING_PROMPT_VERSION}"
 
 _ALL = (
     Condition("no-skill", Start.NO_LIBRARY, replay=Replay.NEVER),
@@ -126,7 +127,7 @@ def _learning(plan: EpisodePlan, state: State, family: Family) -> Iterator[NextS
         if not state.closed(slot):
             yield RunTrial(slot, family.key, seed.role, state.snapshot, library=True)
         done = state.trials.get(slot)
-        if done is None or (is_taught(condition) and done.success):
-            return  # a teacher's method stops on a pass; without a trial nothing is learned from it
+        if done is None or (is_taught(condition) and done.success is not False):
+            return  # a teacher answers to a failure: neither to a pass nor to a trial that was skipped or has no verdict
         mode = AuthorMode.CORRECT if is_taught(condition) else AuthorMode.REFLECT
         yield from asks(plan, state, Ask(mode, family.key, slot, 1, evidence=(slot,), task=seed.key))

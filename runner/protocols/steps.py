@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 
+from runner.protocols.sampling import call_seed
 from runner.types import AuthorMode, Role, Slot
 
 
@@ -51,8 +51,7 @@ class Ask:
         return f"{self.mode}/{self.family}/{self.after_trial or 'start'}/{self.answer}"
 
     def seed(self, run_seed: int) -> int:
-        """63 bits from the run's seed and the call's key: a call made again after a crash sees the same dice."""
-        return int.from_bytes(hashlib.sha256(f"{run_seed}:{self.key}:author".encode()).digest()[:8], "big") >> 1
+        return call_seed(run_seed, self.key, "author")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,194 @@
+"""What is said between a failed trial and the author's next answer: a student's questions, and a teacher's advice.
+
+Source of the content: SkillLearnBench section 3.3 (the agent poses questions to a teacher, who has the human-authored skills and
+guides without revealing them) and appendix M.3 (what the teacher sees); the words are ours. Both sides are played by
+the author's model; only the teacher is shown the human skills, the verifier's messages and what it said before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from runner.authoring.feedback import verdict_section
+from runner.authoring.material import task_lines
+from runner.authoring.occasion import Occasion
+from runner.authoring.overlap import Overlap, leaks, overlap
+from runner.authoring.prompts import evidence_lines, fenced, skill_lines
+from runner.types import Files, Finding, Slot, Verdict
+
+TEACHING_PROMPT_VERSION = "teaching-prompts/1"
+MOST_QUESTIONS = 3
+MAX_QUESTION_CHARS = 500
+MAX_ADVICE_CHARS = 8_000  # 2,048 tokens, as in the release
+MAX_OUTPUT_CHARS = 4_000  # of what the verifier printed, where it names no check
+MAX_QUOTED_CHARS = 60  # of a passage that gave something away
+MOST_TRIES = 2  # of the teacher
+RULE = "teacher-leak"
+NOTHING_ASKED = "Nothing was asked."
+
+_STUDENT = f"""\
+You write skills for a kind of task of which you see one example. An agent has worked on the example with your skills and failed.
+Before you write them anew you may put questions to a teacher, who knows how such tasks are done and gives directions, but
+neither solutions nor texts to copy. Go through the record of the agent's work first: ask about the decision you cannot make
+from it, not about what it tells. A good question names what was done, what you suspect, and what would tell.
+
+# Your answer
+At most {MOST_QUESTIONS} questions, each on one line that ends with a question mark, and nothing else.
+"""
+
+_TEACHER = """\
+You teach somebody to write skills. A skill is a text by which an agent does a kind of task that it never saw. An agent has failed
+at an example with the student's skills. You have what the student has not: skills written by a person who knows such
+tasks, and what the verifier found.
+
+# How you teach
+- Answer the questions, then point at what else led to the failure: what is missing, what is wrong, where to look, in what order.
+- Give directions, in your own words. Quote no sentence, no line of code, no list and no value of the reference skills, and
+  do not retell them step by step: a program compares your text with them, and what repeats them is not passed on.
+- Of the verifier pass on what kind of thing went wrong, never an expected value.
+- Be short: at most eight points, each one or two sentences.
+"""
+
+_AGAIN = """\
+Your advice repeats the reference skills, so it was not passed on. Write it anew: fewer points, farther from the text, nothing that
+could be copied into a skill. These passages stand in both:
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What a teacher said, as far as it may be passed on. `findings`: one for each try that gave too much away."""
+
+    text: str = ""
+    findings: tuple[Finding, ...] = ()
+
+
+def questions_key(family: str, slot: Slot) -> str:
+    """Names the call in which the student asks, after this trial."""
+    return f"questions/{family}/{slot}/1"
+
+
+def advice_key(family: str, slot: Slot, number: int) -> str:
+    """Names the teacher's n-th try."""
+    return f"advice/{family}/{slot}/{number}"
+
+
+def teaching_keys(family: str, slot: Slot) -> tuple[str, ...]:
+    """Of every call that there can be between this trial and the author's answer, in their order."""
+    return (questions_key(family, slot), *(advice_key(family, slot, number + 1) for number in range(MOST_TRIES)))
+
+
+# --- the student --------------------------------------------------------------------------------------------------
+
+
+def student_messages(occasion: Occasion) -> tuple[Mapping[str, str], ...]:
+    """System and user message in the OpenAI chat format. It holds no more of the verdict than the occasion's level tells."""
+    return _messages(_STUDENT, _shared("questions", occasion))
+
+
+def questions_of(text: str) -> tuple[str, ...]:
+    """The questions of a reply, at most three: its lines that ask, or its first lines where none does."""
+    lines = [re.sub(r"^[\s>*\-\d.)#]+", "", line).strip()[:MAX_QUESTION_CHARS] for line in text.splitlines()]
+    told = [line for line in lines if line]
+    return tuple([line for line in told if line.endswith("?")] or told)[:MOST_QUESTIONS]
+
+
+# --- the teacher --------------------------------------------------------------------------------------------------
+
+
+def teacher_messages(
+    occasion: Occasion, questions: tuple[str, ...], refused: str = ""
+) -> tuple[Mapping[str, str], ...]:
+    """As `student_messages`, with everything the teacher knows. `refused`: its first advice, which gave too much away."""
+    first = _messages(_TEACHER, _teacher_sections(occasion, questions))
+    if not refused:
+        return first
+    passages = "\n".join(
+        f"- {passage.text}" for passage in shared_with_reference(refused, occasion, questions).passages
+    )
+    return (
+        *first,
+        {"role": "assistant", "content": refused},
+        {"role": "user", "content": f"{_AGAIN}{fenced(passages)}\n"},
+    )
+
+
+def advice_of(text: str) -> str:
+    """What of a teacher's reply is passed on, if it is."""
+    text = text.strip()
+    if len(text) <= MAX_ADVICE_CHARS:
+        return text
+    return f"{text[:MAX_ADVICE_CHARS]}\n[... {len(text) - MAX_ADVICE_CHARS:,} characters left out ...]"
+
+
+def _teacher_sections(occasion: Occasion, questions: tuple[str, ...]) -> Iterator[str]:
+    yield from _shared("advice", occasion)
+    verdict = occasion.evidence[-1][2] if occasion.evidence else None
+    yield "\n".join(["## Verdict of the latest trial", *_failure(verdict)])
+    curated = occasion.family.curated
+    reference = replace(occasion, library=curated, family_slugs=_slugs(curated))
+    yield "\n".join(["## Reference skills", *skill_lines(reference)])
+    yield "\n".join(["## Questions", fenced("\n".join(questions)) if questions else NOTHING_ASKED])
+
+
+def _failure(verdict: Verdict | None) -> Iterator[str]:
+    """The failed checks with their messages; of a verifier that names none, the end of what it printed."""
+    yield fenced(verdict_section(verdict, "rich"))
+    if verdict is not None and not verdict.checks and verdict.output:
+        yield f"The verifier's output ends with\n{fenced(verdict.output[-MAX_OUTPUT_CHARS:])}"
+
+
+# --- what must not be told ----------------------------------------------------------------------------------------
+
+
+def shared_with_reference(advice: str, occasion: Occasion, questions: tuple[str, ...]) -> Overlap:
+    """What the advice has in common with the human skills. What the student knows anyway tells nothing and is left out: the
+    task's text, its own skills, the record of the trial, and its own questions."""
+    known = [*_texts(occasion.library), *(compaction.text for _, compaction, _ in occasion.evidence), *questions]
+    if occasion.task is not None:
+        known.append(occasion.task.instruction)
+    return overlap(advice, _texts(occasion.family.curated), ignoring=known)
+
+
+def leak_finding(found: Overlap, number: int) -> Finding | None:
+    """None where the advice may be passed on. `number`: the teacher's try. Quotes only the beginning of one passage."""
+    if not leaks(found):
+        return None
+    what = "lines" if found.by_lines else f"runs of {found.size} words"
+    passages = len(found.passages)
+    quoted = " ".join(found.passages[0].text.split())[:MAX_QUOTED_CHARS] if found.passages else ""
+    message = (
+        f"advice {number} shares {found.share or 0:.0%} of its {what} with the human skills, {found.longest:,} words at the"
+        f" longest, in {passages:,} passage{'' if passages == 1 else 's'} (one begins with {quoted!r}), expected fewer;"
+        f" {'it was asked for once more' if number < MOST_TRIES else 'none was passed on'}"
+    )
+    return Finding(RULE, "", message, "warning")
+
+
+# --- parts --------------------------------------------------------------------------------------------------------
+
+
+def _messages(system: str, sections: Iterator[str]) -> tuple[Mapping[str, str], ...]:
+    user = "\n\n".join(sections) + "\n"
+    return ({"role": "system", "content": system}, {"role": "user", "content": user})
+
+
+def _shared(mode: str, occasion: Occasion) -> Iterator[str]:
+    """What both sides see."""
+    yield f"## Occasion\nmode: {mode}"
+    yield f"## Family\nkey: {' '.join(occasion.family.key.split())}"
+    if occasion.task is not None:
+        yield "\n".join(["## Task", *task_lines(occasion.task)])
+    yield "\n".join(["## Evidence", *evidence_lines(occasion)])
+    yield "\n".join(["## Skills of this family", *skill_lines(occasion)])
+
+
+def _slugs(files: Files) -> tuple[str, ...]:
+    return tuple(sorted({path.partition("/")[0] for path in files}))
+
+
+def _texts(files: Files) -> list[str]:
+    """Of what can be read as text: a binary file has no passages."""
+    return [file.content.decode("utf-8", "replace") for file in files.values() if b"\0" not in file.content]
