@@ -13,6 +13,7 @@ from runner.attempts import run_trial
 from runner.authoring.author import Judgement, Occasion, judge_reply, request_for
 from runner.digests import digest_json, library_digest
 from runner.errors import FrozenLibrary, InfrastructureError, ModelUnavailable, SetupError
+from runner.generating import generate, judge_output
 from runner.history import State, family_skills, fold
 from runner.models import price_table_of
 from runner.protocols import next_step
@@ -22,7 +23,18 @@ from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedLibrary,
 from runner.recorder import Decided, Frozen, Recorder, Refused
 from runner.suites.task_files import read_tree
 from runner.toolbox import Toolbox
-from runner.types import CompactionKind, Decision, DecisionStatus, Evidence, Files, ModelReply, Phase, Slot, Usage
+from runner.types import (
+    AuthorMode,
+    CompactionKind,
+    Decision,
+    DecisionStatus,
+    Evidence,
+    Files,
+    ModelReply,
+    Phase,
+    Slot,
+    Usage,
+)
 
 BUDGET_SPENT = "the generation budget is spent: no answer was asked for"
 FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS = 2.0, 300.0
@@ -151,14 +163,26 @@ def _ask(step: Ask, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, sta
     if reply is None and tokens_left(step, plan, recorder) <= 0:
         judgement = Judgement(DecisionStatus.FAILED, "", "", None, (), None, BUDGET_SPENT)
     else:
-        judgement = judge_reply(occasion, reply or _complete(step, occasion, plan, recorder, toolbox))
+        judgement = _judged(step, occasion, reply or _answer(step, occasion, plan, recorder, toolbox))
     recorder.decide(_decision(step, occasion, judgement, state), judgement.files)
 
 
+def _answer(step: Ask, occasion: Occasion, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> ModelReply:
+    ask = generate if step.mode is AuthorMode.OUTSIDE else _complete
+    return ask(step, occasion, plan, recorder, toolbox)
+
+
+def _judged(step: Ask, occasion: Occasion, reply: ModelReply) -> Judgement:
+    return judge_output(occasion, reply) if step.mode is AuthorMode.OUTSIDE else judge_reply(occasion, reply)
+
+
 def tokens_left(step: Ask, plan: EpisodePlan, recorder: Recorder) -> int:
-    """Output tokens that the author may still write for this library; an answer that did not tell counts by its length."""
+    """Output tokens that the author may still write for this library; an answer that did not tell counts by its length.
+
+    An outside program is bounded by what it hands in, however often it tries.
+    """
     limit = plan.condition.generation_tokens
-    if limit is None:
+    if limit is None or step.mode is AuthorMode.OUTSIDE:
         return AUTHOR_MAX_TOKENS
     decided = [entry.event for entry in recorder.history() if isinstance(entry.event, Decided)]
     earlier = [Ask(event.mode, event.family, event.after_trial, event.answer).key for event in decided]
