@@ -9,34 +9,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from runner.asking import ask
 from runner.attempts import run_trial
-from runner.authoring.author import Judgement, Occasion, judge_reply, request_for
 from runner.digests import digest_json, library_digest
-from runner.errors import FrozenLibrary, InfrastructureError, ModelUnavailable, SetupError
-from runner.generating import generate, judge_output
-from runner.history import State, family_skills, fold
-from runner.models import price_table_of
+from runner.errors import FrozenLibrary, InfrastructureError, ModelUnavailable
+from runner.history import State, fold
 from runner.protocols import next_step
 from runner.protocols.plan import EpisodePlan
-from runner.protocols.sampling import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE
 from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedLibrary, SeedSkill
-from runner.recorder import Decided, Frozen, Recorder, Refused
-from runner.suites.task_files import read_tree
+from runner.recorder import Frozen, Recorder, Refused
 from runner.toolbox import Toolbox
-from runner.types import (
-    AuthorMode,
-    CompactionKind,
-    Decision,
-    DecisionStatus,
-    Evidence,
-    Files,
-    ModelReply,
-    Phase,
-    Slot,
-    Usage,
-)
+from runner.types import Files, Phase, Slot
 
-BUDGET_SPENT = "the generation budget is spent: no answer was asked for"
 FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS = 2.0, 300.0
 
 
@@ -102,7 +86,7 @@ def perform(step: NextStep, plan: EpisodePlan, recorder: Recorder, toolbox: Tool
             run_trial(step, library, plan, recorder, toolbox)
         case Ask():
             _refuse_write_when_frozen(state, recorder, step.after_trial, f"author's answer {step.key}")
-            _ask(step, plan, recorder, toolbox, state)
+            ask(step, plan, recorder, toolbox, state)
         case Freeze():
             recorder.freeze(_sealed(plan, recorder, state))
 
@@ -152,104 +136,3 @@ def _check_seal(step: RunTrial, library: Files, state: State, recorder: Recorder
         if history[-1].event != refused:  # an operator's retries need not repeat it
             recorder.refuse(refused)
         raise FrozenLibrary(reason)
-
-
-# --- the author ---------------------------------------------------------------------------------------------------
-
-
-def _ask(step: Ask, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, state: State) -> None:
-    occasion = _occasion(step, plan, recorder, state)
-    reply = recorder.reply(step.key)
-    if reply is None and tokens_left(step, plan, recorder) <= 0:
-        judgement = Judgement(DecisionStatus.FAILED, "", "", None, (), None, BUDGET_SPENT)
-    else:
-        judgement = _judged(step, occasion, reply or _answer(step, occasion, plan, recorder, toolbox))
-    recorder.decide(_decision(step, occasion, judgement, state), judgement.files)
-
-
-def _answer(step: Ask, occasion: Occasion, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> ModelReply:
-    ask = generate if step.mode is AuthorMode.OUTSIDE else _complete
-    return ask(step, occasion, plan, recorder, toolbox)
-
-
-def _judged(step: Ask, occasion: Occasion, reply: ModelReply) -> Judgement:
-    return judge_output(occasion, reply) if step.mode is AuthorMode.OUTSIDE else judge_reply(occasion, reply)
-
-
-def tokens_left(step: Ask, plan: EpisodePlan, recorder: Recorder) -> int:
-    """Output tokens that the author may still write for this library; an answer that did not tell counts by its length.
-
-    An outside program is bounded by what it hands in, however often it tries.
-    """
-    limit = plan.condition.generation_tokens
-    if limit is None or step.mode is AuthorMode.OUTSIDE:
-        return AUTHOR_MAX_TOKENS
-    decided = [entry.event for entry in recorder.history() if isinstance(entry.event, Decided)]
-    earlier = [Ask(event.mode, event.family, event.after_trial, event.answer).key for event in decided]
-    replies = [reply for key in earlier if key != step.key and (reply := recorder.reply(key)) is not None]
-    return limit - sum(reply.usage.output_tokens or -(-len(reply.text) // 4) for reply in replies)
-
-
-def _occasion(step: Ask, plan: EpisodePlan, recorder: Recorder, state: State) -> Occasion:
-    own = family_skills(recorder.history(), recorder.library)
-    kind = CompactionKind.RICH
-    corpus = plan.environment.corpus
-    return Occasion(
-        mode=step.mode,
-        family=plan.family(step.family),
-        tier3_required=step.tier3_required,
-        after_trial=step.after_trial,
-        feedback=plan.shown,
-        profile=plan.profile,
-        library=recorder.library(state.snapshot),
-        family_slugs=own.get(step.family, ()),
-        evidence=tuple(
-            (Evidence(slot, kind), recorder.compaction(slot, kind), recorder.verdict(slot)) for slot in step.evidence
-        ),
-        reserved_slugs=tuple(family.slug for family in plan.environment.families if family.key != step.family),
-        task=plan.task(step.task) if step.task else None,
-        corpus={} if corpus is None or not step.mode.names_skills else read_tree(corpus.folder),
-        budget_tokens=plan.condition.generation_tokens,
-    )
-
-
-def _complete(step: Ask, occasion: Occasion, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> ModelReply:
-    """Asks the model and commits its reply before anything is done with it."""
-    model = toolbox.author_model
-    if model is None:
-        raise SetupError(f"{plan.condition.name} needs an author model")
-    room = min(AUTHOR_MAX_TOKENS, tokens_left(step, plan, recorder))
-    asked = request_for(occasion, seed=step.seed(plan.run_seed), temperature=AUTHOR_TEMPERATURE, max_tokens=room)
-    request = toolbox.clean.request(asked)
-    toolbox.budget(Usage())
-    recorder.start_call(step.key, purpose="author", model=model.name, request=request)
-    try:
-        reply = toolbox.clean.reply(model.complete(request))
-    except Exception as error:
-        recorder.finish_call(step.key, None, error)
-        raise
-    recorder.finish_call(step.key, reply, price_table=price_table_of(model, reply.usage))
-    return reply
-
-
-def _decision(step: Ask, occasion: Occasion, judgement: Judgement, state: State) -> Decision:
-    applied = judgement.status is DecisionStatus.APPLIED
-    after = library_digest(judgement.files) if applied and judgement.files is not None else state.snapshot
-    return Decision(
-        number=state.decisions + 1,
-        round=state.rounds + applied,
-        family=step.family,
-        mode=step.mode,
-        after_trial=step.after_trial,
-        answer=step.answer,
-        status=judgement.status,
-        operation_type=judgement.operation_type,
-        summary=judgement.summary,
-        patch=judgement.patch,
-        findings=judgement.findings,
-        evidence=tuple(evidence for evidence, _, _ in occasion.evidence),
-        call=step.key,
-        before=state.snapshot,
-        after=after,
-        error=judgement.error,
-    )

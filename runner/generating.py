@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
+from runner.author_calls import GENERATOR, AuthorCalls
 from runner.authoring.author import judge_reply
 from runner.authoring.generation_prompts import occasion_lines
 from runner.authoring.material import corpus_listing, task_lines
@@ -18,36 +19,28 @@ from runner.errors import SetupError
 from runner.generators import Generator
 from runner.generators.inputs import input_files
 from runner.generators.program import Output, run_generator
+from runner.models import Model
 from runner.models.generator import GeneratorModel
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask
-from runner.recorder import Recorder
-from runner.toolbox import Toolbox
-from runner.types import DecisionStatus, ModelReply, ModelRequest, Usage
+from runner.types import DecisionStatus, ModelReply, ModelRequest
 
-PURPOSE = "generator"
 FAILED = "failed"  # as a reply's finish_reason: the text tells what became of the program
 MAX_TOLD = 20  # things left out that a summary names
 
 
-def generate(step: Ask, occasion: Occasion, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> ModelReply:
-    """Runs the program and commits what it left as the reply to this call. InfrastructureError: run it again."""
-    model = toolbox.author_model
+def generated(step: Ask, occasion: Occasion, plan: EpisodePlan, calls: AuthorCalls) -> ModelReply:
+    """The reply on record, or what the program leaves now. InfrastructureError: run it again."""
+    model, sandboxes = calls.toolbox.author_model, calls.toolbox.sandboxes
     if not isinstance(model, GeneratorModel):
         raise SetupError(f"{plan.condition.name} needs an author model generator/<name>")
     seed = step.seed(plan.run_seed)
-    request = toolbox.clean.request(request_for(occasion, model.generator, seed=seed))
-    toolbox.budget(Usage())
-    recorder.start_call(step.key, purpose=PURPOSE, model=model.name, request=request)
-    try:
+
+    def run(_: Model, request: ModelRequest) -> ModelReply:
         given = input_files(occasion, seed=seed)
-        output = run_generator(model.generator, given, toolbox.sandboxes, name=run_name(plan, step))
-        reply = toolbox.clean.reply(_reply(model, output))
-    except Exception as error:
-        recorder.finish_call(step.key, None, error)
-        raise
-    recorder.finish_call(step.key, reply)
-    return reply
+        return reply_of(model, run_generator(model.generator, given, sandboxes, name=run_name(plan, step)))
+
+    return calls.reply(step.key, GENERATOR, request_for(occasion, model.generator, seed=seed), run)
 
 
 def judge_output(occasion: Occasion, reply: ModelReply) -> Judgement:
@@ -90,7 +83,7 @@ def _sections(occasion: Occasion) -> Iterator[str]:
     yield "\n".join(["## Corpus", f"digest of its files: {digest}", *corpus_listing(occasion.corpus)])
 
 
-def _reply(model: GeneratorModel, output: Output) -> ModelReply:
+def reply_of(model: GeneratorModel, output: Output) -> ModelReply:
     """Its output as a patch, what it printed as its reasoning. Nobody tells what it used."""
     if output.failure:
         said = f"\nThe end of its output:\n{output.said}" if output.said else "\nIt printed nothing."

@@ -1,0 +1,104 @@
+"""One answer of the skill author: what it is shown, the call, and the decision that its reply becomes."""
+
+from __future__ import annotations
+
+from runner.author_calls import AUTHOR, AuthorCalls
+from runner.authoring.author import Judgement, Occasion, judge_reply, request_for
+from runner.digests import library_digest
+from runner.generating import generated, judge_output
+from runner.history import State, family_skills
+from runner.protocols.plan import EpisodePlan
+from runner.protocols.sampling import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE
+from runner.protocols.steps import Ask
+from runner.recorder import Decided, Recorder
+from runner.suites.task_files import read_tree
+from runner.toolbox import Toolbox
+from runner.types import AuthorMode, CompactionKind, Decision, DecisionStatus, Evidence, ModelRequest
+
+BUDGET_SPENT = "the generation budget is spent: no answer was asked for"
+
+
+def ask(step: Ask, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, state: State) -> None:
+    """Asks, judges what comes back and records the decision. A reply that is on record is judged as it stands."""
+    occasion = occasion_of(step, plan, recorder, state)
+    room = min(AUTHOR_MAX_TOKENS, tokens_left(step, plan, recorder))
+    if room <= 0 and recorder.reply(step.key) is None:
+        judgement = Judgement(DecisionStatus.FAILED, "", "", None, (), None, BUDGET_SPENT)
+    else:
+        judgement = _answered(step, occasion, plan, recorder, toolbox, room)
+    recorder.decide(_decision(step, occasion, judgement, state), judgement.files)
+
+
+def _answered(
+    step: Ask, occasion: Occasion, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, room: int
+) -> Judgement:
+    calls = AuthorCalls(recorder, toolbox, plan.condition.name)
+    if step.mode is AuthorMode.OUTSIDE:
+        return judge_output(occasion, generated(step, occasion, plan, calls))
+    request = _request(step, occasion, plan, room)
+    return judge_reply(occasion, calls.reply(step.key, AUTHOR, request))
+
+
+def tokens_left(step: Ask, plan: EpisodePlan, recorder: Recorder) -> int:
+    """Output tokens that the author may still write for this library; an answer that did not tell counts by its length.
+
+    An outside program is bounded by what it hands in, however often it tries.
+    """
+    limit = plan.condition.generation_tokens
+    if limit is None or step.mode is AuthorMode.OUTSIDE:
+        return AUTHOR_MAX_TOKENS
+    decided = [entry.event for entry in recorder.history() if isinstance(entry.event, Decided)]
+    earlier = [Ask(event.mode, event.family, event.after_trial, event.answer).key for event in decided]
+    replies = [reply for key in earlier if key != step.key and (reply := recorder.reply(key)) is not None]
+    return limit - sum(reply.usage.output_tokens or -(-len(reply.text) // 4) for reply in replies)
+
+
+def occasion_of(step: Ask, plan: EpisodePlan, recorder: Recorder, state: State) -> Occasion:
+    """What the author is asked about, read from the record."""
+    own = family_skills(recorder.history(), recorder.library)
+    kind = CompactionKind.RICH
+    corpus = plan.environment.corpus
+    return Occasion(
+        mode=step.mode,
+        family=plan.family(step.family),
+        tier3_required=step.tier3_required,
+        after_trial=step.after_trial,
+        feedback=plan.shown,
+        profile=plan.profile,
+        library=recorder.library(state.snapshot),
+        family_slugs=own.get(step.family, ()),
+        evidence=tuple(
+            (Evidence(slot, kind), recorder.compaction(slot, kind), recorder.verdict(slot)) for slot in step.evidence
+        ),
+        reserved_slugs=tuple(family.slug for family in plan.environment.families if family.key != step.family),
+        task=plan.task(step.task) if step.task else None,
+        corpus={} if corpus is None or not step.mode.names_skills else read_tree(corpus.folder),
+        budget_tokens=plan.condition.generation_tokens,
+    )
+
+
+def _request(step: Ask, occasion: Occasion, plan: EpisodePlan, room: int) -> ModelRequest:
+    return request_for(occasion, seed=step.seed(plan.run_seed), temperature=AUTHOR_TEMPERATURE, max_tokens=room)
+
+
+def _decision(step: Ask, occasion: Occasion, judgement: Judgement, state: State) -> Decision:
+    applied = judgement.status is DecisionStatus.APPLIED
+    after = library_digest(judgement.files) if applied and judgement.files is not None else state.snapshot
+    return Decision(
+        number=state.decisions + 1,
+        round=state.rounds + applied,
+        family=step.family,
+        mode=step.mode,
+        after_trial=step.after_trial,
+        answer=step.answer,
+        status=judgement.status,
+        operation_type=judgement.operation_type,
+        summary=judgement.summary,
+        patch=judgement.patch,
+        findings=judgement.findings,
+        evidence=tuple(evidence for evidence, _, _ in occasion.evidence),
+        call=step.key,
+        before=state.snapshot,
+        after=after,
+        error=judgement.error,
+    )
