@@ -10,6 +10,7 @@ from typing import Any
 from runner.errors import ModelRefused, SetupError
 from runner.models.scripted_agent import Turn, attempt
 from runner.models.scripted_author import answer
+from runner.models.scripted_generator import generate, is_generation
 from runner.models.scripted_profile import PROFILES, Dice
 from runner.types import ModelReply, ModelRequest, ToolCall, Usage
 
@@ -46,8 +47,10 @@ class Scripted:
         if request.tools:
             return self._act(request, dice)
         if request.json_object:
-            text = answer(_contents(request, "user"), dice, self.profile)
-            return self._reply(request, text)
+            asked = _contents(request, "user")
+            if asked and is_generation(asked[0]):
+                return self._reply(request, generate(asked[0], dice, self.profile, request.max_tokens))
+            return self._reply(request, answer(asked, dice, self.profile))
         raise ModelRefused(
             f"{self.name} answers an agent's turn (tools) or an author's call (json_object), nothing else"
         )
