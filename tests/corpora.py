@@ -25,10 +25,14 @@ def handbook_suite(folder: Path = HANDBOOK) -> Suite:
     (environment,) = (each for each in starter.environments if any(family.key == FAMILY for family in each.families))
     family = environment.family(FAMILY)
     tasks = tuple(
-        replace(task, practice=task.key == PRACTICE) for task in family.tasks if task.key in (*COUNTED, PRACTICE)
+        replace(task, environment="handbook", practice=task.key == PRACTICE)
+        for task in family.tasks
+        if task.key in (*COUNTED, PRACTICE)
     )
     corpus = Corpus(CorpusKind.DOMAIN_DOCUMENT, folder, digest_json(manifest(read_tree(folder))))
-    changed = replace(environment, key="handbook", families=(replace(family, tasks=tasks),), corpus=corpus)
+    changed = replace(
+        environment, key="handbook", families=(replace(family, environment="handbook", tasks=tasks),), corpus=corpus
+    )
     return replace(starter, key="handbook", environments=(changed,))
 
 
