@@ -10,6 +10,7 @@ from benchapp.launch_spec import LaunchSpec
 from benchapp.models import Run
 from runner.errors import SetupError
 from runner.models.presets import preset_named
+from runner.protocols.conditions import condition_named
 
 PUBLISHED_HARNESS = "preset"  # as an agent's name: the harness with which the model's preset was published
 
@@ -53,11 +54,13 @@ def published_harness(model: str | None) -> str:
 def cells_of(spec: LaunchSpec) -> tuple[Cell, ...]:
     """Every cell, replicates of one arm side by side. The order of work is another (`benchapp.schedule`).
 
-    Nothing is left out: with two author models a condition without an author runs beside each of them, as its control.
+    With two author models a condition without an author runs beside each of them, as its control. Left out is only
+    what cannot be: an outside program where a model is to write, and a model where a program is.
     """
     arms = [
         Arm(agent, model, author, condition)
         for (agent, model), author, condition in product(pairs_of(spec), spec.author_models, spec.conditions)
+        if condition_named(condition, spec.protocol).suits(author)
     ]
     return tuple(
         Cell(arm, replicate, spec.seed + replicate - 1)

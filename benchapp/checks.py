@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from django.conf import settings
@@ -16,6 +17,8 @@ from django.db.utils import DatabaseError
 
 from benchapp import embedded, engine_checks, environ
 from runner import programs
+from runner.errors import SetupError
+from runner.generators import PROVIDER, generator_folders, generator_named
 
 KEYS = {
     "OPENAI_API_KEY": "OpenAI",
@@ -52,6 +55,7 @@ def findings() -> Iterator[Finding]:
     there = engine_checks.volumes()
     for name in programs.names():
         yield _program(name, there)
+    yield from generators()
     for key, provider in KEYS.items():
         yield _key(key, provider)
 
@@ -131,6 +135,22 @@ def _limits() -> Finding:
 def _program(name: str, there: set[str] | None) -> Finding:
     cost = f"no trials with {name}; run: manage.py install_program {name}"
     return _attempt(f"Program {name}", lambda: engine_checks.program(name, there), cost)
+
+
+def generators() -> Iterator[Finding]:
+    """Each by the name an experiment file gives it, with its version and folder."""
+    try:
+        folders = generator_folders()
+    except SetupError as error:
+        yield Finding("Generators", False, _first_line(error), "no condition plug-in with any of them")
+        return
+    for name, folder in sorted(folders.items()):
+        look = partial(_generator, name, folder)
+        yield _attempt(f"{PROVIDER}/{name}", look, f"no condition plug-in with {PROVIDER}/{name}")
+
+
+def _generator(name: str, folder: Path) -> str:
+    return f"{generator_named(name).version}, {folder}"
 
 
 def _base_image() -> Finding:

@@ -36,7 +36,7 @@ from benchapp.schedule import EPISODE_ORDER
 from runner import engine
 from runner.cleaning import Cleaner
 from runner.errors import AccountRefused, BudgetSpent, InfrastructureError, KeyRefused, LeaseLost, SandboxError
-from runner.sandboxes import sandbox_kind
+from runner.sandboxes import local, sandbox_kind
 from runner.toolbox import toolbox_for
 from runner.trajectories.text import storable
 from runner.types import Step
@@ -282,6 +282,10 @@ def end_left_sandboxes() -> None:
                 end_attempt_processes(attempt)
             except SandboxError as error:
                 log.warning("attempt %s: its sandbox was not ended: %s", attempt.public_id, error)
+    try:
+        local.end_ownerless()  # those that no attempt names: of generators
+    except SandboxError as error:
+        log.warning("a local sandbox was not ended: %s", error)
 
 
 # --- hints ------------------------------------------------------------------------------------------------------

@@ -21,12 +21,24 @@ from runner import protocols
 from runner.agents import make_agent
 from runner.agents.program import ProgramAgent
 from runner.errors import NotOnThisMachine, SetupError
-from runner.models import Model, make_model
+from runner.models import Model, is_generator, make_model
+from runner.models.generator import UNCONFINED, GeneratorModel
 from runner.protocols.conditions import Condition, condition_named
 from runner.protocols.plan import EpisodePlan
 from runner.sandboxes import local, sandbox_kind
 from runner.setup import setup_digest
-from runner.types import Environment, Suite
+from runner.types import AuthorMode, Environment, Suite
+
+OUTSIDE = AuthorMode.OUTSIDE
+# By whether the condition runs an outside program, and by whether the author model is one.
+_WANTED = {
+    True: "it runs an outside program (expected an author model generator/<name> beside the others)",
+    False: "its author is a model that is asked (expected one beside the generators)",
+}
+_UNUSED = {
+    True: "it is an outside program, and no condition runs one (expected the condition plug-in)",
+    False: "every condition's author is an outside program (expected generators only)",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +173,33 @@ class _Check:
             yield Problem("sandbox", f"{told}: programs need a sandbox in a container (expected 'docker', not 'local')")
 
     def _author(self) -> Iterator[Problem]:
-        needing = [condition.name for condition in self._conditions if condition.has_author]
-        if needing and None in self.spec.author_models:
-            yield Problem("author_models", f"{', '.join(needing)}: expected an author model, found none")
+        writing = [condition for condition in self._conditions if condition.has_author]
+        if writing and None in self.spec.author_models:
+            names = ", ".join(condition.name for condition in writing)
+            yield Problem("author_models", f"{names}: expected an author model, found none")
+            return
+        yield from self._generators()
+        known = [name for name in self.spec.author_models if name in self._models]
+        if len(known) < len(self.spec.author_models):
+            return  # told above
+        for condition in writing:
+            if not any(map(condition.suits, known)):
+                yield Problem("author_models", f"{condition.name}: {_WANTED[condition.mode_at_start is OUTSIDE]}")
+        for name in known if writing else ():
+            if not any(condition.suits(name) for condition in writing):
+                yield Problem("author_models", f"{name}: {_UNUSED[is_generator(str(name))]}")
+
+    def _generators(self) -> Iterator[Problem]:
+        for name in self.spec.agent_models:
+            if name is not None and is_generator(name):
+                yield Problem("agent_models", f"{name} writes skills and works on no task (expected an author model)")
+        for name, model in self._models.items():
+            if not isinstance(model, GeneratorModel) or self.spec.sandbox != "local":
+                continue
+            if not model.generator.bundled:
+                yield Problem("sandbox", f"{name}: {UNCONFINED}")
+            elif model.generator.image:
+                yield Problem("sandbox", f"{name} has an image of its own (expected 'docker', not 'local')")
 
     def _budget(self) -> Iterator[Problem]:
         """A budget in money holds only what tells its cost."""
@@ -185,23 +221,25 @@ class _Check:
             yield Problem("suite", f"{self.suite.key} has nothing that {self.spec.protocol} could run")
         told, sizes = set(), []
         for condition in self._conditions:
+            authors = sum(map(condition.suits, self.spec.author_models))
             cell = Cell(Arm(self.spec.agents[0], None, None, condition.name), 1, self.spec.seed)
             for unit in units:
-                for problem in self._read("conditions", partial(self._size, unit, cell), sizes.append):
+                size = partial(self._size, unit, cell, authors)
+                for problem in self._read("conditions", size, sizes.append):
                     if problem.message not in told:
                         told.add(problem.message)
                         yield problem
 
         yield from self._number(sum(sizes))
 
-    def _size(self, unit: Environment, cell: Cell) -> int:
-        return len(protocols.slots(make_plan(self.spec, unit, cell, episode=unit.key, digest="")))
+    def _size(self, unit: Environment, cell: Cell, authors: int) -> int:
+        return authors * len(protocols.slots(make_plan(self.spec, unit, cell, episode=unit.key, digest="")))
 
     def _number(self, once: int) -> Iterator[Problem]:
-        """`once`: trials of all conditions, with one agent, agent model and author model. Every trial becomes a row at
-        the launch, and is planned in memory before."""
+        """`once`: trials of all conditions with their author models, with one agent and agent model. Every trial becomes
+        a row at the launch, and is planned in memory before."""
         spec = self.spec
-        trials = once * len(spec.agents) * len(spec.agent_models) * len(spec.author_models) * spec.replicates
+        trials = once * len(spec.agents) * len(spec.agent_models) * spec.replicates
         if trials > settings.MAX_TRIALS:
             yield Problem(
                 "the whole file",

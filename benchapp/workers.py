@@ -39,6 +39,7 @@ def preload() -> None:
 def sweep_at_start() -> None:
     """Removes what dead processes of this machine left on its engine. A machine without one has nothing to sweep."""
     try:
+        jobs.end_left_sandboxes()
         swept = sweep_sandboxes()
     except SandboxError as error:
         log.info("no sandboxes swept: %s", error)

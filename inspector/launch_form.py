@@ -23,10 +23,13 @@ from runner import protocols
 from runner.agents import AGENTS
 from runner.authoring.occasion import FeedbackLevel, Profile
 from runner.errors import RunnerError, SetupError
+from runner.generators import PROVIDER, generator_folders
 from runner.models.preset_file import read_preset
 from runner.models.presets import preset_files
+from runner.protocols.conditions import Condition
 from runner.sandboxes import SANDBOXES
 from runner.suites import SUITES
+from runner.types import AuthorMode
 
 MAX_CHARACTERS = 64_000
 MAX_NESTING = 40  # of brackets; a reader of YAML takes minutes over some thousands
@@ -67,7 +70,10 @@ GROUPS: tuple[tuple[str, tuple[Field, ...]], ...] = (
             Field("environments", "Only these parts of the suite", "lines", "one key a line; empty: all of them"),
         ),
     ),
-    ("Conditions", (Field("conditions", "Conditions", "ticks"),)),
+    (
+        "Conditions",
+        (Field("conditions", "Conditions", "ticks", "with a number of their own, one a line: naive-prompt@8000"),),
+    ),
     (
         "Who",
         (
@@ -285,7 +291,7 @@ def _options(values: Mapping[str, Value]) -> dict[str, Sequence[Option]]:
             Option(PUBLISHED_HARNESS, PUBLISHED_HARNESS, "the harness the preset was published with"),
         ],
         "agent_models": [*scripted, *presets],
-        "author_models": [*scripted, *presets],
+        "author_models": [*scripted, *presets, *_generators()],
         "sandbox": [Option(name, name) for name in SANDBOXES],
         "feedback": [Option(name, name) for name in get_args(FeedbackLevel)],
         "profile": [Option(name, name) for name in get_args(Profile)],
@@ -304,7 +310,22 @@ def _conditions(protocol: str) -> list[Option]:
         found = protocols.conditions_of(protocol)
     except SetupError:
         return []
-    return [Option(name, name, "an author works" if each.has_author else "") for name, each in found.items()]
+    return [Option(name, name, _said_of(each)) for name, each in found.items()]
+
+
+def _said_of(condition: Condition) -> str:
+    if condition.mode_at_start is AuthorMode.OUTSIDE:
+        return "an outside program writes; @N tokens"
+    told = {"rounds": "; @N rounds", "generation_tokens": "; @N tokens", "": ""}[condition.parameter]
+    return f"an author works{told}" if condition.has_author else ""
+
+
+def _generators() -> list[Option]:
+    try:
+        found = sorted(generator_folders())
+    except SetupError as error:
+        return [Option("", "generators cannot be read", str(error))]
+    return [Option(f"{PROVIDER}/{name}", f"{PROVIDER}/{name}", "a program; for plug-in") for name in found]
 
 
 def _presets() -> list[Option]:

@@ -8,6 +8,7 @@ from runner.advising import advise
 from runner.author_calls import AUTHOR, AuthorCalls
 from runner.authoring.author import Judgement, Occasion, judge_reply, request_for
 from runner.digests import library_digest
+from runner.generating import generated, judge_output
 from runner.history import State, family_skills
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.sampling import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE
@@ -27,18 +28,29 @@ def ask(step: Ask, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, stat
     if room <= 0 and recorder.reply(step.key) is None:
         judgement = Judgement(DecisionStatus.FAILED, "", "", None, (), None, BUDGET_SPENT)
     else:
-        calls = AuthorCalls(recorder, toolbox, plan.condition.name)
-        occasion, told = _advised(step, occasion, plan, calls)
-        request = _request(step, occasion, plan, room)
-        judgement = judge_reply(occasion, calls.reply(step.key, AUTHOR, request))
-        judgement = replace(judgement, findings=(*judgement.findings, *told))
+        judgement = _answered(step, occasion, plan, recorder, toolbox, room)
     recorder.decide(_decision(step, occasion, judgement, state), judgement.files)
 
 
+def _answered(
+    step: Ask, occasion: Occasion, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, room: int
+) -> Judgement:
+    calls = AuthorCalls(recorder, toolbox, plan.condition.name)
+    if step.mode is AuthorMode.OUTSIDE:
+        return judge_output(occasion, generated(step, occasion, plan, calls))
+    occasion, told = _advised(step, occasion, plan, calls)
+    request = _request(step, occasion, plan, room)
+    judgement = judge_reply(occasion, calls.reply(step.key, AUTHOR, request))
+    return replace(judgement, findings=(*judgement.findings, *told))
+
+
 def tokens_left(step: Ask, plan: EpisodePlan, recorder: Recorder) -> int:
-    """Output tokens that the author may still write for this library; an answer that did not tell counts by its length."""
+    """Output tokens that the author may still write for this library; an answer that did not tell counts by its length.
+
+    An outside program is bounded by what it hands in, however often it tries.
+    """
     limit = plan.condition.generation_tokens
-    if limit is None:
+    if limit is None or step.mode is AuthorMode.OUTSIDE:
         return AUTHOR_MAX_TOKENS
     decided = [entry.event for entry in recorder.history() if isinstance(entry.event, Decided)]
     earlier = [Ask(event.mode, event.family, event.after_trial, event.answer).key for event in decided]

@@ -6,10 +6,11 @@ never asked again, so a crash between two calls costs nothing but the call that 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from runner.errors import SetupError
-from runner.models import price_table_of
+from runner.models import Model, price_table_of
 from runner.recorder import Recorder
 from runner.toolbox import Toolbox
 from runner.types import ModelReply, ModelRequest, Usage
@@ -18,7 +19,13 @@ from runner.types import ModelReply, ModelRequest, Usage
 AUTHOR = "author"
 STUDENT = "student"  # the author's questions to its teacher
 TEACHER = "teacher"  # the teacher's advice
-PURPOSES = (AUTHOR, STUDENT, TEACHER)
+GENERATOR = "generator"  # a program's run in the author's place
+PURPOSES = (AUTHOR, STUDENT, TEACHER, GENERATOR)
+Answer = Callable[[Model, ModelRequest], ModelReply]
+
+
+def completion(model: Model, request: ModelRequest) -> ModelReply:
+    return model.complete(request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +34,11 @@ class AuthorCalls:
     toolbox: Toolbox
     condition: str  # for messages
 
-    def reply(self, key: str, purpose: str, request: ModelRequest) -> ModelReply:
+    def reply(self, key: str, purpose: str, request: ModelRequest, answer: Answer = completion) -> ModelReply:
         """The reply on record under this key, or a new one. SetupError where no model was named to give it."""
-        return self.recorder.reply(key) or self._asked(key, purpose, request)
+        return self.recorder.reply(key) or self._asked(key, purpose, request, answer)
 
-    def _asked(self, key: str, purpose: str, request: ModelRequest) -> ModelReply:
+    def _asked(self, key: str, purpose: str, request: ModelRequest, answer: Answer) -> ModelReply:
         model, clean = self.toolbox.author_model, self.toolbox.clean
         if model is None:
             raise SetupError(f"{self.condition} needs an author model")
@@ -39,7 +46,7 @@ class AuthorCalls:
         self.toolbox.budget(Usage())
         self.recorder.start_call(key, purpose=purpose, model=model.name, request=request)
         try:
-            reply = clean.reply(model.complete(request))
+            reply = clean.reply(answer(model, request))
         except Exception as error:
             self.recorder.finish_call(key, None, error)
             raise

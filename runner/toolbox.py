@@ -10,6 +10,7 @@ from runner.agents import Agent, make_agent
 from runner.cleaning import Cleaner
 from runner.errors import SetupError
 from runner.models import Model, make_model
+from runner.models.generator import UNCONFINED, GeneratorModel
 from runner.protocols.plan import EpisodePlan
 from runner.sandboxes import SandboxKind, sandbox_kind
 from runner.types import Suite, Usage
@@ -44,11 +45,14 @@ def toolbox_for(plan: EpisodePlan, suite: Suite, clean: Cleaner | None = None) -
         raise SetupError(f"suite {suite.key} is not trusted: its tasks need a sandbox that confines them, not 'local'")
     if plan.condition.has_author and plan.author_model is None:
         raise SetupError(f"{plan.condition.name} needs an author model")
+    author_model = None if plan.author_model is None else make_model(plan.author_model)
+    if plan.sandbox == "local" and isinstance(author_model, GeneratorModel) and not author_model.generator.bundled:
+        raise SetupError(f"{author_model.name}: {UNCONFINED}")
     return Toolbox(
         agent=make_agent(plan.agent),
         sandboxes=sandbox_kind(plan.sandbox),
         agent_model=None if plan.agent_model is None else make_model(plan.agent_model),
-        author_model=None if plan.author_model is None else make_model(plan.author_model),
+        author_model=author_model,
         judge_model=None if plan.judge_model is None else make_model(plan.judge_model),
         clean=clean or Cleaner(),
     )

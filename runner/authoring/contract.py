@@ -177,8 +177,10 @@ def _deletions(proposal: Proposal) -> Iterator[Broken]:
 
 
 def _budget(proposal: Proposal) -> Iterator[Broken]:
-    """Whoever writes without being asked by us is bounded by what it hands in. Tokens are ceil(characters / 4)."""
-    limit = proposal.occasion.budget_tokens
+    """Whoever writes without being asked by us is bounded by what it hands in: nobody sees what it used. A model that is asked
+    is bounded by what it may write at all, and its own tokens are shorter or longer than these. Tokens are ceil(characters / 4)."""
+    outside = proposal.occasion.mode is AuthorMode.OUTSIDE
+    limit = proposal.occasion.budget_tokens if outside else None
     size = sum(-(-len(file.content.decode("utf-8", "replace")) // 4) for file in proposal.after.values())
     if limit is not None and proposal.upserts and size > limit:
         yield Broken("generation-budget", "", f"the library would have {size:,} tokens, expected at most {limit:,}")

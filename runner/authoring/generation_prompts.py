@@ -43,7 +43,6 @@ Where nothing has to change return an empty `upsert_files`.
 You also see records of agents that worked without any skill. Nobody tells you whether they succeeded. Look for what they
 had to guess, assumed wrongly or never looked at, and answer it from the material.
 """,
-    AuthorMode.OUTSIDE: "An outside program was given what follows as files.\n",
 }
 
 
@@ -59,7 +58,7 @@ def user_message(occasion: Occasion) -> str:
 
 
 def _sections(occasion: Occasion) -> Iterator[str]:
-    yield _occasion(occasion)
+    yield occasion_lines(occasion)
     if occasion.task is not None:
         yield "\n".join(["## Task", *task_lines(occasion.task)])
     yield "\n".join(["## Corpus", *corpus_lines(occasion.corpus)])
@@ -70,7 +69,7 @@ def _sections(occasion: Occasion) -> Iterator[str]:
     yield "\n".join(["## Skills of this family", *skill_lines(occasion)])
 
 
-def _occasion(occasion: Occasion) -> str:
+def occasion_lines(occasion: Occasion) -> str:
     setting = "task-agnostic" if occasion.task is None else "task-conditioned"
     budget = "none" if occasion.budget_tokens is None else f"{occasion.budget_tokens:,} tokens for the whole library"
     return f"## Occasion\nmode: {occasion.mode}\nsetting: {setting}\nbudget: {budget}"

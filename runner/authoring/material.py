@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -15,6 +16,21 @@ MAX_TASK_CHARS = 60_000
 MAX_CORPUS_CHARS = 400_000  # of the texts; the list of files always stands there
 MAX_LISTED = 1_000
 MAX_FOUND = 60
+VENDORED = frozenset({"vendor", "vendored", "third_party", "node_modules", "site-packages", "dist", "build", ".git"})
+LOCKS = frozenset(
+    {
+        "package-lock.json",
+        "yarn.lock",
+        "pnpm-lock.yaml",
+        "poetry.lock",
+        "uv.lock",
+        "pipfile.lock",
+        "cargo.lock",
+        "go.sum",
+    }
+    | {"composer.lock", "gemfile.lock"}
+)
+MADE = re.compile(r"\.min\.(js|css)$|\.map$|\.(svg|lock)$")
 
 
 def task_lines(task: Task) -> Iterator[str]:
@@ -27,28 +43,47 @@ def task_lines(task: Task) -> Iterator[str]:
 
 
 def corpus_lines(corpus: Files) -> Iterator[str]:
-    """Every file by name and size, then the texts in the order of their paths, as far as there is room.
-
-    What a reader would open first comes first: documents at the top of the tree, then what lies deeper.
-    """
-    ordered = sorted(corpus.items(), key=lambda item: (item[0].count("/"), item[0]))
-    yield f"{len(ordered):,} files:"
-    yield from _listing(ordered)
+    """Every file by name and size, then the texts in the order of `corpus_order` as far as there is room, and what is not
+    among them: binary files, and the texts for which there was no room any more."""
     room = MAX_CORPUS_CHARS
-    for path, file in ordered:
-        text = _text(file)
+    binary, missed = 0, []
+    yield from corpus_listing(corpus)
+    for path, file in corpus_order(corpus):
+        text = text_of(file)
         if text is None:
-            yield f"### {path}\n[binary, {len(file.content):,} bytes]"
+            binary += 1
         elif room <= 0:
-            yield f"### {path}\n[{len(text):,} characters, left out for want of room]"
+            missed.append(len(text))
         else:
             yield f"### {path}\n{fenced(_cut(text, room))}"
             room -= len(text)
+    if binary:
+        yield f"[left out: {binary:,} binary files]"
+    if missed:
+        yield f"[left out for want of room: {len(missed):,} files with {sum(missed):,} characters]"
+
+
+def corpus_listing(corpus: Files) -> Iterator[str]:
+    yield f"{len(corpus):,} files:"
+    yield from _listing(corpus_order(corpus))
+
+
+def corpus_order(corpus: Files) -> list[tuple[str, File]]:
+    """As somebody would open them who has not time for all: what lies at the top of the tree, then what lies deeper, by
+    name; tests after what they test; last what others wrote or a program did: vendored folders, lock files, minified code."""
+    return sorted(corpus.items(), key=lambda item: (_remoteness(item[0]), item[0].count("/"), item[0]))
+
+
+def _remoteness(path: str) -> int:
+    *folders, name = path.lower().split("/")
+    if VENDORED & set(folders) or name in LOCKS or MADE.search(name):
+        return 2
+    return 1 if {"test", "tests"} & set(folders) else 0
 
 
 def found_lines(occasion: Occasion) -> Iterator[str]:
     """What the contract's program says of the skills as they are, as if all of them had just been written."""
-    texts = {path: text for path, file in occasion.library.items() if (text := _text(file)) is not None}
+    texts = {path: text for path, file in occasion.library.items() if (text := text_of(file)) is not None}
     found = check_patch(Patch("", "", texts), replace(occasion, library={}, family_slugs=()))
     for finding in found[:MAX_FOUND]:
         yield f"- [{finding.severity}] {finding.rule}, {finding.path or 'the library'}: {finding.message}"
@@ -65,7 +100,7 @@ def _listing(files: list[tuple[str, File]]) -> Iterator[str]:
         yield f"[... {len(files) - MAX_LISTED:,} files left out ...]"
 
 
-def _text(file: File) -> str | None:
+def text_of(file: File) -> str | None:
     try:
         text = file.content.decode("utf-8")
     except UnicodeDecodeError:

@@ -88,7 +88,7 @@ _RULES = (
     _announced("frontmatter-two-keys", "Under SkillFlow, frontmatter has a name and a description and nothing else."),
     _announced("process-note", "Under SkillFlow, no README, changelog, installation guide or quick reference."),
     _announced("empty-file", "Under SkillFlow, no file is empty."),
-    _always("generation-budget", "Where a library is generated under a token budget, its texts are within it."),
+    _always("generation-budget", "What an outside program wrote under a token budget is within it."),
     Rule(
         "teacher-leak", "A teacher's advice shares no passage with the human skills.", "warning", "warning", "warning"
     ),

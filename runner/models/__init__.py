@@ -39,6 +39,7 @@ MODELS: dict[str, str] = {
     "scripted": "runner.models.scripted:Scripted",
     "litellm": "runner.models.litellm:LiteLLM",
     "recorded": "runner.models.recorded:Recorded",
+    "generator": "runner.models.generator:GeneratorModel",
 }
 
 SCRIPTED_PROVIDERS = frozenset({"scripted", "recorded"})

@@ -10,6 +10,7 @@ from typing import Any
 from runner.errors import ModelRefused, SetupError
 from runner.models.scripted_agent import Turn, attempt
 from runner.models.scripted_author import answer
+from runner.models.scripted_generator import generate, is_generation
 from runner.models.scripted_learner import learn
 from runner.models.scripted_profile import PROFILES, Dice, Profile
 from runner.models.scripted_prompt import mode_of
@@ -55,6 +56,8 @@ class Scripted:
         if request.tools:
             return self._act(request, dice)
         said = _contents(request, "user")
+        if said and request.json_object and is_generation(said[0]):
+            return self._reply(request, generate(said[0], dice, self.profile, request.max_tokens))
         voice = VOICES.get(mode_of(said[0]) if said else "", answer if request.json_object else None)
         if voice is None:
             raise ModelRefused(

@@ -14,6 +14,7 @@ from typing import Literal
 from runner import protocols
 from runner.authoring.occasion import FeedbackLevel
 from runner.errors import SetupError
+from runner.models import is_generator
 from runner.types import AuthorMode, CompactionKind, Phase, Role
 
 
@@ -73,6 +74,15 @@ class Condition:
     def has_author(self) -> bool:
         writes_first = self.start in (Start.ZERO_SHOT, Start.LEARNED)
         return writes_first or self.canonical is not Trigger.NEVER or self.later is not Trigger.NEVER
+
+    def suits(self, author_model: str | None) -> bool:
+        """Can this author write for it? A program writes only where one is asked for, and a model only where none is.
+
+        Where no author works, or none is named yet, there is nothing to contradict.
+        """
+        if not self.has_author or author_model is None:
+            return True
+        return is_generator(author_model) == (self.mode_at_start is AuthorMode.OUTSIDE)
 
     def learns_from(self, phase: Phase) -> bool:
         """Is what happens in this phase meant for later trials? Then a trial skipped there taints the episode.

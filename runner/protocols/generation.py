@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from runner.digests import EMPTY_LIBRARY
 from runner.errors import SetupError
 from runner.history import State
-from runner.models import is_generator
 from runner.protocols.conditions import Condition, Replay, Start
 from runner.protocols.occasions import asks, drafts
 from runner.protocols.plan import EpisodePlan
@@ -60,15 +59,14 @@ def check_generator(plan: EpisodePlan) -> None:
 
 
 def _check_author(plan: EpisodePlan) -> None:
-    if plan.author_model is None or not plan.condition.has_author:
+    condition, author = plan.condition, plan.author_model
+    if condition.suits(author):
         return
-    wants_program = plan.condition.mode_at_start is AuthorMode.OUTSIDE
-    if wants_program and not is_generator(plan.author_model):
+    if condition.mode_at_start is AuthorMode.OUTSIDE:
         raise SetupError(
-            f"plug-in runs an outside program: expected an author model generator/<name>, not {plan.author_model}"
+            f"{condition.name} runs an outside program: expected an author model generator/<name>, not {author}"
         )
-    if not wants_program and is_generator(plan.author_model):
-        raise SetupError(f"{plan.author_model} is an outside program: expected the condition plug-in")
+    raise SetupError(f"{author} is an outside program: expected the condition plug-in, not {condition.name}")
 
 
 def generating(plan: EpisodePlan, state: State, family: Family, *, task: str, tried: list[Task]) -> Iterator[NextStep]:

@@ -13,6 +13,7 @@ from runner.types import Files, Task, Usage
 
 if TYPE_CHECKING:
     from runner.sandboxes.gateway import Gateway
+    from runner.sandboxes.trees import Tree
 
 # Paths inside every sandbox. A local sandbox has them below a private folder, so commands reach them relative to
 # the working directory: "../skills", "../tests", "../logs". SOLUTION is there only once the oracle put files into it.
@@ -85,6 +86,10 @@ class Sandbox(Protocol):
         """Everything below `folder`; links are not followed, sizes are capped."""
         ...
 
+    def tree(self, folder: str, below: str = "") -> Tree:
+        """Like `files`, with what was left out and why. `below`: only what lies below this path of the folder."""
+        ...
+
     def execute(
         self, command: str, *, timeout_seconds: float, environment: Mapping[str, str] | None = None
     ) -> Completed:
@@ -109,6 +114,10 @@ class SandboxKind(Protocol):
     def open_sandbox(self, task: Task, *, name: str, needs: Needs = NOTHING) -> Sandbox: ...
     def end_processes(self, handle: dict[str, object]) -> None:
         """Ends what an interrupted attempt left, on the machine where it ran; elsewhere it does nothing."""
+        ...
+
+    def end_named(self, name: str) -> None:
+        """The same for every sandbox of this machine that was opened under this name."""
         ...
 
 

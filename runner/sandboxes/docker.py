@@ -30,7 +30,7 @@ from runner.sandboxes.docker_limits import LIMITS, ContainerLimits, host_config,
 from runner.sandboxes.docker_networks import Network, leave, network_for, open_gateway
 from runner.sandboxes.docker_programs import mount, program_volume
 from runner.sandboxes.gateway import Gateway
-from runner.sandboxes.trees import Tree
+from runner.sandboxes.trees import Tree, check_relative
 from runner.suites.host_variables import resolved
 from runner.types import Files, Task
 
@@ -75,6 +75,19 @@ def end_processes(handle: dict[str, object]) -> None:
         raise
     try:
         if engine.engine_id(client.base_url) == handle.get("engine"):
+            leave(client, PREFIX + mark)
+            engine.remove_marked(client, mark)
+    finally:
+        client.close()
+
+
+def end_named(name: str) -> None:
+    """Removes every sandbox of this engine that was opened under this name."""
+    client = engine.connect()
+    try:
+        wanted = [f"{engine.ATTEMPT_LABEL}={name}"]
+        found = [labels for kind in engine.KINDS for _, labels in engine.labelled(client, kind, wanted)]
+        for mark in sorted({labels[engine.MARK_LABEL] for labels in found if labels.get(engine.MARK_LABEL)}):
             leave(client, PREFIX + mark)
             engine.remove_marked(client, mark)
     finally:
@@ -196,11 +209,12 @@ class DockerSandbox:
     def files(self, folder: str) -> Files:
         return self.tree(folder).files
 
-    def tree(self, folder: str) -> Tree:
-        """Like `files`, with what was left out and why."""
-        with engine_errors(f"reading {self.path(folder)}"):
+    def tree(self, folder: str, below: str = "") -> Tree:
+        """Like `files`, with what was left out and why. A link on the way below leads nowhere but into the container."""
+        place = f"{self.path(folder).rstrip('/')}/{check_relative(below)}" if below else self.path(folder)
+        with engine_errors(f"reading {place}"):
             try:
-                chunks, status = self.client.get_archive(self.container, self.path(folder))
+                chunks, status = self.client.get_archive(self.container, place)
             except NotFound:
                 return Tree()
             with contextlib.closing(chunks):

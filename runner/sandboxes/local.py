@@ -26,6 +26,8 @@ from typing import IO
 from runner.errors import SandboxError, SetupError
 from runner.sandboxes import LOGS, NOTHING, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed, Needs
 from runner.sandboxes.gateway import Gateway
+from runner.sandboxes.local_labels import labelled, write_label
+from runner.sandboxes.process_names import ProcessName
 from runner.sandboxes.processes import (
     MARK_VARIABLE,
     boot_id,
@@ -34,7 +36,15 @@ from runner.sandboxes.processes import (
     group_alive,
     hide_environment,
 )
-from runner.sandboxes.trees import Tree, make_real_folder, measure, read_tree, remove_tree, write_tree
+from runner.sandboxes.trees import (
+    Tree,
+    check_relative,
+    make_real_folder,
+    measure,
+    read_tree,
+    remove_tree,
+    write_tree,
+)
 from runner.types import Files, Task
 
 SKILLS_PATH = f"../{SKILLS}"
@@ -80,17 +90,22 @@ def open_sandbox(task: Task, *, name: str, needs: Needs = NOTHING) -> LocalSandb
         wanted = f"{task.key} has an image of its own" if task.machine.brings_files else "the agent is a program"
         raise SetupError(f"{wanted}: it needs a sandbox in a container, not 'local'")
     hide_environment()
-    base = Path(os.environ.get("SKILLGLASS_SANDBOXES") or tempfile.gettempdir())
+    base = sandboxes_folder()
     mark = secrets.token_hex(16)
     folder = base.absolute() / f"{PREFIX}{mark}"
     try:
         base.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700)
         sandbox = LocalSandbox(folder.resolve(), mark, name=name, task=task.key)
+        write_label(sandbox.folder, sandbox.handle)
         sandbox.make_folders()
     except OSError as error:
         raise SandboxError(f"{folder}: the sandbox cannot be made: {error}") from error
     return sandbox
+
+
+def sandboxes_folder() -> Path:
+    return Path(os.environ.get("SKILLGLASS_SANDBOXES") or tempfile.gettempdir())
 
 
 def end_processes(handle: dict[str, object]) -> None:
@@ -103,6 +118,24 @@ def end_processes(handle: dict[str, object]) -> None:
     if handle.get("boot") == boot_id():
         end_sandbox(mark, folder)
     remove_tree(folder)
+
+
+def end_named(name: str) -> None:
+    for label in labelled(sandboxes_folder(), PREFIX):
+        if label.get("name") == name:
+            end_processes(label)
+
+
+def end_ownerless() -> int:
+    """Ends the sandboxes of processes of this machine that ended themselves. How many."""
+    orphans = [
+        label
+        for label in labelled(sandboxes_folder(), PREFIX)
+        if (owner := ProcessName.parse(str(label.get("owner", "")))) and owner.is_gone
+    ]
+    for label in orphans:
+        end_processes(label)
+    return len(orphans)
 
 
 class LocalSandbox:
@@ -144,10 +177,15 @@ class LocalSandbox:
     def files(self, folder: str) -> Files:
         return self.tree(folder).files
 
-    def tree(self, folder: str) -> Tree:
-        """Like `files`, with what was left out and why."""
+    def tree(self, folder: str, below: str = "") -> Tree:
+        """Like `files`, with what was left out and why. A link on the way below is not followed: nothing lies there."""
+        root = self._inside(folder)
         try:
-            return read_tree(self._inside(folder))
+            for part in check_relative(below).parts if below else ():
+                root = root / part
+                if root.is_symlink():
+                    return Tree(left_out=[f"{below}: a link"])
+            return read_tree(root)
         except OSError as error:
             raise SandboxError(f"{folder}: cannot be read: {error}") from error
 

@@ -1,0 +1,64 @@
+"""Outside pipelines that write skills: programs of their own, found by name, run in a sandbox (docs/generators.md).
+
+A generator is a folder with a `generator.toml` and whatever its command needs. Those beside this file come along with
+the project; others lie in the folders that SKILLGLASS_GENERATORS names.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.errors import SetupError
+from runner.types import Files
+
+BUNDLED = Path(__file__).parent
+MANIFEST = "generator.toml"
+VARIABLE = "SKILLGLASS_GENERATORS"
+PROVIDER = "generator"  # of the author model that stands for one: "generator/outline"
+
+
+@dataclass(frozen=True, slots=True)
+class Generator:
+    """A generator as it lies on disk now. What was digested is what runs: `files` is put into the sandbox."""
+
+    name: str
+    version: str
+    command: tuple[str, ...]  # words, from the folder that holds program/, input/ and output/
+    timeout_seconds: float
+    files: Files  # its whole folder
+    digest: str  # over its files
+    bundled: bool  # comes along with the project, and may run in the local sandbox
+    image: str | None = None  # to run in; None: the sandbox's own base image
+    network: bool = False  # may it reach the outside?
+
+
+def generator_folders() -> dict[str, Path]:
+    """Name -> folder, of the bundled generators and of those in $SKILLGLASS_GENERATORS (separated as in PATH).
+
+    SetupError for a place that is no folder, and for a name that two have: which one was meant must not depend on where it runs.
+    """
+    found = _below(BUNDLED)
+    for place in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
+        root = Path(place).expanduser()
+        if not root.is_dir():
+            raise SetupError(f"{VARIABLE}: {place}: expected a folder that holds generators; there is none")
+        for name, folder in _below(root).items():
+            if found.setdefault(name, folder) != folder:
+                raise SetupError(f"{VARIABLE}: two generators are called {name!r}: {found[name]} and {folder}")
+    return found
+
+
+def generator_named(name: str) -> Generator:
+    """SetupError names the known generators, or the file, field and expectation where its manifest is not as it should be."""
+    from runner.generators.manifest import read_generator
+
+    folders = generator_folders()
+    if name not in folders:
+        raise SetupError(f"unknown generator {name!r}; known: {', '.join(sorted(folders)) or 'none'}")
+    return read_generator(folders[name], bundled=folders[name].parent == BUNDLED)
+
+
+def _below(root: Path) -> dict[str, Path]:
+    return {path.parent.name: path.parent.absolute() for path in sorted(root.glob(f"*/{MANIFEST}"))}
