@@ -351,3 +351,21 @@ def test_the_command_says_that_a_key_was_launched_with_another_file(tmp_path: Pa
     ):
         call_command("run_experiment", str(path), stdout=StringIO())
     assert Experiment.objects.count() == 1
+
+
+# --- the judge ------------------------------------------------------------------------------------------------------
+
+
+def test_a_judge_is_told_only_where_there_is_one() -> None:
+    """So that files and setups from before there were judges stay what they were."""
+    plain, judged = prepare(SPEC), prepare({**SPEC, "judge_model": "scripted/apprentice"})
+    assert "judge_model" not in plain.spec.file
+    assert judged.spec.file["judge_model"] == "scripted/apprentice"
+    assert {plan.judge_model for plans in plain.plans.values() for plan in plans} == {None}
+    assert {plan.judge_model for plans in judged.plans.values() for plan in plans} == {"scripted/apprentice"}
+    before, after = (next(iter(each.plans.values()))[0].setup_digest for each in (plain, judged))
+    assert before != after
+
+
+def test_a_judge_that_nobody_knows_is_told() -> None:
+    assert "judge_model" in problems_of(judge_model="nobody")
