@@ -98,11 +98,23 @@ class Outcomes:
         """Only the trials the mask keeps."""
         return Outcomes(*(getattr(self, field.name)[mask] for field in fields(self)))
 
+    @property
+    def rehearsals(self) -> Mask:
+        """Acquisition trials of tasks that are deployed too: SkillLearnBench learns on the seed instance and then counts
+        it among all instances. What was tried while learning is no result of the library."""
+        deployed = self.task[self.phase == PHASE_CODES[Phase.DEPLOYMENT]]
+        return (self.phase == PHASE_CODES[Phase.ACQUISITION]) & np.isin(self.task, deployed)
+
     def covering(self, phases: Sequence[str] = (), role: str | None = None) -> Mask:
-        """The trials of these phases (none given: all) and of this role (None: all)."""
+        """The trials of these phases (none given: all) and of this role (None: all).
+
+        Of acquisition together with deployment the rehearsals are left out: a task that is deployed counts there.
+        """
         mask: Mask = np.ones(len(self), dtype=bool)
         if phases:
             mask &= np.logical_or.reduce([self.phase == PHASE_CODES[phase] for phase in phases])
+        if {Phase.ACQUISITION, Phase.DEPLOYMENT} <= set(phases):
+            mask &= ~self.rehearsals
         if role is not None:
             mask &= self.role == ROLE_CODES[role]
         return mask
