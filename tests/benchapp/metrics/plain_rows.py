@@ -51,6 +51,12 @@ def plain_row(trial: int, **given: Any) -> Row:
     return {**fixed, **dict.fromkeys(MEASURED), **given}
 
 
+def is_rehearsal(row: Row, rows: list[Row]) -> bool:
+    """Worked on while learning, and deployed too."""
+    deployed = {other["task"] for other in rows if other["phase"] == "deployment"}
+    return row["phase"] == "acquisition" and row["task"] in deployed
+
+
 def as_columns(rows: list[Row]) -> Outcomes:
     """The columns that the record would give for these trials."""
     coded = [

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from benchapp.metrics import passk
 from benchapp.metrics.catalogue import METRICS, TABLES, table_for
 from benchapp.metrics.metric import Metric
-from tests.benchapp.metrics.plain_rows import Row, as_columns, plain_row, runs_of_rows
+from tests.benchapp.metrics.plain_rows import Row, as_columns, is_rehearsal, plain_row, runs_of_rows
 
 Value = Callable[[Row], float | None]
 
@@ -46,7 +46,7 @@ def is_of_first_task(row: Row, rows: list[Row]) -> bool:
 
 
 def past_first(row: Row, rows: list[Row]) -> bool:
-    return first_try(row) and row["ordered"] and not is_of_first_task(row, rows)
+    return first_try(row) and not is_rehearsal(row, rows) and row["ordered"] and not is_of_first_task(row, rows)
 
 
 def used(row: Row) -> float | None:
@@ -79,22 +79,22 @@ OBVIOUS: dict[str, tuple[Callable[[Row, list[Row]], bool], Value, bool]] = {
     "ARSR": (lambda row, rows: deployed(row, "adversarial"), SUCCESS, False),
     "CompSR": (lambda row, rows: deployed(row, "composition"), SUCCESS, False),
     **{
-        f"mean-{name}": (lambda row, rows: first_try(row), column(name), False)
+        f"mean-{name}": (lambda row, rows: first_try(row) and not is_rehearsal(row, rows), column(name), False)
         for name in ("outcome", "process", "overall")
     },
     **{
         f"deployment-{name}": (lambda row, rows: deployed(row), column(name), False)
         for name in ("outcome", "process", "overall")
     },
-    "completion": (lambda row, rows: first_try(row), SUCCESS, False),
+    "completion": (lambda row, rows: first_try(row) and not is_rehearsal(row, rows), SUCCESS, False),
     "completion-past-first": (past_first, SUCCESS, False),
-    "turns": (lambda row, rows: first_try(row), column("turns"), False),
+    "turns": (lambda row, rows: first_try(row) and not is_rehearsal(row, rows), column("turns"), False),
     "turns-past-first": (past_first, column("turns"), False),
-    "cost": (lambda row, rows: first_try(row), column("cost_usd"), False),
+    "cost": (lambda row, rows: first_try(row) and not is_rehearsal(row, rows), column("cost_usd"), False),
     "cost-past-first": (past_first, column("cost_usd"), False),
-    "output-tokens": (lambda row, rows: first_try(row), column("output_tokens"), False),
+    "output-tokens": (lambda row, rows: first_try(row) and not is_rehearsal(row, rows), column("output_tokens"), False),
     "output-tokens-past-first": (past_first, column("output_tokens"), False),
-    "use": (lambda row, rows: first_try(row), used, False),
+    "use": (lambda row, rows: first_try(row) and not is_rehearsal(row, rows), used, False),
     "use-past-first": (past_first, used, False),
     "accuracy": (lambda row, rows: evaluated(row), SUCCESS, True),
     "accuracy-seed": (lambda row, rows: evaluated(row) and row["ordinal"] == 1, SUCCESS, True),

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchapp.metrics.passing import pass_at_k, pass_curve, solved_within
-from tests.benchapp.metrics.plain_rows import Row, as_columns, plain_row, runs_of_rows
+from tests.benchapp.metrics.plain_rows import Row, as_columns, is_rehearsal, plain_row, runs_of_rows
 
 
 def counted_out(tries: list[bool], k: int) -> float:
@@ -33,7 +33,8 @@ def test_it_equals_counting_every_choice(tries: list[bool], k: int) -> None:
 def scored_tries(rows: list[Row]) -> dict[int, list[Row]]:
     found: dict[int, list[Row]] = defaultdict(list)
     for row in rows:
-        if row["phase"] != "replay" and not row["tainted"] and row["success"] is not None:
+        counts = row["phase"] != "replay" and not is_rehearsal(row, rows)
+        if counts and not row["tainted"] and row["success"] is not None:
             found[row["task"]].append(row)
     return found
 
