@@ -10,16 +10,17 @@ from typing import Any
 from runner.errors import ModelRefused, SetupError
 from runner.models.scripted_agent import Turn, attempt
 from runner.models.scripted_author import answer
+from runner.models.scripted_judge import judge, read_question
 from runner.models.scripted_profile import PROFILES, Dice
 from runner.types import ModelReply, ModelRequest, ToolCall, Usage
 
 CHARS_PER_TOKEN = 4
 TOOLS = {"shell", "submit"}
-VERSION = "2"  # raise it by hand whenever a profile, a playbook or anything else here changes what is replied
+VERSION = "3"  # raise it by hand whenever a profile, a playbook or anything else here changes what is replied
 
 
 class Scripted:
-    """Works as agent where tools are offered, and as skill author where a JSON object is asked for.
+    """Works as agent where tools are offered; where a JSON object is asked for, as judge or as skill author.
 
     Every reply follows from the request's seed and messages alone: the model holds no state between two calls.
     Tokens are ceil(characters / 4); cost is unknown, as nobody charges for it.
@@ -41,15 +42,17 @@ class Scripted:
         self.profile = PROFILES[kind]
 
     def complete(self, request: ModelRequest) -> ModelReply:
-        """ModelRefused where the request is neither an agent's turn with a shell nor an author's call."""
+        """ModelRefused where the request is neither an agent's turn with a shell nor a call of an author or a judge."""
         dice = Dice(_seed(request))
         if request.tools:
             return self._act(request, dice)
         if request.json_object:
-            text = answer(_contents(request, "user"), dice, self.profile)
+            said = _contents(request, "user")
+            question = read_question(said)
+            text = judge(question, dice, self.profile) if question else answer(said, dice, self.profile)
             return self._reply(request, text)
         raise ModelRefused(
-            f"{self.name} answers an agent's turn (tools) or an author's call (json_object), nothing else"
+            f"{self.name} answers an agent's turn (tools) or a call of an author or a judge (json_object), nothing else"
         )
 
     def _act(self, request: ModelRequest, dice: Dice) -> ModelReply:
