@@ -277,6 +277,7 @@ class RowRecorder:
             )
             self._enter(Entry.Kind.FREEZE, seal, now)
             self._hold(snapshot)
+            self.episode.trials.unneeded().delete()
 
     def refuse(self, refused: Refused) -> None:
         with self._transaction() as now:

@@ -28,8 +28,9 @@ def record_suite(suite: Suite) -> SuiteRows:
 
 
 def _environment(rows: SuiteRows, environment: Environment, ordinal: int) -> models.Environment:
+    kind = environment.corpus.kind if environment.corpus else ""
     row, _ = models.Environment.objects.update_or_create(
-        suite=rows.suite, key=environment.key, defaults={"name": environment.name, "ordinal": ordinal}
+        suite=rows.suite, key=environment.key, defaults={"name": environment.name, "ordinal": ordinal, "kind": kind}
     )
     for place, family in enumerate(environment.families, start=1):
         _family(rows, row, family, place)

@@ -140,9 +140,9 @@ def _traces(step: RunTrial, plan: EpisodePlan, recorder: Recorder) -> list[Trace
     for slot in step.retrieved:
         verdict = recorder.verdict(slot)
         if kind is CompactionKind.RICH and verdict is not None:
-            verdict = shown_verdict(verdict, plan.feedback)
+            verdict = shown_verdict(verdict, plan.shown)
         success, reward = (None, None) if verdict is None else (verdict.success, verdict.reward)
-        told = kind is CompactionKind.ROUGH or plan.feedback != "none"
+        told = kind is CompactionKind.ROUGH or plan.shown != "none"
         traces.append(Trace(slot, success, reward, recorder.compaction(slot, kind).text, told))
     return traces
 
@@ -172,7 +172,7 @@ def _attempt(job: AgentJob, library: Files, watcher: _Watcher, plan: EpisodePlan
     return AttemptResult(
         trajectories=run.trajectories,
         verdict=verdict,
-        compactions=_compactions(run, job, verdict, plan.feedback, clean),
+        compactions=_compactions(run, job, verdict, plan.shown, clean),
         skill_uses=_skill_uses(run.trajectories, job.skills),
         usage=run.usage,
         turns=run.turns,

@@ -19,10 +19,12 @@ from runner.protocols import next_step
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.sampling import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE
 from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedLibrary, SeedSkill
-from runner.recorder import Frozen, Recorder, Refused
+from runner.recorder import Decided, Frozen, Recorder, Refused
+from runner.suites.task_files import read_tree
 from runner.toolbox import Toolbox
 from runner.types import CompactionKind, Decision, DecisionStatus, Evidence, Files, ModelReply, Phase, Slot, Usage
 
+BUDGET_SPENT = "the generation budget is spent: no answer was asked for"
 FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS = 2.0, 300.0
 
 
@@ -145,20 +147,35 @@ def _check_seal(step: RunTrial, library: Files, state: State, recorder: Recorder
 
 def _ask(step: Ask, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, state: State) -> None:
     occasion = _occasion(step, plan, recorder, state)
-    reply = recorder.reply(step.key) or _complete(step, occasion, plan, recorder, toolbox)
-    judgement = judge_reply(occasion, reply)
+    reply = recorder.reply(step.key)
+    if reply is None and tokens_left(step, plan, recorder) <= 0:
+        judgement = Judgement(DecisionStatus.FAILED, "", "", None, (), None, BUDGET_SPENT)
+    else:
+        judgement = judge_reply(occasion, reply or _complete(step, occasion, plan, recorder, toolbox))
     recorder.decide(_decision(step, occasion, judgement, state), judgement.files)
+
+
+def tokens_left(step: Ask, plan: EpisodePlan, recorder: Recorder) -> int:
+    """Output tokens that the author may still write for this library; an answer that did not tell counts by its length."""
+    limit = plan.condition.generation_tokens
+    if limit is None:
+        return AUTHOR_MAX_TOKENS
+    decided = [entry.event for entry in recorder.history() if isinstance(entry.event, Decided)]
+    earlier = [Ask(event.mode, event.family, event.after_trial, event.answer).key for event in decided]
+    replies = [reply for key in earlier if key != step.key and (reply := recorder.reply(key)) is not None]
+    return limit - sum(reply.usage.output_tokens or -(-len(reply.text) // 4) for reply in replies)
 
 
 def _occasion(step: Ask, plan: EpisodePlan, recorder: Recorder, state: State) -> Occasion:
     own = family_skills(recorder.history(), recorder.library)
     kind = CompactionKind.RICH
+    corpus = plan.environment.corpus
     return Occasion(
         mode=step.mode,
         family=plan.family(step.family),
         tier3_required=step.tier3_required,
         after_trial=step.after_trial,
-        feedback=plan.feedback,
+        feedback=plan.shown,
         profile=plan.profile,
         library=recorder.library(state.snapshot),
         family_slugs=own.get(step.family, ()),
@@ -166,6 +183,9 @@ def _occasion(step: Ask, plan: EpisodePlan, recorder: Recorder, state: State) ->
             (Evidence(slot, kind), recorder.compaction(slot, kind), recorder.verdict(slot)) for slot in step.evidence
         ),
         reserved_slugs=tuple(family.slug for family in plan.environment.families if family.key != step.family),
+        task=plan.task(step.task) if step.task else None,
+        corpus={} if corpus is None or not step.mode.names_skills else read_tree(corpus.folder),
+        budget_tokens=plan.condition.generation_tokens,
     )
 
 
@@ -174,9 +194,8 @@ def _complete(step: Ask, occasion: Occasion, plan: EpisodePlan, recorder: Record
     model = toolbox.author_model
     if model is None:
         raise SetupError(f"{plan.condition.name} needs an author model")
-    asked = request_for(
-        occasion, seed=step.seed(plan.run_seed), temperature=AUTHOR_TEMPERATURE, max_tokens=AUTHOR_MAX_TOKENS
-    )
+    room = min(AUTHOR_MAX_TOKENS, tokens_left(step, plan, recorder))
+    asked = request_for(occasion, seed=step.seed(plan.run_seed), temperature=AUTHOR_TEMPERATURE, max_tokens=room)
     request = toolbox.clean.request(asked)
     toolbox.budget(Usage())
     recorder.start_call(step.key, purpose="author", model=model.name, request=request)

@@ -97,6 +97,7 @@ class Task:
     shared_tests: tuple[Path, ...] = ()  # files of the suite that lie beside the task's own tests when it is verified
     verifier_environment: Mapping[str, str] = field(default_factory=dict)  # values as in Machine.environment
     solution_environment: Mapping[str, str] = field(default_factory=dict)
+    practice: bool = False  # to gather experience on before a library is sealed; never among the tasks that count
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +111,29 @@ class Family:
     curated: Files = field(default_factory=dict)  # "<slug>/SKILL.md", ...; empty where none is provided
 
 
+class CorpusKind(StrEnum):
+    """Where a skill's procedure comes from (SkillGenBench section 3.1)."""
+
+    REPOSITORY = "repository"
+    CODE_DOCUMENT = "code-document"
+    DOMAIN_DOCUMENT = "domain-document"
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """The source material of an environment: a repository snapshot or a bundle of documents, as plain files."""
+
+    kind: CorpusKind
+    folder: Path  # on this machine; all below it may be read by whoever writes skills
+    digest: str  # over every file of the folder
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     key: str
     name: str
     families: tuple[Family, ...]
+    corpus: Corpus | None = None
 
     def family(self, key: str) -> Family:
         return next(family for family in self.families if family.key == key)
@@ -416,6 +435,21 @@ class AuthorMode(StrEnum):
     INDUCE = "induce"
     REVISE = "revise"
     EVOLVE = "evolve"  # SkillFlow's: whatever the trial just ended asks for, in a library that is all one family's
+    # SkillLearnBench's, in a library learned from one seed instance:
+    WRITE = "write"  # from the text of the seed task, before anybody worked on it
+    REFLECT = "reflect"  # from its own trial, without a verdict
+    CORRECT = "correct"  # after a failed trial, with a teacher's advice
+    CRAFT = "craft"  # from the task's text, by a guide to writing skills
+    # SkillGenBench's, in a library generated from a corpus:
+    DISTILL = "distill"  # from the corpus, in one pass
+    REFINE = "refine"  # its own draft, with what a program found in it (also SkillLearnBench's skill-creator)
+    CONSOLIDATE = "consolidate"  # from the corpus and trials without skills
+    OUTSIDE = "outside"  # a program that is not ours writes the skills
+
+    @property
+    def names_skills(self) -> bool:
+        """Does the author choose how many skills there are and what they are called? Its patch has no operation then."""
+        return self not in (AuthorMode.ZERO_SHOT, AuthorMode.INDUCE, AuthorMode.REVISE)
 
 
 class DecisionStatus(StrEnum):

@@ -25,6 +25,7 @@ class Environment(models.Model):
     key = models.CharField(max_length=200)
     name = models.CharField(max_length=200)
     ordinal = models.PositiveIntegerField(default=0)
+    kind = models.CharField(max_length=32, blank=True)  # of its corpus; empty: it has none
 
     class Meta:
         ordering = ["ordinal", "key"]

@@ -30,6 +30,11 @@ class TrialQuerySet(models.QuerySet["Trial"]):
     def scored(self) -> TrialQuerySet:
         return self.exclude(success=None)
 
+    def unneeded(self) -> TrialQuerySet:
+        """Planned for learning and never begun. Once a library is sealed nothing asks for them any more: a method that
+        stops with the first pass had planned for the worst."""
+        return self.filter(phase=Phase.ACQUISITION, status=Trial.Status.WAITING, attempts=None)
+
 
 class Trial(PublicModel):
     """A planned slot, unique by (episode, phase, task, sample).

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from runner.authoring import evolution_prompts, prompts
+from runner.authoring import evolution_prompts, generation_prompts, learning_prompts, prompts
 from runner.authoring.contract import apply_patch, check_patch, operation_of
 from runner.authoring.evolution_rules import with_folders
 from runner.authoring.occasion import Judgement, Occasion
@@ -29,8 +29,12 @@ def request_for(
 
 def _messages(occasion: Occasion) -> tuple[Mapping[str, str], ...]:
     """System and user message in the OpenAI chat format."""
+    if occasion.corpus:
+        return generation_prompts.messages_for(occasion)
     if occasion.mode is AuthorMode.EVOLVE:
         return evolution_prompts.messages_for(occasion)
+    if occasion.mode.names_skills:
+        return learning_prompts.messages_for(occasion)
     return prompts.messages_for(occasion)
 
 

@@ -43,7 +43,7 @@ def check_patch(patch: Patch, occasion: Occasion) -> tuple[Finding, ...]:
 def operation_of(patch: Patch, occasion: Occasion) -> str:
     """The operation as recorded. As released, a new slug makes any operation a create, and without one a create is a
     revise; the other profiles take the author's word and reject it where it does not fit."""
-    if occasion.mode is AuthorMode.EVOLVE or occasion.profile != "as-released":
+    if occasion.mode.names_skills or occasion.profile != "as-released":
         return patch.operation_type
     if Proposal(patch, occasion).new_slugs:
         return "create"
@@ -119,7 +119,7 @@ def _scope(proposal: Proposal) -> Iterator[Broken]:
 
 def _slug_given(proposal: Proposal) -> Iterator[Broken]:
     occasion = proposal.occasion
-    if occasion.mode in (AuthorMode.REVISE, AuthorMode.EVOLVE):
+    if occasion.mode is AuthorMode.REVISE or occasion.mode.names_skills:
         return
     for slug in proposal.new_slugs:
         if slug != occasion.family.slug:
@@ -128,7 +128,7 @@ def _slug_given(proposal: Proposal) -> Iterator[Broken]:
 
 def _operation(proposal: Proposal) -> Iterator[Broken]:
     patch, occasion = proposal.patch, proposal.occasion
-    if occasion.mode is AuthorMode.EVOLVE:
+    if occasion.mode.names_skills:
         return
     allowed = (*OPERATIONS, "retire", "quarantine", "") if occasion.profile == "as-released" else OPERATIONS
     operation = patch.operation_type
@@ -144,7 +144,7 @@ def _operation(proposal: Proposal) -> Iterator[Broken]:
 
 
 def _tier3_on_new(proposal: Proposal) -> Iterator[Broken]:
-    if proposal.occasion.mode in (AuthorMode.INDUCE, AuthorMode.EVOLVE):
+    if proposal.occasion.mode is AuthorMode.INDUCE or proposal.occasion.mode.names_skills:
         return
     for path in proposal.upserts:
         if slug_of(path) in proposal.new_slugs and path != f"{slug_of(path)}/{SKILL_FILE}":
@@ -176,6 +176,14 @@ def _deletions(proposal: Proposal) -> Iterator[Broken]:
             yield Broken("delete-target", path, "not in the library")
 
 
+def _budget(proposal: Proposal) -> Iterator[Broken]:
+    """Whoever writes without being asked by us is bounded by what it hands in. Tokens are ceil(characters / 4)."""
+    limit = proposal.occasion.budget_tokens
+    size = sum(-(-len(file.content.decode("utf-8", "replace")) // 4) for file in proposal.after.values())
+    if limit is not None and proposal.upserts and size > limit:
+        yield Broken("generation-budget", "", f"the library would have {size:,} tokens, expected at most {limit:,}")
+
+
 _CHECKS: tuple[Callable[[Proposal], Iterable[Broken]], ...] = (
     _confinement,
     _layout,
@@ -189,6 +197,7 @@ _CHECKS: tuple[Callable[[Proposal], Iterable[Broken]], ...] = (
     _tier3_on_new,
     _tier3_required,
     _deletions,
+    _budget,
     broken_skill_rules,
     broken_evolution_rules,
     lint,

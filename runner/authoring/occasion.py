@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from runner.types import (
@@ -15,6 +15,7 @@ from runner.types import (
     Finding,
     Patch,
     Slot,
+    Task,
     Verdict,
 )
 
@@ -41,6 +42,10 @@ class Occasion:
     family_slugs: tuple[str, ...]
     evidence: tuple[tuple[Evidence, Compaction, Verdict | None], ...]
     reserved_slugs: tuple[str, ...] = ()
+    task: Task | None = None  # whose text it is shown; its files in the workspace, but neither tests nor solution
+    corpus: Files = field(default_factory=dict)  # the source material, path -> file
+    advice: str = ""  # what a teacher said after the latest trial, as far as it may be passed on
+    budget_tokens: int | None = None  # of everything it writes for this library; None: no limit beside the call's own
 
 
 @dataclass(frozen=True, slots=True)

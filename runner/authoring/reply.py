@@ -37,7 +37,7 @@ def read_patch(reply: ModelReply, mode: AuthorMode, slug: str) -> Patch:
     if creates and "upsert_files" not in value and isinstance(value.get("skill_md"), str):
         value = {**value, "upsert_files": {f"{slug}/SKILL.md": value["skill_md"]}}
     operation = _text(value, "operation_type").strip() or ("create" if creates else "")
-    if mode is AuthorMode.EVOLVE:
+    if mode.names_skills:
         operation = ""  # its schema has none; one that is given says nothing
     return Patch(
         summary=_shown(_text(value, "summary")),

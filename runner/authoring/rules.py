@@ -88,6 +88,7 @@ _RULES = (
     _announced("frontmatter-two-keys", "Under SkillFlow, frontmatter has a name and a description and nothing else."),
     _announced("process-note", "Under SkillFlow, no README, changelog, installation guide or quick reference."),
     _announced("empty-file", "Under SkillFlow, no file is empty."),
+    _always("generation-budget", "Where a library is generated under a token budget, its texts are within it."),
     _advice("delete-target", "A deleted path exists.", strict="error"),
     _announced("vague-file-name", "A Tier-3 file's name says what is in it."),
     _advice("description-quality", "A description says what, on what, and when, in words of its domain."),

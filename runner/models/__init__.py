@@ -54,6 +54,11 @@ def price_table_of(model: Model | None, usage: Usage) -> str:
     return "" if model is None or usage.known_usd is None else model.price_table
 
 
+def is_generator(name: str) -> bool:
+    """Does this name stand for an outside program that writes skills, and not for a model that is asked?"""
+    return name.partition("/")[0] == "generator"
+
+
 def make_model(name: str) -> Model:
     """A model by its full name, e.g. "scripted/careful", or by the name of a preset, which has no slash.
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 PROTOCOLS: dict[str, str] = {
     "skillevolbench": "runner.protocols.skillevolbench",
     "skillflow": "runner.protocols.skillflow",
+    "skilllearnbench": "runner.protocols.skilllearnbench",
+    "skillgenbench": "runner.protocols.skillgenbench",
+    "skillgenbench-agnostic": "runner.protocols.skillgenbench_agnostic",
     "probe": "runner.protocols.probe",
 }
 # Those an experiment can be launched under. A probe needs a library that some other episode learned.

@@ -5,10 +5,14 @@ Source of CONDITIONS: SkillEvolBench section 4.2 (starts), section 4.3 (triggers
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Literal
 
 from runner import protocols
+from runner.authoring.occasion import FeedbackLevel
 from runner.errors import SetupError
 from runner.types import AuthorMode, CompactionKind, Phase, Role
 
@@ -20,6 +24,7 @@ class Start(StrEnum):
     EMPTY = "empty"
     CURATED = "curated"
     ZERO_SHOT = "zero-shot"
+    LEARNED = "learned"  # empty, and written by the author before the library is sealed
 
 
 class Trigger(StrEnum):
@@ -54,6 +59,11 @@ class Condition:
     tier3_required: bool = False  # of revisions only
     retrieval_k: int = 0  # earlier trials shown to the agent
     retrieved_as: CompactionKind = CompactionKind.ROUGH
+    mode_at_start: AuthorMode | None = None  # of a learned library: what its first answer is asked for
+    rounds: int = 1  # of a learned library: how often it is written
+    generation_tokens: int | None = None  # output tokens for all answers of one library; None: no limit in all
+    feedback: FeedbackLevel | None = None  # as much of a verdict as the method's author is told; None: the run's level
+    parameter: Literal["", "rounds", "generation_tokens"] = ""  # what a number behind "@" sets
 
     @property
     def has_library(self) -> bool:
@@ -61,7 +71,8 @@ class Condition:
 
     @property
     def has_author(self) -> bool:
-        return self.start is Start.ZERO_SHOT or self.canonical is not Trigger.NEVER or self.later is not Trigger.NEVER
+        writes_first = self.start in (Start.ZERO_SHOT, Start.LEARNED)
+        return writes_first or self.canonical is not Trigger.NEVER or self.later is not Trigger.NEVER
 
     def learns_from(self, phase: Phase) -> bool:
         """Is what happens in this phase meant for later trials? Then a trial skipped there taints the episode.
@@ -97,12 +108,38 @@ _ALL = (
 CONDITIONS: dict[str, Condition] = {condition.name: condition for condition in _ALL}
 
 
+MOST: Mapping[str, int] = {"rounds": 10, "generation_tokens": 10_000_000}
+LEAST: Mapping[str, int] = {"rounds": 1, "generation_tokens": 100}
+
+
 def condition_named(name: str, protocol: str = "skillevolbench") -> Condition:
-    """The protocol's condition of that name. SetupError names the known ones."""
+    """The protocol's condition of that name. SetupError names the known ones.
+
+    A method with a parameter may carry its value: "self-feedback@4" is self-feedback with four rounds, "naive-prompt@8000"
+    is naive-prompt with 8,000 tokens to write with. It is then a condition of its own on every page.
+    """
     known = protocols.conditions_of(protocol)
-    if name not in known:
+    base, at, value = name.partition("@")
+    if base not in known:
         raise SetupError(f"unknown condition {name!r} of {protocol}; known: {', '.join(known)}")
-    return known[name]
+    return _with_parameter(known[base], name, value) if at else known[base]
+
+
+def base_name(name: str) -> str:
+    """The method without its parameter: "naive-prompt" of "naive-prompt@8000"."""
+    return name.partition("@")[0]
+
+
+def _with_parameter(condition: Condition, name: str, value: str) -> Condition:
+    what = condition.parameter
+    if not what:
+        raise SetupError(f"{name!r}: {condition.name} has no parameter (expected no '@')")
+    number = int(value) if re.fullmatch(r"[1-9][0-9]{0,8}", value) else 0
+    if not LEAST[what] <= number <= MOST[what]:
+        told = f"a whole number from {LEAST[what]:,} to {MOST[what]:,}"
+        raise SetupError(f"{name!r}: expected {told} behind '@' ({what.replace('_', ' ')})")
+    changed = {"rounds": number} if what == "rounds" else {"generation_tokens": number}
+    return replace(condition, name=name, **changed)  # type: ignore[arg-type]
 
 
 def conditions_without_library() -> frozenset[str]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from runner.history import State
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask
-from runner.types import DecisionStatus
+from runner.types import AuthorMode, DecisionStatus
 
 SETTLED = (DecisionStatus.APPLIED, DecisionStatus.NO_OP)  # these end an occasion; the others may be asked again
 
@@ -18,3 +18,17 @@ def asks(plan: EpisodePlan, state: State, first: Ask) -> Iterator[Ask]:
     given = state.answers.get((first.family, first.after_trial), ())
     if len(given) < plan.answers and not any(decided.status in SETTLED for decided in given):
         yield replace(first, answer=len(given) + 1)
+
+
+def drafts(plan: EpisodePlan, state: State, first: Ask) -> Iterator[Ask]:
+    """The next round on an author's own draft: until the condition's rounds are used up, or one of them changes nothing.
+
+    The occasion stays that of `first`, whose answers are numbered on. A round whose answer is rejected or cannot be read is
+    a round all the same: the author is told why in the next one.
+    """
+    given = state.answers.get((first.family, first.after_trial), ())
+    refined = [decided for decided in given if decided.mode is AuthorMode.REFINE]
+    settled = any(decided.status in SETTLED for decided in given)
+    content = bool(refined) and refined[-1].status is DecisionStatus.NO_OP
+    if settled and not content and len(refined) < plan.condition.rounds - 1:
+        yield replace(first, mode=AuthorMode.REFINE, answer=len(given) + 1)

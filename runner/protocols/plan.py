@@ -55,6 +55,11 @@ class EpisodePlan:
             raise SetupError(f"{self.protocol} learns its library: only a probe is given one")
         protocols.check(self)
 
+    @property
+    def shown(self) -> FeedbackLevel:
+        """How much of a verdict whoever learns is told: the condition's own level where it has one."""
+        return self.condition.feedback or self.feedback
+
     def family(self, key: str) -> Family:
         return self.environment.family(key)
 

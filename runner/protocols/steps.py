@@ -43,6 +43,7 @@ class Ask:
     answer: int
     tier3_required: bool = False
     evidence: tuple[Slot, ...] = ()  # trials shown to the author, oldest first, the latest last
+    task: str = ""  # key of the task whose text the author is shown; "": of none
 
     @property
     def key(self) -> str:

@@ -139,6 +139,7 @@ def _digest(format: str, environments: tuple[Environment, ...]) -> str:
                     [family.key, family.slug, family.name, family.description],
                     [[task.key, task.role, list(task.requires), task.digest] for task in family.tasks],
                     manifest(family.curated),
+                    *([environment.corpus.kind, environment.corpus.digest] if environment.corpus else []),
                 ]
                 for environment in environments
                 for family in environment.families

@@ -1,0 +1,97 @@
+"""What SkillLearnBench's authors are told, in every round of every method.
+
+Source of the content: SkillLearnBench section 3.3 and appendix M (who sees what, when); the words are ours. The user message
+has, in this order and as far as the mode has them, "## Occasion", "## Family", "## Task", "## Evidence", "## Advice",
+"## What a program found" and "## Skills of this family".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from runner.authoring.material import found_lines, task_lines
+from runner.authoring.occasion import Occasion
+from runner.authoring.prompts import evidence_lines, fenced, skill_lines
+from runner.authoring.rules import MAX_BODY_LINES, MAX_DESCRIPTION_CHARS, MAX_SLUG_CHARS
+from runner.types import AuthorMode
+
+LEARNING_PROMPT_VERSION = "learning-prompts/1"
+MOST_SKILLS = 5
+
+_START = """\
+You write skills for a kind of task of which you see one example. An agent that never saw it will work on other examples of the
+same kind, with other files and other values, and finds your skills on disk.
+"""
+
+FORMAT = f"""\
+# What a skill is
+A folder named after a capability. Its `SKILL.md` begins with YAML between two lines `---` that holds `name`, equal to the
+folder's name, and `description`, at most {MAX_DESCRIPTION_CHARS:,} characters: by it alone an agent decides whether to open the
+skill, so it names objects, operations and situations in the words a task would use. The body, below {MAX_BODY_LINES} lines,
+gives the goal, numbered steps that begin with a verb, rules of the form "if ..., then ...", the traps, and how to verify.
+A folder's name has lower-case letters, digits and single hyphens, at most {MAX_SLUG_CHARS} characters. Further files lie in
+`<name>/scripts/` (run), `<name>/references/` (read) or `<name>/assets/` (copied); the body cites each by its path.
+Leave out names and numbers of the example that the next one will not share.
+"""
+
+ANSWER = """\
+# Your answer
+One JSON object and nothing around it:
+{"summary": "one sentence on what you wrote or changed, and why",
+ "upsert_files": {"<name>/SKILL.md": "<the whole text of the file>"}, "delete_paths": []}
+Give whole files, never differences, and only files you write. Deleting a SKILL.md deletes its skill.
+"""
+
+_MODES = {
+    AuthorMode.WRITE: f"""\
+Nobody has worked on the task yet. Write 1 to {MOST_SKILLS} skills from its text: what has to be found out first, the
+procedure, where somebody would go wrong, how the result is checked.
+""",
+    AuthorMode.CRAFT: f"""\
+Nobody has worked on the task yet. Go through four stages before you answer, in your own mind:
+1. Intent: what is asked for, what counts as done, what the task takes for granted.
+2. Edges: inputs that are missing, malformed, empty, duplicated or larger than expected; tools and versions that it depends on.
+3. Specification: for each capability its inputs, its outputs, its steps, and the sign that it went right.
+4. Check: hold your text against the rules below as a program would.
+Then write 1 to {MOST_SKILLS} skills.
+""",
+    AuthorMode.REFINE: """\
+Below are the skills that you drafted, and what a program found in them. Mend what it found. Then read each skill as the
+agent that will use it: a step that cannot be carried out as it stands, an assumption that the task does not promise, a case
+without an answer. Return the skills that change. Where nothing has to change return an empty `upsert_files`.
+""",
+    AuthorMode.REFLECT: """\
+An agent has worked on the task with your skills. You see the record of its work and nobody's verdict on it. Find out where it
+searched, doubted, failed a command or did something twice, whether a skill was silent, unclear or wrong there, and what it
+did not check. Write the skills anew where that teaches something that the next example will meet too.
+""",
+    AuthorMode.CORRECT: """\
+An agent has worked on the task with your skills and failed. You see the record of its work, and the advice of somebody who
+knows how such tasks are done but does not hand the answer over. Work out what the advice points at, and write it down as a
+procedure that also holds for other examples. Where record and advice disagree, believe the advice.
+""",
+}
+
+
+def messages_for(occasion: Occasion) -> tuple[Mapping[str, str], ...]:
+    """System and user message in the OpenAI chat format."""
+    system = "\n".join([_START, _MODES[occasion.mode], FORMAT, ANSWER])
+    return ({"role": "system", "content": system}, {"role": "user", "content": user_message(occasion)})
+
+
+def user_message(occasion: Occasion) -> str:
+    return "\n\n".join(_sections(occasion)) + "\n"
+
+
+def _sections(occasion: Occasion) -> Iterator[str]:
+    yield f"## Occasion\nmode: {occasion.mode}"
+    yield f"## Family\nkey: {' '.join(occasion.family.key.split())}"
+    if occasion.task is not None:
+        yield "\n".join(["## Task", *task_lines(occasion.task)])
+    if occasion.mode in (AuthorMode.REFLECT, AuthorMode.CORRECT):
+        yield "\n".join(["## Evidence", *evidence_lines(occasion)])
+    if occasion.mode is AuthorMode.CORRECT:
+        yield "## Advice\n" + (fenced(occasion.advice) if occasion.advice else "None could be passed on.")
+    if occasion.mode is AuthorMode.REFINE:
+        yield "\n".join(["## What a program found", *found_lines(occasion)])
+    yield "\n".join(["## Skills of this family", *skill_lines(occasion)])

@@ -1,0 +1,31 @@
+"""What follows a sealed library: every task that counts, as often as the plan asks. Shared by the protocols that learn first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runner.digests import EMPTY_LIBRARY
+from runner.history import State
+from runner.protocols.plan import EpisodePlan
+from runner.protocols.steps import RunTrial
+from runner.types import Family, Phase, Slot, Task
+
+
+def evaluation_slots(plan: EpisodePlan, family: Family) -> tuple[Slot, ...]:
+    """All samples of a task, then the next task. None is left out after a pass: what is estimated is the rate."""
+    return tuple(Slot(Phase.DEPLOYMENT, task.key, n) for task in counted(family) for n in range(plan.samples))
+
+
+def evaluation(plan: EpisodePlan, state: State, family: Family) -> Iterator[RunTrial]:
+    """The trials of `evaluation_slots` that are still open."""
+    roles = {task.key: task.role for task in family.tasks}
+    library = plan.condition.has_library
+    snapshot = state.snapshot if library else EMPTY_LIBRARY
+    for slot in evaluation_slots(plan, family):
+        if not state.closed(slot):
+            yield RunTrial(slot, family.key, roles[slot.task], snapshot, library=library)
+
+
+def counted(family: Family) -> list[Task]:
+    """The tasks whose success is the benchmark's result, in their order."""
+    return sorted((task for task in family.tasks if not task.practice), key=lambda task: task.ordinal)

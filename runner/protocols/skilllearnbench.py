@@ -1,0 +1,132 @@
+"""SkillLearnBench: what comes next in one task, given what happened.
+
+Source: SkillLearnBench section 3.3 (the methods), section 4 (K = 2 and K = 3), appendix M. One task is one episode. Its first instance is the
+seed: skills are learned on it alone, then the library is sealed and every instance, the seed included, is worked on
+once per sample by the same solver. `docs/protocols.md` names every choice the paper leaves open.
+
+A library of K rounds is written K times: with a trial of the seed between two writings, and none after the last, which
+could teach nobody any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from runner.authoring.learning_prompts import LEARNING_PROMPT_VERSION
+from runner.errors import SetupError
+from runner.history import State, fold
+from runner.protocols.conditions import Condition, Replay, Start
+from runner.protocols.occasions import asks, drafts
+from runner.protocols.plan import EpisodePlan
+from runner.protocols.sealed import evaluation, evaluation_slots
+from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedSkill
+from runner.recorder import History
+from runner.types import AuthorMode, Environment, Family, Phase, Slot, Suite, Task
+
+PROMPT_VERSION = LEARNING_PROMPT_VERSION
+
+_ALL = (
+    Condition("no-skill", Start.NO_LIBRARY, replay=Replay.NEVER),
+    Condition("human-authored", Start.CURATED, replay=Replay.NEVER),
+    Condition("one-shot", Start.LEARNED, replay=Replay.NEVER, mode_at_start=AuthorMode.WRITE),
+    Condition(
+        "self-feedback",
+        Start.LEARNED,
+        replay=Replay.NEVER,
+        mode_at_start=AuthorMode.WRITE,
+        rounds=2,
+        feedback="none",
+        parameter="rounds",
+    ),
+    Condition(
+        "teacher-feedback",
+        Start.LEARNED,
+        replay=Replay.NEVER,
+        mode_at_start=AuthorMode.WRITE,
+        rounds=3,
+        feedback="binary",
+        parameter="rounds",
+    ),
+    Condition("skill-creator", Start.LEARNED, replay=Replay.NEVER, mode_at_start=AuthorMode.CRAFT, rounds=2),
+)
+CONDITIONS: dict[str, Condition] = {condition.name: condition for condition in _ALL}
+
+
+def units(suite: Suite) -> tuple[Environment, ...]:
+    """An episode is a family, whose tasks are the instances of one task."""
+    return tuple(
+        replace(environment, key=family.key, name=family.name, families=(family,))
+        for environment in suite.environments
+        for family in environment.families
+    )
+
+
+def check(plan: EpisodePlan) -> None:
+    """One family; human skills where the condition hands them to the agent or to a teacher."""
+    families = plan.environment.families
+    if len(families) != 1:
+        raise SetupError(f"skilllearnbench runs one task at a time, not {len(families)} ({plan.environment.key})")
+    if plan.placebo_replay:
+        raise SetupError("skilllearnbench has no replay")
+    needs_human = plan.condition.start is Start.CURATED or is_taught(plan.condition)
+    if needs_human and not families[0].curated:
+        raise SetupError(f"{plan.condition.name} needs human-authored skills; {families[0].key} has none")
+
+
+def is_taught(condition: Condition) -> bool:
+    """Does a teacher answer between two rounds?"""
+    return condition.start is Start.LEARNED and condition.rounds > 1 and condition.feedback == "binary"
+
+
+def next_step(plan: EpisodePlan, history: History) -> NextStep | None:
+    """The one step to take now, or None when every instance is through. Pure."""
+    return next(_open_steps(plan, fold(history)), None)
+
+
+def slots(plan: EpisodePlan) -> tuple[Slot, ...]:
+    """Every trial that the plan may run: a teacher's rounds end with the first pass, so some may stay untried."""
+    (family,) = plan.environment.families
+    learning = [Slot(Phase.ACQUISITION, seed_of(family).key, n) for n in range(_attempts(plan.condition))]
+    return (*learning, *evaluation_slots(plan, family))
+
+
+def seed_of(family: Family) -> Task:
+    return min(family.tasks, key=lambda task: task.ordinal)
+
+
+def _attempts(condition: Condition) -> int:
+    """Trials of the seed: one between two writings. A skill-creator's drafts are checked by a program, not tried."""
+    tried = condition.start is Start.LEARNED and condition.mode_at_start is AuthorMode.WRITE
+    return condition.rounds - 1 if tried else 0
+
+
+def _open_steps(plan: EpisodePlan, state: State) -> Iterator[NextStep]:
+    """The steps still open, in order. Only the first is certain: later ones depend on how it ends."""
+    (family,) = plan.environment.families
+    if state.frozen is None:
+        yield from _learning(plan, state, family)
+        yield Freeze()
+    yield from evaluation(plan, state, family)
+
+
+def _learning(plan: EpisodePlan, state: State, family: Family) -> Iterator[NextStep]:
+    condition = plan.condition
+    if condition.start is Start.CURATED and family.key not in state.equipped:
+        yield SeedSkill(family.key)
+    if condition.mode_at_start is None:
+        return
+    seed = seed_of(family)
+    first = Ask(condition.mode_at_start, family.key, None, 1, task=seed.key)
+    yield from asks(plan, state, first)
+    if condition.mode_at_start is AuthorMode.CRAFT:
+        yield from drafts(plan, state, first)
+    for attempt in range(_attempts(condition)):
+        slot = Slot(Phase.ACQUISITION, seed.key, attempt)
+        if not state.closed(slot):
+            yield RunTrial(slot, family.key, seed.role, state.snapshot, library=True)
+        done = state.trials.get(slot)
+        if done is None or (is_taught(condition) and done.success):
+            return  # a teacher's method stops on a pass; without a trial nothing is learned from it
+        mode = AuthorMode.CORRECT if is_taught(condition) else AuthorMode.REFLECT
+        yield from asks(plan, state, Ask(mode, family.key, slot, 1, evidence=(slot,), task=seed.key))
