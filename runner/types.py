@@ -78,6 +78,17 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyPoint:
+    """Something a good skill or trajectory of a task holds: what a judge is asked about, never what an agent is told."""
+
+    kind: str  # "skill", "trajectory" or "oracle"
+    ordinal: int  # place in the list it was read from, from 0
+    text: str
+    reason: str = ""
+    reference: str = ""  # the words it was drawn from
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """One task revision as read from a suite. `folder` holds instruction, fixture, tests and solution on disk."""
 
@@ -97,6 +108,7 @@ class Task:
     shared_tests: tuple[Path, ...] = ()  # files of the suite that lie beside the task's own tests when it is verified
     verifier_environment: Mapping[str, str] = field(default_factory=dict)  # values as in Machine.environment
     solution_environment: Mapping[str, str] = field(default_factory=dict)
+    key_points: tuple[KeyPoint, ...] = ()  # no part of the digest: they change nothing of what is run
     practice: bool = False  # to gather experience on before a library is sealed; never among the tasks that count
 
 

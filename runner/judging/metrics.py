@@ -50,6 +50,7 @@ LABELS: dict[Metric, tuple[str, ...]] = {
     Metric.RECALL: ("recalled", "not_recalled", "contradiction"),
 }
 
+GOOD = frozenset(labels[0] for labels in LABELS.values())
 CONTRADICTION = "contradiction"
 # What a metric is held against, where the suite brings none and the judge has to draw it from a reference trial.
 HELD_AGAINST: dict[Metric, Metric] = {

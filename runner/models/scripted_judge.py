@@ -20,7 +20,7 @@ from runner.models.scripted_profile import Dice, Profile
 SECTION = re.compile(r"^## ([^\n]+)\n\n(`{3,})[^\n]*\n(.*?)\n\2$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(re.escape(TITLE) + r"([a-z-]+) ")
 STEP_LINE = re.compile(r"^\s*(?:[-*]|\d+[.)])\s+(\S.{8,240})$", re.MULTILINE)
-CALL_LINE = re.compile(r"^\[call\] (.+)$", re.MULTILINE)
+CALL_LINE = re.compile(r"^\[call\] ([^\n]+(?:\n(?![#\[])[^\n]+)?)", re.MULTILINE)  # with its first argument
 WORD = re.compile(r"[a-z][a-z-]{3,}")
 
 WAVERS = 0.2  # how often a score is moved by one
@@ -103,6 +103,6 @@ def _points(question: Question) -> list[dict[str, str]]:
     else:
         lines = CALL_LINE.findall(question.material.get("Trajectory", ""))
     return [
-        {"text": line.strip(), "reason": "It stands there.", "reference": line.strip()}
+        {"text": " ".join(line.split()), "reason": "It stands there.", "reference": line.strip()}
         for line in list(dict.fromkeys(lines))[:MAX_POINTS]
     ]
