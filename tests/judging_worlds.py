@@ -81,7 +81,7 @@ def _run(
     **fields: Any,
 ) -> Run:
     run, snapshot = make_run(experiment, **fields), make_snapshot(skills)
-    episode = make_episode(run, library=snapshot, family=tasks[0].family, protocol="skilllearnbench")
+    episode = make_episode(run, library=snapshot, family=tasks[0].family, protocol="", is_ordered=False)
     for sample in reversed(range(samples)):  # a trial is made as sample 0 and moved on
         for task, success in zip(tasks, passed, strict=True):
             _trial(episode, task, snapshot, success, sample)
