@@ -23,6 +23,7 @@ from inspector.views import (
     health,
     imports,
     jobs,
+    judgements,
     launch,
     library,
     live_trial,
@@ -73,6 +74,8 @@ urlpatterns: list[URLPattern] = [
         name="author-text",
     ),
     *twin("runs/<uuid:public_id>/skills/", skills.skills, "skills"),
+    *twin("runs/<uuid:public_id>/judgements/", judgements.judgements, "judgements"),
+    *twin("runs/<uuid:public_id>/judgements/<uuid:unit_id>/", judgements.judged_unit, "judged-unit"),
     path("runs/<uuid:public_id>/library/capsule/", capsules.library_capsule, name="library-capsule"),
     *twin("runs/<uuid:public_id>/library/probe/", probes.probe, "probe"),
     # /trials/<id>/

@@ -81,6 +81,17 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyPoint:
+    """Something a good skill or trajectory of a task holds: what a judge is asked about, never what an agent is told."""
+
+    kind: str  # "skill", "trajectory" or "oracle"
+    ordinal: int  # place in the list it was read from, from 0
+    text: str
+    reason: str = ""
+    reference: str = ""  # the words it was drawn from
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """One task revision as read from a suite. `folder` holds instruction, fixture, tests and solution on disk."""
 
@@ -101,6 +112,7 @@ class Task:
     verifier_environment: Mapping[str, str] = field(default_factory=dict)  # values as in Machine.environment
     solution_environment: Mapping[str, str] = field(default_factory=dict)
     evaluation: Evaluation | None = None  # declared in tests/evaluation.toml; None: tests/test.sh decides
+    key_points: tuple[KeyPoint, ...] = ()  # no part of the digest: they change nothing of what is run
     practice: bool = False  # to gather experience on before a library is sealed; never among the tasks that count
 
 

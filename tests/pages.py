@@ -9,8 +9,10 @@ from django.urls import reverse
 from benchapp.comparing.choices import Choices
 from benchapp.comparing.saving import save_comparison
 from benchapp.diagnosing.storing import diagnose_episode
+from benchapp.judging.budget import Budget
+from benchapp.judging.passes import judge_run
 from benchapp.metrics.catalogue import METRICS
-from benchapp.models import AgreementReport, Attempt, CodebookVersion, Comparison, Episode, Queue, Run, Trial
+from benchapp.models import AgreementReport, Attempt, CodebookVersion, Comparison, Episode, Judging, Queue, Run, Trial
 from benchapp.reviewing.agreeing import take_report
 from benchapp.reviewing.codebooks import draft_of, freeze
 from benchapp.reviewing.codes import Wording, add, rename, split
@@ -31,6 +33,8 @@ from tests.factories import (
     make_user,
     record_steps,
 )
+from tests.judging_worlds import Judge
+from tests.judging_worlds import make_world as make_judged_world
 from tests.probe_factories import make_probe
 from tests.review_factories import make_queue, make_review
 
@@ -63,6 +67,11 @@ def _blocked() -> Episode:
     return Episode.objects.get(status=Episode.Status.BLOCKED)
 
 
+def _judged_unit() -> list[object]:
+    judging = Judging.objects.get()
+    return [judging.run.public_id, judging.units.filter(metric="coverage").first().public_id]
+
+
 # name of the address -> what fills it
 PAGES: dict[str, Callable[[], list[object]]] = {
     "index": list,
@@ -76,6 +85,8 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "author-call": lambda: [_run().public_id],
     "skills": lambda: [_run().public_id],
     "probe": lambda: [_run().public_id],
+    "judgements": lambda: [Judging.objects.get().run.public_id],
+    "judged-unit": _judged_unit,
     "compare": list,
     "compare-trials": list,
     "compare-libraries": list,
@@ -135,6 +146,7 @@ def make_world() -> None:
     )
     for success in (True, False, None):
         make_trial(make_unordered_episode(imported), phase="evaluation", success=success)
+    judge_run(make_judged_world().run, Judge(), budget=Budget())
     make_batch(problems=2)
     _put_under_review(run)
     _revise(_queue().version)

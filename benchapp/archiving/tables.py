@@ -101,6 +101,10 @@ RUN_TABLES = (
     Table("refusal", models.Refusal, "entry__episode__run"),
     Table("skip", models.Skip, "entry__episode__run"),
     Table("entry", models.Entry, "episode__run"),
+    Table("judging", models.Judging, "run"),
+    Table("judged unit", models.JudgedUnit, "judging__run", at_home=("source",)),  # may be another experiment's
+    Table("judging try", models.JudgingTry, "unit__judging__run"),
+    Table("judgement", models.Judgement, "unit__judging__run"),
 )
 
 TABLES = {table.name: table for table in (*SHARED_TABLES, *RUN_TABLES)}

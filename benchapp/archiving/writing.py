@@ -27,6 +27,7 @@ from benchapp.models import (
     Episode,
     Experiment,
     Family,
+    JudgedUnit,
     KeyPoint,
     Probe,
     Seal,
@@ -194,7 +195,8 @@ def _shared_rows(experiment: Experiment) -> dict[Table, QuerySet[Model]]:
     seedings = Seeding.objects.filter(entry__episode__run__experiment=experiment)
     seals = Seal.objects.filter(entry__episode__run__experiment=experiment)
     probes = Probe.objects.filter(run__experiment=experiment)
-    tasks = Task.objects.filter(pk__in=trials.values("task"))
+    judged = JudgedUnit.objects.filter(judging__run__experiment=experiment)
+    tasks = Task.objects.filter(Q(pk__in=trials.values("task")) | Q(pk__in=judged.values("task")))
     families = Family.objects.filter(
         Q(pk__in=tasks.values("family"))
         | Q(pk__in=episodes.values("family"))
@@ -219,6 +221,7 @@ def _shared_rows(experiment: Experiment) -> dict[Table, QuerySet[Model]]:
         | Q(pk__in=seals.values("snapshot"))
         | Q(pk__in=probes.values("frozen"))
         | Q(pk__in=probes.values("library"))
+        | Q(pk__in=judged.values("snapshot"))
     )
     rows: tuple[QuerySet[Any], ...] = (
         suites,

@@ -32,7 +32,7 @@ from benchapp.importers.sources import (
     TrialSource,
 )
 from benchapp.importers.walking import Entry, Root, name_of
-from benchapp.models import KeyPoint
+from runner.suites.key_points import FILES
 from runner.trajectories.reading import read_trajectory, sniff
 from runner.trajectories.text import clean
 from runner.types import File
@@ -59,12 +59,6 @@ TRAJECTORY_FORMATS = ("claude-stream-json", "claude-session", "codex-jsonl", "ge
 
 _VENDOR = re.compile(rf"-(?=(?:{'|'.join(VENDORS)})(?:-|\d|$))", re.I)
 _INSTANCE = re.compile(r"-(\d+)$")
-# file name -> (kind, keys of text, reason and reference). The files are lists; places in them are the points' numbers.
-_POINTS = {
-    "skill-key-points.generated.json": (KeyPoint.Kind.SKILL, ("key_point", "reason", "skill_reference")),
-    "traj-key-points.generated.json": (KeyPoint.Kind.TRAJECTORY, ("key_point", "reason", "trajectory_reference")),
-    "traj-extracted-oracle.json": (KeyPoint.Kind.ORACLE, ("core_step", "why_essential", "evidence")),
-}
 
 
 def claims(root: Root, folder: Path) -> bool:
@@ -217,7 +211,7 @@ class Instance:
     def log(self) -> Entry | None:
         """The log among the files, by content. A dataclaw export says nothing that the log it was made of does not."""
         for entry in self._files:
-            if entry.name in _POINTS or entry.name.endswith(".dataclaw.jsonl"):
+            if entry.name in FILES or entry.name.endswith(".dataclaw.jsonl"):
                 continue
             try:
                 with self.root.open(entry.path) as stream:
@@ -237,9 +231,9 @@ class Instance:
         return TaskFacts(self.task, tuple(point for entry in self._files for point in self._points(entry)))
 
     def _points(self, entry: Entry) -> Iterator[KeyPointSource]:
-        if entry.name not in _POINTS:
+        if entry.name not in FILES:
             return
-        kind, keys = _POINTS[entry.name]
+        kind, keys = FILES[entry.name]
         value = read_json(self.root, entry.path)
         if not isinstance(value, list):
             if value is not None:

@@ -10,6 +10,7 @@ from benchapp.models.diagnoses import LibraryDiagnosis, LibraryFinding
 from benchapp.models.episodes import Entry, Episode, Refusal, Seal, Seeding, Skip
 from benchapp.models.experiments import Experiment, Run
 from benchapp.models.imports import ImportBatch, ImportProblem
+from benchapp.models.judgements import JudgedUnit, Judgement, Judging, JudgingTry
 from benchapp.models.libraries import Decision, DecisionEvidence, Snapshot, SnapshotFile
 from benchapp.models.people import User
 from benchapp.models.probes import Probe
@@ -58,6 +59,10 @@ __all__ = [
     "ImportBatch",
     "ImportProblem",
     "JudgeCall",
+    "JudgedUnit",
+    "Judgement",
+    "Judging",
+    "JudgingTry",
     "KeyPoint",
     "Label",
     "LibraryDiagnosis",

@@ -20,6 +20,7 @@ from django.db import transaction
 from django.db.models import Count, Q
 from django.utils import timezone
 
+from benchapp.judging.budget import Budget, Stopped
 from benchapp.models import Blob, JudgeCall, Queue, QueueItem, Suggestion
 from benchapp.own_secrets import own_secrets
 from benchapp.redaction import Redactor
@@ -38,44 +39,6 @@ STARTED, ANSWERED, REFUSED, UNREADABLE, FAILED = "started", "answered", "refused
 READINGS = 2  # an unreadable reply is asked again once
 FORGOTTEN_AFTER = timedelta(minutes=30)  # a call that is "started" for so long lost its judge
 MAX_ERROR_CHARS = 4_000
-
-
-class Stopped(Exception):
-    """The judge ends here; says why. What was answered is kept."""
-
-
-@dataclass(slots=True)
-class Budget:
-    """What one run may use. None: no limit. A call is counted when it is made, its cost when it is known.
-
-    A reply without usage, such as one that a filter withheld, counts as much as the dearest one so far.
-    """
-
-    calls: int | None = None
-    usd: float | None = None
-    used_calls: int = 0
-    used_usd: float = 0.0
-    dearest_usd: float = 0.0
-    unpriced: int = 0
-
-    def check(self) -> None:
-        """Stopped where the next call would go over. A limit in dollars cannot hold where prices are unknown."""
-        if self.calls is not None and self.used_calls >= self.calls:
-            raise Stopped(f"the limit of {self.calls} calls is used up")
-        spent = self.used_usd + self.unpriced * self.dearest_usd
-        if self.usd is not None and spent >= self.usd:
-            raise Stopped(f"the limit of ${self.usd:.2f} is used up (${spent:.4f})")
-        if self.usd is not None and self.unpriced and not self.dearest_usd:
-            raise Stopped(
-                "the cost of this model is unknown, so a limit in dollars cannot hold: limit the calls instead"
-            )
-
-    def note(self, cost_usd: float | None) -> None:
-        if cost_usd is None:
-            self.unpriced += 1
-        else:
-            self.used_usd += cost_usd
-            self.dearest_usd = max(self.dearest_usd, cost_usd)
 
 
 @dataclass(slots=True)

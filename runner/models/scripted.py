@@ -11,6 +11,7 @@ from runner.errors import ModelRefused, SetupError
 from runner.models.scripted_agent import Turn, attempt
 from runner.models.scripted_author import answer
 from runner.models.scripted_generator import generate, is_generation
+from runner.models.scripted_judge import judge, read_question
 from runner.models.scripted_learner import learn
 from runner.models.scripted_profile import PROFILES, Dice, Profile
 from runner.models.scripted_prompt import mode_of
@@ -29,7 +30,7 @@ VOICES: Mapping[str, Callable[[list[str], Dice, Profile], str]] = {
 
 
 class Scripted:
-    """Works as agent where tools are offered, as student or teacher where a prompt says so, and else as skill author.
+    """Works as agent where tools are offered, and else as whom the prompt asks: author, generator, student, teacher, judge.
 
     Every reply follows from the request's seed and messages alone: the model holds no state between two calls.
     Tokens are ceil(characters / 4); cost is unknown, as nobody charges for it.
@@ -51,19 +52,26 @@ class Scripted:
         self.profile = PROFILES[kind]
 
     def complete(self, request: ModelRequest) -> ModelReply:
-        """ModelRefused where the request is neither an agent's turn with a shell nor an author's call."""
+        """ModelRefused where the request is neither an agent's turn with a shell nor a call of an author or a judge."""
         dice = Dice(_seed(request))
         if request.tools:
             return self._act(request, dice)
         said = _contents(request, "user")
-        if said and request.json_object and is_generation(said[0]):
-            return self._reply(request, generate(said[0], dice, self.profile, request.max_tokens))
-        voice = VOICES.get(mode_of(said[0]) if said else "", answer if request.json_object else None)
-        if voice is None:
+        text = self._said(said, request, dice)
+        if text is None:
             raise ModelRefused(
-                f"{self.name} answers an agent's turn (tools) or an author's call (json_object), nothing else"
+                f"{self.name} answers an agent's turn (tools) or a call of an author or a judge (json_object), nothing else"
             )
-        return self._reply(request, voice(said, dice, self.profile))
+        return self._reply(request, text)
+
+    def _said(self, said: list[str], request: ModelRequest, dice: Dice) -> str | None:
+        """What it says to a prompt without tools; None where nobody here answers such a one."""
+        if request.json_object and said and is_generation(said[0]):
+            return generate(said[0], dice, self.profile, request.max_tokens)
+        if request.json_object and (question := read_question(said)):
+            return judge(question, dice, self.profile)
+        voice = VOICES.get(mode_of(said[0]) if said else "", answer if request.json_object else None)
+        return None if voice is None else voice(said, dice, self.profile)
 
     def _act(self, request: ModelRequest, dice: Dice) -> ModelReply:
         offered = {str(tool.get("function", {}).get("name")) for tool in request.tools}

@@ -2,6 +2,7 @@
 
 tasks/<task>/<task>-N/            a Harbor task; every instance is built from its own environment folder
 skills/human_authored/<task>/     its curated skills, where the release lies here as a whole
+eval_keypoints/<task>/<task>-N/   key points of an instance, likewise
 
 Source: the release's layout. Its evaluator runs every instance in the image of the first; here each has its own.
 """
@@ -9,10 +10,12 @@ Source: the release's layout. Its evaluator runs every instance in the image of 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from runner.suites.findings import shown
 from runner.suites.harbor import is_task
+from runner.suites.key_points import FOLDER, read_key_points
 from runner.suites.task_files import read_tree
 from runner.suites.task_folder import NAME, Shelf, TaskFolder, folders_in
 from runner.types import Environment, Family, Files
@@ -26,8 +29,10 @@ def looks_like(path: Path) -> bool:
 
 
 def roots(path: Path) -> tuple[Path, ...]:
-    human = path / HUMAN
-    return (_base(path), human) if human.is_dir() and not _leads_away(human) else (_base(path),)
+    human, points = path / HUMAN, path / FOLDER
+    found = [human] if human.is_dir() and not _leads_away(human) else []
+    found += [points] if points.is_dir() and not points.is_symlink() else []
+    return (_base(path), *found)
 
 
 def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
@@ -39,7 +44,8 @@ def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
         if not any(map(is_task, folders_in(each))):
             shelf.findings.note("has no instance and was left out", each.name)
         elif _named(each, shelf) and (instances := _instances(each, shelf)):
-            found.append(_environment(each.name, instances, _curated(path / HUMAN / each.name, shelf)))
+            points = path / FOLDER / each.name
+            found.append(_environment(each.name, instances, _curated(path / HUMAN / each.name, shelf), points, shelf))
     if not found and not shelf.findings.problems:
         shelf.findings.problem(path, "folder", "tasks/<task>/<task>-1 and so on", "there is none")
     return tuple(found)
@@ -96,10 +102,15 @@ def _curated(folder: Path, shelf: Shelf) -> Files:
     return {path: file for path, file in found.items() if "/" in path}  # a licence beside the skills is none
 
 
-def _environment(key: str, instances: list[TaskFolder], curated: Files) -> Environment:
+def _environment(key: str, instances: list[TaskFolder], curated: Files, points: Path, shelf: Shelf) -> Environment:
+    """`points` is the folder of the task's key points, which need not be there."""
     title = key.replace("-", " ").replace("_", " ")
     tasks = tuple(
-        folder.task(environment=key, family=key, ordinal=ordinal) for ordinal, folder in enumerate(instances, start=1)
+        replace(
+            folder.task(environment=key, family=key, ordinal=ordinal),
+            key_points=read_key_points(points / folder.path.name, shelf.findings),
+        )
+        for ordinal, folder in enumerate(instances, start=1)
     )
     return Environment(
         key, title, (Family(key, key.lower(), title, _description(title, instances[0]), key, tasks, curated),)

@@ -15,7 +15,9 @@ from benchapp.archiving import ArchiveError
 from benchapp.archiving.tables import TABLES
 from benchapp.archiving.writing import write_archive
 from benchapp.forking import fork
-from benchapp.models import Blob, Entry, Episode, Experiment, Run, Trajectory, Trial
+from benchapp.judging.budget import Budget
+from benchapp.judging.passes import judge_run
+from benchapp.models import Blob, Entry, Episode, Experiment, Judgement, Judging, Run, Trajectory, Trial
 from benchapp.record_check import flaws
 from benchapp.record_digest import record_digest
 from benchapp.sweeping import sweep
@@ -23,6 +25,8 @@ from benchapp.synthesis.campaign import Size, write_campaign
 from benchapp.trajectory_store import iterate_steps
 from tests.benchapp.archived import archived, bring, forget_everything, played
 from tests.benchapp.import_folders import bring_in, job
+from tests.judging_worlds import Judge
+from tests.judging_worlds import make_world as make_judged_world
 
 pytestmark = pytest.mark.django_db
 
@@ -208,3 +212,19 @@ def test_every_row_below_an_experiment_has_a_table() -> None:
     known = {table.model for table in TABLES.values()}
     every = {model for model in apps.get_app_config("benchapp").get_models() if model._meta.model_name not in at_home}
     assert every <= known
+
+
+def test_what_a_judge_said_comes_along_with_its_prompts_and_replies(tmp_path: Path) -> None:
+    world = make_judged_world()
+    judging = judge_run(world.run, Judge(), budget=Budget()).judging
+    Run.objects.update(status="done")
+    values = list(Judgement.objects.order_by("pk").values_list("unit__key", "item", "raw", "value", "reason"))
+    path, before = archived(world.experiment, tmp_path), judging.public_id
+    forget_everything()
+    assert list(bring(path).problems) == []
+    found = Judging.objects.get(public_id=before)
+    rows = Judgement.objects.filter(unit__judging=found).order_by("pk")
+    assert list(rows.values_list("unit__key", "item", "raw", "value", "reason")) == values
+    judge = Judge()
+    assert judge_run(found.run, judge, budget=Budget()).units == {"ok": 20}
+    assert judge.asked == []  # every answer is here

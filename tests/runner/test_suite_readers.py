@@ -15,7 +15,7 @@ from runner.protocols.conditions import condition_named
 from runner.protocols.plan import EpisodePlan
 from runner.suites import FORMATS, format_of, key_of, read_suite_folder
 from runner.suites.starter_suite import STARTER
-from runner.types import Suite, Task
+from runner.types import KeyPoint, Suite, Task
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "suites"
 
@@ -118,6 +118,39 @@ def test_skilllearnbench_makes_a_family_of_each_task_and_tasks_of_its_instances(
     assert list(family.curated) == ["log-levels/SKILL.md"]
     assert family.description == "log level counts (operations, logs, counting)"
     assert family.tasks[0].machine.blank_folders == ("skills",)
+
+
+def test_key_points_beside_the_tasks_come_with_the_instance_they_are_of(tmp_path: Path) -> None:
+    release = tmp_path / "release"
+    shutil.copytree(EXAMPLES / "skilllearnbench", release)
+    bare = read_suite_folder(release)
+    folder = release / "eval_keypoints/log-level-counts/log-level-counts-2"
+    folder.mkdir(parents=True)
+    point = {"key_point": "Lower the case.", "reason": "why", "skill_reference": "lower()"}
+    (folder / "skill-key-points.generated.json").write_text(json.dumps([point, {"reason": "no text"}]))
+    (folder / "traj-key-points.generated.json").write_text("[]")
+    (folder / "traj-extracted-oracle.json").write_text("{broken")
+    suite = read_suite_folder(release)
+    seed, second, *_ = tasks_of(suite)
+    assert seed.key_points == ()
+    assert second.key_points == (KeyPoint("skill", 0, "Lower the case.", "why", "lower()"),)
+    assert suite.digest == bare.digest  # nothing that is run has changed
+    where = "log-level-counts-2/"
+    assert (
+        f"has a key point without key_point, which was left out: {where}skill-key-points.generated.json" in suite.notes
+    )
+    left_out = f"is no readable list of key points and was left out: {where}traj-extracted-oracle.json"
+    assert left_out in suite.notes
+
+
+def test_key_points_behind_a_link_are_nobodys(tmp_path: Path) -> None:
+    release, elsewhere = tmp_path / "release", tmp_path / "elsewhere"
+    shutil.copytree(EXAMPLES / "skilllearnbench", release)
+    folder = elsewhere / "log-level-counts/log-level-counts-1"
+    folder.mkdir(parents=True)
+    (folder / "skill-key-points.generated.json").write_text('[{"key_point": "secret"}]')
+    (release / "eval_keypoints").symlink_to(elsewhere)
+    assert not [task for task in tasks_of(read_suite_folder(release)) if task.key_points]
 
 
 def test_instances_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:

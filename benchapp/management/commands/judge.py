@@ -26,8 +26,8 @@ class Command(BaseCommand):
             "--key-variable", metavar="NAME", help="the environment variable that holds the key, never the key itself"
         )
         parser.add_argument("--api-base", metavar="URL", help="another server that speaks the provider's format")
-        parser.add_argument("--limit", type=_positive_int, metavar="N", help="at most so many calls in this run")
-        parser.add_argument("--max-usd", type=_positive, metavar="USD", help="at most so much money in this run")
+        parser.add_argument("--limit", type=positive_int, metavar="N", help="at most so many calls in this run")
+        parser.add_argument("--max-usd", type=positive, metavar="USD", help="at most so much money in this run")
         parser.add_argument("--reviewed", action="store_true", help="only items that somebody has reviewed")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -60,13 +60,13 @@ def _told(model: Model, outcome: Outcome) -> str:
     return f"{model.name}{scripted}: {items}; {budget.used_calls} calls, ${budget.used_usd:.4f}{unpriced}"
 
 
-def _positive_int(text: str) -> int:
+def positive_int(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number above 0")
-    return int(_positive(text))
+    return int(positive(text))
 
 
-def _positive(text: str) -> float:
+def positive(text: str) -> float:
     try:
         value = float(text)
     except ValueError:

@@ -1,0 +1,26 @@
+"""Spearman's rank correlation, with ties at the mean of their ranks. Pure arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+
+def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Pearson's correlation of the ranks, -1..1. None where there are fewer than two pairs or one side never varies."""
+    if len(first) != len(second):
+        raise ValueError(f"{len(first)} and {len(second)} values: expected pairs")
+    if len(first) < 2:
+        return None
+    x, y = _ranks(first), _ranks(second)
+    x, y = x - x.mean(), y - y.mean()
+    scale = float(np.sqrt((x * x).sum() * (y * y).sum()))
+    return float((x * y).sum()) / scale if scale else None
+
+
+def _ranks(values: Sequence[float]) -> np.ndarray:
+    """From 1; equal values share the mean of the ranks they take up."""
+    _, place, counts = np.unique(np.asarray(values, dtype=float), return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return (last - (counts - 1) / 2)[place]

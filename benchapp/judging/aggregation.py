@@ -1,0 +1,118 @@
+"""Judged values of one pass as rows, and what a run makes of them: mean of the rows of a task, then mean over tasks.
+
+Source: SkillLearnBench, sections 3.2 and L.2. The paper's task is a family here, its instances are the family's tasks. A
+row is one library of an instance (coverage), one skill of it (executability, safety), or one attempt. A composite is a
+value of a row that has every part of it; a row without one is left out of the composite and counted, never filled up.
+Rows are those of one run, so human-authored libraries never enter the mean of generated ones.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from statistics import fmean
+
+from runner.judging.metrics import SCALES, Metric, percent
+
+ALIGNMENT = "trajectory-alignment"
+ALIGNED = (Metric.ORDER, Metric.RECALL, Metric.COMPLETENESS)
+Unit = tuple[int, int | None, str, int | None]  # task, snapshot, skill, attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One judged item as the record has it. `family` None: the task has none and is a family of its own."""
+
+    metric: Metric
+    unit: Unit
+    family: int | None
+    sample: int | None
+    item: str
+    label: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A value of one measure, 0..100. `measure`: a metric, a part of one ("safety.data_privacy"), or a composite."""
+
+    measure: str
+    unit: Unit
+    family: int | None
+    sample: int | None
+    value: float
+
+    @property
+    def task(self) -> tuple[str, int]:
+        return ("family", self.family) if self.family is not None else ("task", self.unit[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """`value` 0..100 over `tasks` tasks with `rows` rows in all."""
+
+    value: float
+    rows: int
+    tasks: int
+
+
+def rows_of(told: Iterable[Told]) -> list[Row]:
+    """Items, the metrics they make up, and the composites."""
+    units: dict[tuple[Metric, Unit], list[Told]] = defaultdict(list)
+    for each in told:
+        units[each.metric, each.unit].append(each)
+    rows = [row for (metric, _), items in units.items() for row in _of_unit(metric, items)]
+    return [*rows, *_alignment(rows)]
+
+
+def _of_unit(metric: Metric, items: list[Told]) -> Iterator[Row]:
+    parts = SCALES.get(metric, ())
+    if len(parts) > 1:
+        yield from (_row(each, f"{metric}.{each.item}", each.value) for each in items)
+        if {each.item for each in items} == set(parts):
+            yield _row(items[0], metric.value, fmean(each.value for each in items))
+    elif metric in (Metric.COVERAGE, Metric.RECALL):
+        good = sum(each.value > 0 for each in items)
+        yield _row(items[0], metric.value, percent(good, len(items)))
+    else:
+        yield _row(items[0], metric.value, items[0].value)
+
+
+def _alignment(rows: list[Row]) -> Iterator[Row]:
+    found: dict[Unit, dict[str, Row]] = defaultdict(dict)
+    for row in rows:
+        if row.measure in ALIGNED:
+            found[row.unit][row.measure] = row
+    for parts in found.values():
+        if len(parts) == len(ALIGNED):
+            first = next(iter(parts.values()))
+            value = fmean(part.value for part in parts.values())
+            yield Row(ALIGNMENT, first.unit, first.family, first.sample, value)
+
+
+def _row(told: Told, measure: str, value: float) -> Row:
+    return Row(measure, told.unit, told.family, told.sample, value)
+
+
+def mean_over_tasks(rows: Iterable[Row]) -> Mean | None:
+    """Of rows of one measure; None where there is none."""
+    tasks = list(by_task(rows).values())
+    if not tasks:
+        return None
+    value = fmean(fmean(row.value for row in found) for found in tasks)
+    return Mean(value, sum(map(len, tasks)), len(tasks))
+
+
+def by_task(rows: Iterable[Row]) -> Mapping[tuple[str, int], list[Row]]:
+    found: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row.task].append(row)
+    return found
+
+
+def by_measure(rows: Iterable[Row]) -> Mapping[str, list[Row]]:
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row.measure].append(row)
+    return found

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from benchapp.judging.budget import Budget
+from benchapp.judging.measures import EVERY
+from benchapp.judging.passes import Outcome, judge_run
+from benchapp.judging.retesting import Retest, retest
+from benchapp.judging.robustness import Spread, over_replicates, over_samples, replicates_of
+from benchapp.judging.scores import judged_rows
+from benchapp.management.commands.judge import positive_int
+from benchapp.management.commands.judge_run import add_judge_options, metrics_of, model_of, run_of, told
+from runner.errors import SetupError
+
+WIDTH = 44
+
+
+class Command(BaseCommand):
+    help = (
+        "Has a language model judge a run several times over and says how well it agrees with itself: per measure the "
+        "units judged twice, Spearman's rho and the mean absolute error, on values of 0 to 100."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        add_judge_options(parser)
+        parser.add_argument("--repeats", type=positive_int, default=2, metavar="N", help="how often (default: 2)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["repeats"] < 2:
+            raise CommandError("--repeats: a retest needs at least 2")
+        run, model = run_of(options["run"]), model_of(options)
+        metrics, budget = metrics_of(options["metrics"]), Budget(options["limit"], options["max_usd"])
+        outcomes: list[Outcome] = []
+        for repeat in range(1, options["repeats"] + 1):
+            try:
+                outcomes.append(judge_run(run, model, metrics, repeat=repeat, budget=budget))
+            except SetupError as error:
+                raise CommandError(str(error)) from error
+            self.stdout.write(told(model, outcomes[-1]))
+            if outcomes[-1].stopped:
+                raise CommandError(f"stopped: {outcomes[-1].stopped}", returncode=3)
+        self._say(outcomes)
+
+    def _say(self, outcomes: list[Outcome]) -> None:
+        first = outcomes[0].judging
+        passes = judged_rows([outcome.judging for outcome in outcomes])
+        for other in outcomes[1:]:
+            self.stdout.write(f"\nrepeat {first.repeat} against repeat {other.judging.repeat}")
+            self.stdout.write(f"{'measure':{WIDTH}} {'n':>5} {'rho':>9} {'MAE':>7}")
+            for found in retest(passes[first.pk], passes[other.judging.pk], EVERY):
+                self.stdout.write(_retest_line(found))
+        self._spread("samples", over_samples(passes[first.pk]))
+        replicates = judged_rows(replicates_of(first))
+        self._spread("replicates", over_replicates(replicates))
+
+    def _spread(self, over: str, spreads: Mapping[str, Spread]) -> None:
+        self.stdout.write(f"\nover {over}, repeat 1")
+        self.stdout.write(f"{'measure':{WIDTH}} {'n':>5} {'mean':>9} {'sd':>7}")
+        for measure in (each for each in EVERY if each in spreads):
+            found = spreads[measure]
+            self.stdout.write(f"{measure:{WIDTH}} {found.n:>5} {found.mean:>9.2f} {_number(found.sd):>7}")
+
+
+def _retest_line(found: Retest) -> str:
+    alone = f"  ({found.alone} judged in one of them alone)" if found.alone else ""
+    return f"{found.measure:{WIDTH}} {found.n:>5} {_number(found.rho, 'undefined'):>9} {_number(found.mae):>7}{alone}"
+
+
+def _number(value: float | None, missing: str = "-") -> str:
+    return missing if value is None else f"{value:.2f}"

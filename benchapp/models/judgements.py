@@ -1,0 +1,132 @@
+"""What a language model said of a run's skills and trajectories (SkillLearnBench's levels 1 and 2), with every prompt and reply.
+
+Not part of the record digest: a judgement is about a record and never changes it.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+
+from benchapp.models.base import PublicModel
+from benchapp.models.blobs import Blob
+from benchapp.models.experiments import Run
+from benchapp.models.libraries import Snapshot
+from benchapp.models.suites import Task
+from benchapp.models.trials import Attempt
+from runner.judging.metrics import Metric
+
+
+class JudgingQuerySet(models.QuerySet["Judging"]):
+    def of_run(self, run: Run) -> JudgingQuerySet:
+        """Newest first."""
+        return self.filter(run=run).order_by("-started_at", "-id")
+
+
+class Judging(PublicModel):
+    """One pass of one judging model over a run. Going on with it adds to it; another repeat asks everything anew."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="judgings")
+    model = models.CharField(max_length=200)
+    model_version = models.CharField(max_length=64, blank=True)
+    prompt_version = models.CharField(max_length=32)
+    scripted = models.BooleanField(default=False)
+    repeat = models.PositiveIntegerField(default=1)  # from 1
+    metrics = models.JSONField(default=list)  # all that were asked for so far
+    started_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)  # of the last time it came to its end; null: it never did
+    stopped = models.TextField(blank=True)  # why it ended early; empty: it did not, or is under way
+
+    objects = JudgingQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(fields=["run", "model", "prompt_version", "repeat"], name="one_pass_of_a_judge")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.model}, {self.prompt_version}, repeat {self.repeat}"
+
+
+class JudgedUnit(PublicModel):
+    """One question of a pass: a metric about a key point and a library, a skill, or an attempt; or a reference to draw.
+
+    Level 1 has a snapshot, and a skill but for coverage; level 2 an attempt. `key` names the unit anywhere: equal in two
+    passes over equal records, so that they can be paired.
+    """
+
+    class Status(models.TextChoices):
+        ASKED = "asked"  # under way, or its judge vanished
+        OK = "ok"
+        PARTIAL = "partial"  # a field is missing after every try; the others stand
+        MALFORMED = "malformed"
+        PROSE = "prose"
+        WRONG_TYPE = "wrong-type"
+        OUT_OF_RANGE = "out-of-range"
+        EMPTY = "empty"
+        REFUSED = "refused"
+        FAILED = "failed"  # the provider gave no reply; asked again when the pass goes on
+        NO_POINTS = "no-points"  # the task has no key points of this kind, and says so
+        NO_REFERENCE = "no-reference"  # nothing to draw key points or steps from
+        NO_TRAJECTORY = "no-trajectory"
+
+    judging = models.ForeignKey(Judging, on_delete=models.CASCADE, related_name="units")
+    key = models.CharField(max_length=600)
+    metric = models.CharField(max_length=32, choices=[(metric.value, metric.value) for metric in Metric])
+    task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="+")
+    snapshot = models.ForeignKey(Snapshot, null=True, on_delete=models.PROTECT, related_name="+")
+    skill = models.CharField(max_length=200, blank=True)
+    attempt = models.ForeignKey(Attempt, null=True, on_delete=models.CASCADE, related_name="+")
+    point = models.TextField(blank=True)  # the key point asked about
+    status = models.CharField(max_length=16, choices=Status, default=Status.ASKED, db_index=True)
+    problem = models.TextField(blank=True)  # what was wrong with the last reply
+    points = models.JSONField(default=list)  # of a reference: [{text, reason, reference}]
+    source = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="+")  # a reference taken over
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [models.UniqueConstraint(fields=["judging", "key"], name="judged_once")]
+        indexes = [models.Index(fields=["judging", "metric", "status"])]
+
+    def __str__(self) -> str:
+        return f"{self.metric} ({self.status})"
+
+
+_NOT_ANSWERED = {"asked", "failed", "no-points", "no-reference", "no-trajectory"}  # looked at again by the next call
+SETTLED = frozenset(status.value for status in JudgedUnit.Status) - _NOT_ANSWERED
+UNUSABLE = ("malformed", "prose", "wrong-type", "out-of-range", "empty", "refused", "failed")
+
+
+class JudgingTry(models.Model):
+    """One call for a unit. Request and reply are kept whatever came of them; null reply: none came."""
+
+    unit = models.ForeignKey(JudgedUnit, on_delete=models.CASCADE, related_name="tries")
+    number = models.PositiveIntegerField()  # from 1, in the order asked
+    request = models.ForeignKey(Blob, on_delete=models.PROTECT, related_name="+")  # JSON of the ModelRequest
+    reply = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")  # JSON of the ModelReply
+    error = models.TextField(blank=True)
+    input_tokens = models.PositiveBigIntegerField(null=True)
+    output_tokens = models.PositiveBigIntegerField(null=True)
+    cost_usd = models.FloatField(null=True)
+    price_table = models.CharField(max_length=64, blank=True)
+    asked_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "judging tries"
+        ordering = ["number"]
+        constraints = [models.UniqueConstraint(fields=["unit", "number"], name="judging_try_number")]
+
+
+class Judgement(models.Model):
+    """One scored item of an answered unit. `raw`: 1..5, or 1 and 0 for a label that counts or not; `value`: 0..100."""
+
+    unit = models.ForeignKey(JudgedUnit, on_delete=models.CASCADE, related_name="judgements")
+    item = models.CharField(max_length=64)
+    raw = models.FloatField()
+    label = models.CharField(max_length=32, blank=True)
+    value = models.FloatField()
+    reason = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [models.UniqueConstraint(fields=["unit", "item"], name="judged_item")]

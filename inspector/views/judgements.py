@@ -1,0 +1,152 @@
+"""`/runs/<id>/judgements/`: what a judging model said of a run, level by level; each score opens its prompt and reply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+from uuid import UUID
+
+import orjson
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.views.decorators.http import require_safe
+
+from benchapp.models import Blob, JudgedUnit, Judging, JudgingTry, Run, User
+from benchapp.reviewing.blinding import closed_trials
+from inspector.judgements import HEADS, MAX_REASON, PER_PAGE, STATUS_WORDS, JudgementsPage
+from inspector.judgements import as_json as tables_as_json
+from inspector.pages import absolute, next_url, paginate, render_page
+from inspector.views.review.closed import closed_to
+
+MAX_SHOWN = 60_000  # characters of one text on the page; the twin has the whole
+
+
+@require_safe
+def judgements(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+    run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
+    if closed := closed_to(request, run=run, as_json=as_json):
+        return closed
+    passes = list(Judging.objects.of_run(run).select_related("run"))
+    judging = _chosen(passes, request.GET.get("judging", ""))
+    this = JudgementsPage(run, judging, request.GET, closed_trials(cast(User, request.user))) if judging else None
+    page = paginate(request, this.units, per_page=PER_PAGE) if this else None
+    data = {
+        "run": {"id": run.public_id, "condition": run.condition, "scripted": run.scripted},
+        "passes": [_pass_as_json(each) for each in passes],
+        "judging": judging.public_id if judging else None,
+        **(tables_as_json(this) if this else {}),
+        "questions": [_unit_as_json(request, run, unit) for unit in page] if page is not None else [],
+        "next": next_url(request, page) if page is not None else None,
+    }
+    context = {
+        "section": "run",
+        "this_run": run,
+        "all_passes": passes,
+        "this_pass": judging,
+        "this": this,
+        "page": page,
+        "heads": HEADS,
+        "status_words": STATUS_WORDS,
+        "max_reason": MAX_REASON,
+    }
+    return render_page(request, "inspector/judgements.html", data=data, context=context, as_json=as_json)
+
+
+@require_safe
+def judged_unit(request: HttpRequest, public_id: UUID, unit_id: UUID, *, as_json: bool = False) -> HttpResponse:
+    """One question with every prompt and reply, exactly as they were sent and came."""
+    run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
+    related = ("judging__run", "task__family", "attempt__trial", "source__judging__run")
+    unit = get_object_or_404(JudgedUnit.objects.select_related(*related), public_id=unit_id, judging__run=run)
+    trial = unit.attempt.trial if unit.attempt else None
+    if closed := closed_to(request, run=run, as_json=as_json):
+        return closed
+    if trial is not None and closed_trials(cast(User, request.user)).filter(pk=trial.pk).exists():
+        raise Http404("closed to a blind reviewer")
+    tries = [_try(row) for row in unit.tries.select_related("request", "reply")]
+    data = {
+        "run": {"id": run.public_id, "condition": run.condition, "scripted": run.scripted},
+        "judging": _pass_as_json(unit.judging),
+        "question": _unit_as_json(request, run, unit),
+        "points": unit.points,
+        "tries": tries,
+        "next": None,
+    }
+    context = {
+        "section": "run",
+        "this_run": run,
+        "this_pass": unit.judging,
+        "unit": unit,
+        "trial": trial,
+        "shown_tries": tries,
+        "status_words": STATUS_WORDS,
+        "max_shown": MAX_SHOWN,
+    }
+    return render_page(request, "inspector/judged_unit.html", data=data, context=context, as_json=as_json)
+
+
+def _chosen(passes: Sequence[Judging], public_id: str) -> Judging | None:
+    """The one asked for; else the newest."""
+    asked = (judging for judging in passes if str(judging.public_id) == public_id)
+    return next(asked, None) or next(iter(passes), None)
+
+
+def _try(row: JudgingTry) -> dict[str, Any]:
+    request, reply = _content(row.request), _content(row.reply)
+    messages = [message for message in request.get("messages", []) if isinstance(message, dict)]
+    return {
+        "number": row.number,
+        "asked_at": row.asked_at,
+        "messages": [{"role": str(each.get("role")), "text": str(each.get("content"))} for each in messages],
+        "seed": request.get("seed"),
+        "temperature": request.get("temperature"),
+        "reply": str(reply.get("text") or "") if row.reply_id else None,
+        "finish_reason": str(reply.get("finish_reason") or ""),
+        "error": row.error,
+        "input_tokens": row.input_tokens,
+        "output_tokens": row.output_tokens,
+        "cost_usd": row.cost_usd,
+    }
+
+
+def _content(blob: Blob | None) -> dict[str, Any]:
+    value = orjson.loads(blob.content()) if blob else {}
+    return value if isinstance(value, dict) else {}
+
+
+def _pass_as_json(judging: Judging) -> dict[str, Any]:
+    return {
+        "id": judging.public_id,
+        "model": judging.model,
+        "scripted": judging.scripted,
+        "prompt_version": judging.prompt_version,
+        "repeat": judging.repeat,
+        "metrics": judging.metrics,
+        "started_at": judging.started_at,
+        "finished_at": judging.finished_at,
+        "stopped": judging.stopped,
+    }
+
+
+def _unit_as_json(request: HttpRequest, run: Run, unit: JudgedUnit) -> dict[str, Any]:
+    return {
+        "id": unit.public_id,
+        "metric": unit.metric,
+        "task": unit.task.key,
+        "skill": unit.skill or None,
+        "trial": unit.attempt.trial.public_id if unit.attempt else None,
+        "key_point": unit.point or None,
+        "status": unit.status,
+        "problem": unit.problem or None,
+        "items": [
+            {
+                "item": each.item,
+                "raw": each.raw,
+                "label": each.label or None,
+                "value": each.value,
+                "reason": each.reason,
+            }
+            for each in unit.judgements.all()
+        ],
+        "url": absolute(request, "judged-unit-json", run.public_id, unit.public_id),
+    }
