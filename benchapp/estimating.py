@@ -20,6 +20,7 @@ from django.db.models import Count, F, Sum
 from benchapp.cells import Arm
 from benchapp.models import Experiment, ModelCall, Trial
 from benchapp.preparing import Prepared
+from runner.author_calls import PURPOSES
 from runner.models import make_model
 from runner.models.call_prices import prices_of
 from runner.models.prices import Prices
@@ -218,7 +219,7 @@ def _take_trials(past: _Past, narrowed: dict[str, Any], agents: set[str], models
 def _take_authors(past: _Past, narrowed: dict[str, Any], authors: set[str]) -> None:
     """Per finished episode what its author took; an episode with a call that does not tell is none of the basis."""
     calls = ModelCall.objects.filter(
-        purpose="author", episode__status="done", episode__run__author_model__in=authors, **narrowed
+        purpose__in=PURPOSES, episode__status="done", episode__run__author_model__in=authors, **narrowed
     )
     episodes = (
         calls.order_by()
