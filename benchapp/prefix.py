@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from django.db.models import Model
 
+from benchapp import recorded
 from benchapp.models import (
     Attempt,
     Compaction,
@@ -22,6 +23,7 @@ from benchapp.models import (
     Trial,
     Verdict,
 )
+from runner.authoring.teaching import teaching_keys
 from runner.host_calls import PURPOSE as AGENT_CALLS
 
 M = TypeVar("M", bound=Model)
@@ -108,8 +110,10 @@ class _Prefix:
     # --- the author -----------------------------------------------------------------------------------------------
 
     def _calls(self, entries: list[Entry]) -> None:
-        """Answered calls that the prefix rests on: those behind its decisions, and kept ones of its agents."""
-        behind = {entry.decision.call_id for entry in entries if entry.decision is not None}
+        """Answered calls that the prefix rests on: those behind its decisions, what a teacher said before them, and kept ones of its agents."""
+        decisions = [entry.decision for entry in entries if entry.decision is not None]
+        behind = {decision.call_id for decision in decisions}
+        talk = {key for decision in decisions for key in _keys_of_talk(decision)}
         counting = [entry.attempt for entry in entries if entry.attempt is not None]
         of_agents = tuple(
             f"agent/{attempt.trial.phase}/{attempt.trial.task.key}/{attempt.trial.sample}/{attempt.number}/"
@@ -118,7 +122,7 @@ class _Prefix:
         self.calls: dict[int, int] = {}
         for call in self.origin.calls.filter(status=ModelCall.Status.ANSWERED).order_by("id"):
             of_agent = call.purpose == AGENT_CALLS and call.key.startswith(of_agents)
-            if call.pk in behind or of_agent:
+            if call.pk in behind or call.key in talk or of_agent:
                 self.calls[call.pk] = _copied(call, episode_id=self.fork.pk, is_copy=True).pk
 
     def _decision(self, decision: Decision) -> Decision:
@@ -132,6 +136,11 @@ class _Prefix:
             compaction = None if shown.compaction_id is None else self.compactions[shown.compaction_id]
             _copied(shown, decision_id=copied.pk, trial_id=self._trial(shown.trial_id), compaction_id=compaction)
         return copied
+
+
+def _keys_of_talk(decision: Decision) -> tuple[str, ...]:
+    trial = decision.after_trial
+    return () if trial is None else teaching_keys(decision.family.key, recorded.slot_of(trial))
 
 
 def _copied(row: M, **changes: object) -> M:

@@ -15,6 +15,7 @@ from benchapp.trajectory_store import StoredStep, read_page
 from inspector.inspection import Window, window_of
 from inspector.provenance import patch_of
 from inspector.steps import reading_order
+from inspector.talk import Turn, talk_before
 from inspector.visible import one_line, visible
 from runner.trajectories.compaction import CHARS_PER_TOKEN
 from runner.trajectories.fields import fields
@@ -160,6 +161,7 @@ class AuthorCall:
     chosen: SeenTrajectory | None
     previous: Decision | None
     following: Decision | None
+    talk: tuple[Turn, ...] = ()  # what student and teacher said before it
 
     @property
     def files(self) -> list[tuple[str, str, int]]:
@@ -196,6 +198,7 @@ def open_author_call(episode: Episode, query: Mapping[str, str]) -> AuthorCall |
         chosen=_seen_trajectory(chosen, query) if chosen else None,
         previous=near.get(numbers[place - 1]) if place else None,
         following=near.get(numbers[place + 1]) if place + 1 < len(numbers) else None,
+        talk=talk_before(decision) if show == "call" else (),
     )
 
 

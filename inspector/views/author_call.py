@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import orjson
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
@@ -13,7 +14,9 @@ from django.views.decorators.http import require_safe
 from benchapp.models import Blob, Episode, ModelCall, Run
 from inspector.author_call import AuthorCall, SeenStep, open_author_call, prompt_of
 from inspector.pages import absolute, render_page
+from inspector.talk import Turn
 from inspector.views.review.closed import closed_to
+from runner.author_calls import PURPOSES
 
 JSON_CHARS = 400_000  # of one text in the twin; the whole is at the text's own address
 
@@ -43,9 +46,8 @@ def author_text(request: HttpRequest, public_id: UUID, call_id: UUID, part: str)
     run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
     if closed := closed_to(request, run=run):
         return closed
-    call = get_object_or_404(
-        ModelCall.objects.filter(episode__run=run, decisions__isnull=False).distinct(), public_id=call_id
-    )
+    readable = Q(decisions__isnull=False) | Q(purpose__in=PURPOSES)
+    call = get_object_or_404(ModelCall.objects.filter(readable, episode__run=run).distinct(), public_id=call_id)
     return HttpResponse(_text(call, part), "text/plain; charset=utf-8")
 
 
@@ -86,6 +88,7 @@ def _as_json(request: HttpRequest, run: Run, this: AuthorCall) -> dict[str, Any]
             for place, (message, text) in enumerate(zip(messages, texts, strict=True), start=1)
         ],
         "reply": this.reply.text[:JSON_CHARS] if this.reply else None,
+        "talk": [_turn_as_json(turn) for turn in this.talk],
         "evidence": [
             {
                 "trial": row.trial.public_id,
@@ -103,6 +106,11 @@ def _call_as_json(call: ModelCall) -> dict[str, Any]:
     names = ("key", "model", "scripted", "status", "input_tokens", "cached_tokens", "output_tokens", "cost_usd")
     found = {name: getattr(call, name) for name in (*names, "started_at", "finished_at")}
     return {"id": call.public_id, **found, "price_table": call.price_table or None, "error": call.error or None}
+
+
+def _turn_as_json(turn: Turn) -> dict[str, Any]:
+    told = {"purpose": turn.call.purpose, "said": turn.said[:JSON_CHARS], "held_back": turn.is_held_back}
+    return {**told, "call": _call_as_json(turn.call)}
 
 
 def _step_as_json(step: SeenStep) -> dict[str, Any]:
