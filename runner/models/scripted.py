@@ -15,7 +15,7 @@ from runner.types import ModelReply, ModelRequest, ToolCall, Usage
 
 CHARS_PER_TOKEN = 4
 TOOLS = {"shell", "submit"}
-VERSION = "2"  # raise it by hand whenever a profile, a playbook or anything else here changes what is replied
+VERSION = "3"  # raise it by hand whenever a profile, a playbook or anything else here changes what is replied
 
 
 class Scripted:

@@ -8,7 +8,7 @@ from runner import models
 from runner.digests import digest_bytes, digest_json
 from runner.models.scripted import VERSION
 
-OF_VERSION = ("2", "e0a8ff99c530b2501978201db58d027867ec2ee272014ab51906a0cd161870de")
+OF_VERSION = ("3", "a292631f718a16bbe000f0bfec0a767379cb62da0d8da476182af729745f8b60")
 
 
 def test_the_version_is_that_of_the_files() -> None:
