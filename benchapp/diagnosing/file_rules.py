@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import combinations
 
-from benchapp.diagnosing.copied import shingles_of, words_of
 from benchapp.diagnosing.hits import Hit, Rule
 from benchapp.diagnosing.shelf import Shelf
 from benchapp.diagnosing.sources import Sources
+from runner.authoring.copied import shingles_of, words_of
 
 SHINGLE = 5
 ALIKE = 0.5  # Jaccard over word shingles of whole skills from which two are called near-duplicates

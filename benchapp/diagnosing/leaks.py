@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator
 
 from benchapp.diagnosing.constants import Constant, constants_in
-from benchapp.diagnosing.copied import Corpus, words_of
 from benchapp.diagnosing.hits import Hit, Rule, Severity
 from benchapp.diagnosing.shelf import Shelf
 from benchapp.diagnosing.sources import Sighting, Sources
+from runner.authoring.copied import Corpus, words_of
 
 PLACES_SHOWN = 3  # of one constant in one file
 FEW_TASKS = 3  # below so many a constant cannot be told from a convention

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchapp.diagnosing.constants import constants_in
-from benchapp.diagnosing.copied import Corpus
+from runner.authoring.copied import Corpus
 
 
 def found(text: str) -> list[tuple[str, str]]:

@@ -59,7 +59,10 @@ class Corpus:
     def runs_in(self, text: str, *, distinct: int = 5) -> Iterator[Run]:
         """The longest runs of words that the corpus has too, left to right, none inside another. `distinct` different
         words at least, so that a ruler or a row of numbers is no copied text."""
-        words = words_of(text)
+        return self.runs_of(words_of(text), distinct=distinct)
+
+    def runs_of(self, words: list[Word], *, distinct: int = 5) -> Iterator[Run]:
+        """The same for words in a row."""
         shared = [self.shingles.get(shingle) for shingle in shingles_of([word.text for word in words], self.size)]
         place = 0
         while place < len(shared):

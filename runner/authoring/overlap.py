@@ -1,0 +1,155 @@
+"""Overlap of a text with what it must not reveal: a teacher's advice with the reference skill that the teacher was shown.
+
+SkillLearnBench's teacher reads the human skill and must give suggestions only (arXiv 2604.20087, section 3.3); whether it kept
+to that can be seen from the words it shares. What the student knows anyway tells nothing: words that the task's instruction or
+the student's own skill account for are taken out first, and nothing is counted across the gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from runner.authoring.copied import Corpus, Run, Word, shingles_of, words_of
+
+SIZE = 8  # words; in a sentence of one's own so many rarely stand in another's order
+LEAKED = 2  # runs or lines; one may be a name, a heading or an idiom, two are nine words in a row or two places
+LEAKED_RUN = 12  # words; also the limit of the rule reference-text, and what decides for sizes above 8
+DISTINCT = 5  # different words that are no numbers, so that a ruler or a row of digits is no copied text
+CODE_LINE = 5  # words of a whole line, mostly of code: dense, and too short for a run; `import numpy as np` has four
+SHORT_LINE = 3  # words of a line of a short text; fewer say nothing of where it came from
+MAX_PASSAGES = 20
+MAX_PASSAGE_CHARS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Characters [start, end) of the text, which a source has too: `source` is its number. `text` is cut at
+    MAX_PASSAGE_CHARS; `words` counts the whole."""
+
+    start: int
+    end: int
+    words: int
+    source: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """`shared` of `total` runs of `size` words stand in a source; of a text too short for one, lines (`by_lines`).
+
+    All leave out what the ignored texts account for. longest: words of the longest passage, each `size` words of which
+    stand in a source; 0 for none. lines: whole lines of a source, of CODE_LINE words and more, that no run covers.
+    passages: the first MAX_PASSAGES runs and lines in the text's order.
+    """
+
+    size: int
+    shared: int
+    total: int
+    longest: int
+    passages: tuple[Passage, ...]
+    lines: int = 0
+    by_lines: bool = False
+
+    @property
+    def share(self) -> float | None:
+        """From 0 to 1; None where the text has nothing to compare: missing is not zero."""
+        return self.shared / self.total if self.total else None
+
+
+def overlap(text: str, sources: Iterable[str], *, n: int = SIZE, ignoring: Iterable[str] = ()) -> Overlap:
+    """What `text` shares with any of `sources`, in words: case, punctuation and white space count nowhere, in code neither.
+
+    Only the first MAX_WORDS words of each text are read (runner.authoring.copied).
+    """
+    words, sources, ignoring = words_of(text), list(sources), list(ignoring)
+    if len(words) < n:
+        return _of_short(text, sources, n, ignoring)
+    corpus, known = Corpus.of(sources, n), Corpus.of(ignoring, n)
+    runs: list[Run] = []
+    total = 0
+    for part in _unknown(words, known):
+        total += max(0, len(part) - n + 1)
+        runs += corpus.runs_of(part, distinct=min(DISTINCT, n))
+    shared = sum(run.words - n + 1 for run in runs)
+    lines = [line for line in _whole_lines(text, sources, n, ignoring) if not _is_in(line, runs)]
+    return Overlap(n, shared, total, _longest(runs + lines), _passages(text, runs + lines), lines=len(lines))
+
+
+def leaks(found: Overlap) -> bool:
+    """Is it too much for chance? Strict, because a leak that passes spoils a run and an alarm costs one more request.
+
+    Measured on SkillLearnBench's release: of 490 pairs of a generated skill and the human skills of another task, 4 share a
+    run of 8 words (lines of imports), 1 shares two, none a whole line of 5 to 7 words or 12 words in a row. A short text
+    leaks with a single line that a source has word by word.
+    """
+    if found.by_lines:
+        return found.shared > 0
+    return found.shared + found.lines >= LEAKED or found.longest >= LEAKED_RUN
+
+
+def _unknown(words: list[Word], known: Corpus) -> Iterator[list[Word]]:
+    """The parts between those that the known texts hold."""
+    is_known = [False] * len(words)
+    for place, shingle in enumerate(shingles_of([word.text for word in words], known.size)):
+        if shingle in known.shingles:
+            is_known[place : place + known.size] = [True] * known.size
+    for skip, part in groupby(zip(is_known, words, strict=True), key=lambda pair: pair[0]):
+        if not skip:
+            yield [word for _, word in part]
+
+
+def _whole_lines(text: str, sources: list[str], n: int, ignoring: list[str]) -> Iterator[Run]:
+    """Lines too short for a run that are lines of a source."""
+    told = {_joined(words): number for number, source in enumerate(sources) for words, _ in _lines(source)}
+    known = [_joined(words_of(each)) for each in ignoring]
+    for words, start in _lines(text):
+        joined = _joined(words)
+        if CODE_LINE <= len(words) < n and joined in told and not any(joined in each for each in known):
+            yield _run(words, start, told[joined])
+
+
+def _of_short(text: str, sources: list[str], n: int, ignoring: list[str]) -> Overlap:
+    """Lines of at least SHORT_LINE words that a source has in one piece."""
+    told, known = [_joined(words_of(source)) for source in sources], [_joined(words_of(each)) for each in ignoring]
+    runs: list[Run] = []
+    total = 0
+    for words, start in _lines(text):
+        joined = _joined(words)
+        if len(words) < SHORT_LINE or any(joined in each for each in known):
+            continue
+        total += 1
+        source = next((number for number, each in enumerate(told) if joined in each), None)
+        if source is not None:
+            runs.append(_run(words, start, source))
+    return Overlap(n, len(runs), total, _longest(runs), _passages(text, runs), by_lines=True)
+
+
+def _lines(text: str) -> Iterator[tuple[list[Word], int]]:
+    """The words of each line, and the character at which the line starts."""
+    start = 0
+    for line in text.splitlines(keepends=True):
+        yield words_of(line), start
+        start += len(line)
+
+
+def _joined(words: list[Word]) -> str:
+    """Between spaces, so that one text is found in another at the bounds of words only."""
+    return f" {' '.join(word.text for word in words)} "
+
+
+def _run(words: list[Word], start: int, source: int) -> Run:
+    return Run(start + words[0].start, start + words[-1].end, len(words), source)
+
+
+def _is_in(line: Run, runs: list[Run]) -> bool:
+    return any(run.start <= line.start and line.end <= run.end for run in runs)
+
+
+def _longest(runs: list[Run]) -> int:
+    return max((run.words for run in runs), default=0)
+
+
+def _passages(text: str, runs: list[Run]) -> tuple[Passage, ...]:
+    return tuple(Passage(*run, text[run.start : run.end][:MAX_PASSAGE_CHARS]) for run in sorted(runs)[:MAX_PASSAGES])
