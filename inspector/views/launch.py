@@ -29,7 +29,7 @@ from inspector.pages import absolute, render_page
 from runner.errors import RunnerError, SetupError
 
 FIRST_TRIALS = 12  # of the schedule, shown; the command line prints it all
-EXAMPLES = Path(settings.BASE_DIR) / "examples"
+EXAMPLES = Path(settings.BASE_DIR) / "examples" / "experiments"
 START: dict[str, Any] = {
     "name": "",
     "suite": "starter",

@@ -76,6 +76,10 @@ class Attempt:
         ):
             self.handled.add(lesson.key)
 
+    def open_in_data(self) -> list[str]:
+        """Lessons it does not act on and that its files would show. What only a corpus says cannot be found in them."""
+        return [key for key in self.unhandled() if key in self.case.closer]
+
     def unhandled(self) -> list[str]:
         return [key for key in self.case.needs if key not in self.handled]
 
@@ -201,7 +205,7 @@ def _follow(state: Attempt, slug: str, text: str) -> Play:
 
 def _stumble(state: Attempt) -> Play:
     """Sometimes a look at the data before writing shows what no skill said."""
-    for key in state.unhandled():
+    for key in state.open_in_data():
         if not state.is_trap(key) and state.dice.chance(f"stumble/{key}", state.profile.stumbles):
             yield Turn("Before I write anything, a closer look at the values.", state.case.closer[key].split("; wc")[0])
             state.handled.add(key)
@@ -246,7 +250,7 @@ def _checks(state: Attempt, traces: str) -> bool:
 
 
 def _look_closer(state: Attempt) -> Play:
-    missing = state.unhandled()
+    missing = state.open_in_data()
     if not missing:
         case = state.case
         yield Turn(HAND_CHECK.thought, f"sed -n 2,3p {case.output} && sed -n 2,4p {case.main_file} && cat notes.md")

@@ -1,4 +1,4 @@
-"""Readers of task folders, and the starter suite that ships with the project. FORMATS finds a reader by name."""
+"""Readers of task folders, and the starter suites that ship with the project. FORMATS finds a reader by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ from runner.suites.findings import Findings
 from runner.suites.task_folder import Shelf
 from runner.types import Environment, Suite
 
-SUITES: dict[str, str] = {"starter": "runner.suites.starter_suite:load_starter"}
+SUITES: dict[str, str] = {
+    "starter": "runner.suites.starter_suite:load_starter",
+    "starter-learning": "runner.suites.starter_suite:load_starter_learning",
+    "starter-corpora": "runner.suites.starter_suite:load_starter_corpora",
+}
 
 # In the order in which a folder's shape is tried: a plain folder of tasks comes last. A module has
 # looks_like(path), roots(path) and read(path, key, shelf); where a format tells key and name, complete(path, suite).
@@ -25,11 +29,12 @@ FORMATS: dict[str, str] = {
     "skillevolbench": "runner.suites.skillevolbench",
     "skillflow": "runner.suites.skillflow",
     "skilllearnbench": "runner.suites.skilllearnbench",
+    "skillgenbench": "runner.suites.skillgenbench",
     "harbor": "runner.suites.harbor",
 }
 DIGEST_FORMAT = "suite-folder/1"
 MAX_KEY = 200
-_PLAIN_NAMES = {"tasks", "benchmark", "test_tasks"}  # of folders inside a release, which say nothing of it
+_PLAIN_NAMES = {"tasks", "benchmark", "test_tasks", "corpora"}  # of folders inside a release, which say nothing of it
 
 # (folder, format) -> what its files looked like, and the suite they made
 _REMEMBERED: dict[tuple[str, str], tuple[dict[str, Look], Suite]] = {}

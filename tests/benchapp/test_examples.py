@@ -13,7 +13,7 @@ from django.core.management import call_command
 from benchapp.models import Experiment, Trial
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
+EXAMPLES = sorted((ROOT / "examples" / "experiments").glob("*.yaml"))
 
 
 @pytest.mark.django_db
@@ -29,7 +29,7 @@ def test_an_example_launches_and_says_so_where_its_model_is_scripted(path: Path)
 
 @pytest.mark.django_db
 def test_the_example_with_replicates_plans_a_placebo() -> None:
-    call_command("run_experiment", str(ROOT / "examples" / "replicates.yaml"), stdout=StringIO())
+    call_command("run_experiment", str(ROOT / "examples" / "experiments" / "replicates.yaml"), stdout=StringIO())
     assert Trial.objects.filter(episode__run__condition="no-skill", phase="replay").exists()
 
 

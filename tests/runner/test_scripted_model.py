@@ -48,6 +48,7 @@ READER = Profile(
     drafts_badly=0,
     blunders=0,
     overlooks=0,
+    leaks=0,
 )
 
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,54 +15,12 @@ from runner.models.scripted_agent import paragraphs
 from runner.protocols.instruction import build_instruction
 from runner.suites.folder import rubric
 from runner.suites.starter_suite import STARTER, load_starter
-from runner.suites.task_files import solution_files, test_files, workspace_files
-from runner.types import Files, Role, Task
+from runner.types import Role, Task
+from tests.runner.starter_bench import Bench, failed
 
 SUITE = load_starter()
 TASKS = [task for environment in SUITE.environments for family in environment.families for task in family.tasks]
 every_task = pytest.mark.parametrize("task", TASKS, ids=[task.key for task in TASKS])
-
-
-def put(files: Files, folder: Path) -> None:
-    for name, file in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(file.content)
-        (folder / name).chmod(file.mode)
-
-
-class Bench:
-    """A task laid out as in a sandbox, without one."""
-
-    def __init__(self, task: Task, place: Path) -> None:
-        self.task, self.place, self.workspace = task, place, place / "workspace"
-        for name in ("skills", "logs"):
-            (place / name).mkdir()
-        put(workspace_files(task), self.workspace)
-
-    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        environment = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "LANG": "C.UTF-8"}
-        return subprocess.run(
-            command, cwd=self.workspace, env=environment, capture_output=True, text=True, timeout=60, check=False
-        )
-
-    def solve(self) -> None:
-        put(solution_files(self.task), self.place / "solution")
-        done = self.run("sh", "../solution/solve.sh")
-        assert done.returncode == 0, done.stderr
-
-    def verify(self) -> dict[str, Any]:
-        put(test_files(self.task), self.place / "tests")
-        done = self.run("sh", "../tests/test.sh")
-        assert done.returncode == 0, done.stderr
-        logs = self.place / "logs" / "verifier"
-        reports = {
-            name: json.loads((logs / f"{name}_report.json").read_text()) for name in ("outcome", "process", "score")
-        }
-        return {"reward": (logs / "reward.txt").read_text(), **reports}
-
-
-def failed(verdict: dict[str, Any], report: str, section: str) -> list[str]:
-    return [check["detail"] for check in verdict[report][section]["results"] if not check["passed"]]
 
 
 @pytest.fixture

@@ -1,17 +1,36 @@
-"""What the scripted model knows, one module per family of the starter suite."""
+"""What the scripted model knows, one module per family of the bundled suites."""
 
 from __future__ import annotations
 
-from runner.models.playbooks import duplicate_merging, key_alignment, null_safe_aggregation, timeline_repair
+from dataclasses import replace
+
+from runner.models.playbooks import (
+    duplicate_merging,
+    freight_charges,
+    gauge_reports,
+    instances,
+    key_alignment,
+    null_safe_aggregation,
+    regatta_scoring,
+    timeline_repair,
+)
 from runner.models.playbooks.playbook import Case, Lesson, Playbook
 
 __all__ = ["LESSONS", "PLAYBOOKS", "Case", "Lesson", "Playbook", "recognise"]
 
+
+def _with(playbook: Playbook, further: tuple[Case, ...]) -> Playbook:
+    return replace(playbook, cases=(*playbook.cases, *further))
+
+
 PLAYBOOKS: tuple[Playbook, ...] = (
-    null_safe_aggregation.PLAYBOOK,
-    key_alignment.PLAYBOOK,
-    timeline_repair.PLAYBOOK,
+    _with(null_safe_aggregation.PLAYBOOK, instances.AVERAGES),
+    _with(key_alignment.PLAYBOOK, instances.JOINS),
+    _with(timeline_repair.PLAYBOOK, instances.TIMELINES),
     duplicate_merging.PLAYBOOK,
+    gauge_reports.PLAYBOOK,
+    freight_charges.PLAYBOOK,
+    regatta_scoring.PLAYBOOK,
 )
 LESSONS: dict[str, Lesson] = {lesson.key: lesson for playbook in PLAYBOOKS for lesson in playbook.lessons}
 

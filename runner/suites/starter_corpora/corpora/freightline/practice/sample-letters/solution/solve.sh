@@ -1,0 +1,19 @@
+#!/bin/sh
+# Run in the workspace: writes the program, then runs it.
+set -eu
+cat > solve.py <<'PROGRAM'
+import json
+
+parcels = [json.loads(line) for line in open('sample_letters.jsonl')]
+total = 0
+with open('sample_billed.csv', 'w') as out:
+    out.write('parcel,billed_g\n')
+    for parcel in parcels:
+        weight = parcel['weight_g']
+        weight = -(-weight // 500) * 500
+        total += weight
+        out.write(f"{parcel['parcel']},{weight}\n")
+with open('notes.md', 'w') as notes:
+    notes.write(f'parcels read: {len(parcels)}\ngrams billed: {total}\n')
+PROGRAM
+python3 solve.py

@@ -1,0 +1,3 @@
+"""Reports from water gauges."""
+
+__version__ = "1.3"
