@@ -8,7 +8,7 @@ from runner import models
 from runner.digests import digest_bytes, digest_json
 from runner.models.scripted import VERSION
 
-OF_VERSION = ("3", "723177a765c69517a45dc29c596e3b4c0b411c149e0e9e74a3dc923dc034f2cf")
+OF_VERSION = ("3", "3895f90e19018129269cfd51793aa06ec52078003d7ab695f22aab1d69805519")
 
 
 def test_the_version_is_that_of_the_files() -> None:
