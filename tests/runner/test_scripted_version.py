@@ -8,7 +8,7 @@ from runner import models
 from runner.digests import digest_bytes, digest_json
 from runner.models.scripted import VERSION
 
-OF_VERSION = ("3", "723177a765c69517a45dc29c596e3b4c0b411c149e0e9e74a3dc923dc034f2cf")
+OF_VERSION = ("3", "3adba5fc0a7c62c2b3f4a62fefc9cb328929b65c7c572c5979448fcfd252a2ff")
 
 
 def test_the_version_is_that_of_the_files() -> None:
