@@ -15,7 +15,7 @@ from benchapp.diagnosing.sources import Sources
 from benchapp.diagnosing.writing import WRITING
 from runner.types import Files
 
-RULES_VERSION = "diagnostics/2"  # raise it when a rule finds something else in the same files
+RULES_VERSION = "diagnostics/3"  # raise it when a rule finds something else in the same files
 RULES: dict[str, Rule] = {rule.id: rule for rule in (*LEAKS, *CONTRACT, *WRITING, *FILES)}
 MAX_OF_RULE = 100  # findings of one rule in one library; the rest is counted
 MAX_QUOTE = 600

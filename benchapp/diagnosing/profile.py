@@ -1,8 +1,7 @@
 """What a skill has: its pattern and the cues of six groups, counted as k of n.
 
-Patterns are SkillLearnBench's (appendix B, table 5): A instructions only, B with scripts, C with MCP or subagents. The
-six groups are those of SkillGenBench's static diagnostics (section 4.3). Both papers print what they measure and not
-how; the cues are ours, so counts here are not their scores.
+Patterns are SkillLearnBench's (see runner.authoring.pattern), the six groups those of SkillGenBench's static diagnostics
+(section 4.3). Both papers print what they measure and not how; the cues are ours, so counts here are not their scores.
 """
 
 from __future__ import annotations
@@ -12,9 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from benchapp.diagnosing.shelf import Shelf
-
-CODE_ENDINGS = (".py", ".sh", ".js", ".ts", ".rb", ".pl", ".r", ".ps1", ".go", ".rs", ".java")
-_C = re.compile(r"\bmcp__\w+|\bmcpServers\b|\bMCP server\b|\bsub-?agents?\b", re.I)
+from runner.authoring.pattern import Pattern, pattern_of
 
 _CUES: Mapping[str, Mapping[str, str]] = {
     "contract": {
@@ -61,7 +58,7 @@ class SkillFacts:
     """cues: group -> {cue: is it there}."""
 
     skill: str
-    pattern: str
+    pattern: Pattern
     files: int
     words: int
     cues: Mapping[str, Mapping[str, bool]]
@@ -85,14 +82,11 @@ def facts_of(shelf: Shelf, skill: str, broken: Mapping[str, frozenset[str]]) -> 
         "no leak found": not any(skill in broken.get(rule, ()) for rule in leaks),
     }
     files = [path for path in shelf.files if path.startswith(f"{skill}/")]
-    return SkillFacts(skill, pattern_of(shelf, skill), len(files), len(head.split()), cues)
+    return SkillFacts(skill, _pattern(shelf, skill), len(files), len(head.split()), cues)
 
 
-def pattern_of(shelf: Shelf, skill: str) -> str:
-    paths = [path.lower() for path in (*shelf.files, *shelf.omitted) if path.startswith(f"{skill}/")]
-    inner = [path.partition("/")[2] for path in paths]
-    if any(path.startswith("agents/") or path.endswith(("mcp.json", ".mcp")) for path in inner):
-        return "C"
-    if skill in shelf.parsed and _C.search(shelf.parsed[skill].body):
-        return "C"
-    return "B" if any(path.startswith("scripts/") or path.endswith(CODE_ENDINGS) for path in inner) else "A"
+def _pattern(shelf: Shelf, skill: str) -> Pattern:
+    """Files that an import names as left out count; of a SKILL.md whose frontmatter does not parse, its whole text."""
+    paths = [path.partition("/")[2] for path in (*shelf.files, *shelf.omitted) if path.startswith(f"{skill}/")]
+    parsed = shelf.parsed.get(skill)
+    return pattern_of(paths, parsed.body if parsed else shelf.head(skill).text)

@@ -34,7 +34,7 @@ def plain(rows: Sequence[Printed]) -> Iterator[str]:
     for (paper, table), group in groupby(rows, key=lambda row: (row.paper, row.table)):
         cells = list(group)
         yield from (f"{paper}, {table}", "")
-        yield from _aligned(_text_lines(cells) if table == "Text" else _table_lines(cells, references))
+        yield from aligned(_text_lines(cells) if table == "Text" else _table_lines(cells, references))
         yield ""
 
 
@@ -67,7 +67,7 @@ def _shown(cell: Printed, references: References) -> str:
     return f"{cell.printed} {cell.printed_delta}{'' if delta.adds_up else MARK}"
 
 
-def _aligned(lines: Iterable[list[str]]) -> Iterator[str]:
+def aligned(lines: Iterable[list[str]]) -> Iterator[str]:
     """Left-aligned columns, empty ones dropped, a rule under the heading."""
     columns = [column for column in zip(*lines, strict=True) if any(column[1:])]
     widths = [max(map(len, column)) for column in columns]

@@ -170,6 +170,10 @@ def test_patterns_and_cues_are_counted():
     assert not by_skill["read-logs"].cues["procedure"]["steps"]
 
 
+def test_a_skill_whose_frontmatter_does_not_parse_has_a_pattern_too():
+    assert read({"tidy/SKILL.md": "[SKILL]\nAsk a subagent.\n"}).skills[0].pattern == "C"
+
+
 def test_a_file_that_the_import_left_out_is_not_missing():
     files = skill("Run scripts/fix_dates.py.\n")
     assert [one.rule.id for one in read(files).found] == ["citation-dangling"]

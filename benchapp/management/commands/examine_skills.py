@@ -1,0 +1,79 @@
+"""Read a release's skills, and its oracle logs, without importing them."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from benchapp.examining import tables
+from benchapp.examining.against_paper import beside_paper
+from benchapp.examining.oracle_logs import read_logs
+from benchapp.examining.release import NoRelease, Release, groups_of, read_release
+from benchapp.examining.tables import Table
+from benchapp.examining.tally import Tally, examine
+from benchapp.published.cells import Cells
+from benchapp.published.loading import published_rows
+from benchapp.published.skilllearnbench import PAPER
+
+SHOWN_PROBLEMS = 200
+
+
+class Command(BaseCommand):
+    help = (
+        "Reads the skills of a SkillLearnBench release and prints, by method, patterns, lint, diagnostics and what they share with "
+        "the human skills, beside the numbers of the paper. Writes nothing."
+    )
+    requires_system_checks: list[str] = []  # needs neither a database nor a broker
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("folder", type=Path, metavar="FOLDER", help="with skills/<config>/<task>/<skill>/ in it")
+        parser.add_argument("--by-model", action="store_true", help="a line or column per method and model")
+        parser.add_argument("--logs", action="store_true", help="also the oracles' logs below eval_keypoints/")
+        parser.add_argument("--json", action="store_true", help="one object: the tables, and the problems met")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            release = read_release(options["folder"])
+        except NoRelease as error:
+            raise CommandError(str(error)) from None
+        made = list(_tables(release, by_model=options["by_model"], logs=options["logs"]))
+        problems = list(release.problems)
+        if options["json"]:
+            told = {"tables": [asdict(table) for table in made], "problems": [each.as_json() for each in problems]}
+            self.stdout.write(json.dumps(told, ensure_ascii=False, indent=1))
+            return
+        for table in made:
+            self.stdout.write("\n".join([*tables.lines_of(table), "", ""]))
+        self.stdout.write(f"Problems with files: {len(problems):,}")
+        for each in problems[:SHOWN_PROBLEMS]:
+            place = f", {each.place}" if each.place else ""
+            self.stdout.write(f"  {each.path}{place}: expected {each.expected}; {each.message}")
+        if len(problems) > SHOWN_PROBLEMS:
+            self.stdout.write(f"  ... and {len(problems) - SHOWN_PROBLEMS:,} more")
+
+
+def _tables(release: Release, *, by_model: bool, logs: bool) -> Iterator[Table]:
+    examined = {library.name: examine(library, release) for library in release.libraries}
+
+    def tallies(by_model: bool) -> list[Tally]:
+        groups = groups_of(release.libraries, by_model=by_model)
+        return [Tally(name, [examined[library.name] for library in libraries]) for name, libraries in groups]
+
+    shown, cells = tallies(by_model), Cells(row for row in published_rows(PAPER))
+    if shown:
+        yield tables.coverage(shown)
+        yield tables.patterns(shown)
+        yield tables.beside(beside_paper(tallies(by_model=False), cells))
+        yield tables.lint(shown)
+        yield tables.diagnostics(shown)
+        yield tables.leaks(shown)
+        yield tables.leak_places(shown)
+        yield tables.odd_skills(shown)
+    if logs:
+        yield tables.logs(list(read_logs(release)), cells)
