@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from benchapp.models import Decision, Entry, Episode, Experiment, Refusal, Run, Seal, Seeding, Snapshot
-from runner.types import DecisionStatus
+from runner.types import AuthorMode, DecisionStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,12 @@ _APPLIED = {
     "replace": ("Replaced", "~", "revised"),
     "narrow": ("Narrowed", "~", "revised"),
 }
+# Where the author names its skills there is no operation; then what it was asked for tells what it did.
+_WRITTEN: dict[str, tuple[str, str, str]] = {
+    AuthorMode.WRITE: ("Written", "+", "created"),
+    AuthorMode.CRAFT: ("Drafted", "+", "created"),
+    AuthorMode.REFINE: ("Refined", "~", "revised"),
+}
 _OTHER = {
     DecisionStatus.NO_OP: ("No change", "=", ""),
     DecisionStatus.REJECTED: ("Rejected", "!", "refused"),
@@ -105,7 +111,8 @@ _OTHER = {
 def word_of(decision: Decision) -> tuple[str, str, str]:
     """(word, mark, tone) of a decision: what it did to the library in one word."""
     if decision.status == DecisionStatus.APPLIED:
-        return _APPLIED.get(decision.operation_type, ("Revised", "~", "revised"))
+        revised = _WRITTEN.get(decision.mode, ("Revised", "~", "revised"))
+        return _APPLIED.get(decision.operation_type, revised)
     return _OTHER[DecisionStatus(decision.status)]
 
 

@@ -30,7 +30,7 @@ from runner.models.skill_text import add_citation, add_lesson, new_skill, teache
 
 FIRST_BLUNDERS = ("uncited file", "malformed")
 LATER_BLUNDERS = ("too narrow", "uncited file", "malformed", "verbatim")
-CITED_AND_MISSING = re.compile(r"citation-dangling, (\S+?)/SKILL\.md: (references/\S+)")
+CITED_AND_MISSING = re.compile(r"citation-dangling, (\S+?)/SKILL\.md: names (references/\S+?),")
 NOTHING_FOUND = "Nothing has to change."
 
 
@@ -96,7 +96,7 @@ def _crafted(call: Call, playbook: Playbook | None, blunder: str, *, dangling: b
 
 
 def _refined(call: Call, playbook: Playbook | None, found: str) -> str:
-    missing = {f"{slug}/{path.rstrip('.,;:')}" for slug, path in CITED_AND_MISSING.findall(found)}
+    missing = {f"{slug}/{path}" for slug, path in CITED_AND_MISSING.findall(found)}
     if not missing:
         return patch_text(NOTHING_FOUND, "", {})
     files = {path: checklist(call, playbook, []) for path in sorted(missing)}

@@ -77,6 +77,32 @@ def test_a_killed_run_goes_on_to_the_history_of_an_undisturbed_one(tmp_path: Pat
     assert _decided(tmp_path / "killed" / RECORD) == _decided(tmp_path / "whole" / RECORD)
 
 
+@pytest.mark.slow
+def test_a_run_killed_between_student_and_teacher_goes_on_and_asks_neither_again(tmp_path: Path) -> None:
+    """An agent that does nothing fails, so every round has its talk."""
+    options = {"protocol": "skilllearnbench", "environment": "E1-LS1", "agent": "nop", "agent_model": "none"}
+    undisturbed = _run(_arguments(tmp_path / "whole", "teacher-feedback", **options))
+    assert undisturbed.returncode == 0, undisturbed.stderr
+    arguments = _arguments(tmp_path / "killed", "teacher-feedback", **options)
+    record = tmp_path / "whole" / RECORD
+    lines = record.read_bytes().splitlines()
+    turns = [
+        place for place, line in enumerate(lines, start=1) if b'"key":"questions/' in line or b'"key":"advice/' in line
+    ]
+    assert len(turns) >= 8  # two talks, each turn begun and ended
+    killed = tmp_path / "killed" / RECORD
+    for place in turns[:8:2]:
+        _kill_when(arguments, killed, place)
+    resumed = _run(arguments)
+    assert resumed.returncode == 0, resumed.stderr
+    assert resumed.stdout == undisturbed.stdout
+    assert _decided(killed) == _decided(record)
+    finished = [
+        line["key"] for line in map(json.loads, killed.read_bytes().splitlines()) if line.get("type") == "CallFinished"
+    ]
+    assert len(set(finished)) == len(finished)
+
+
 def _decided(record: Path) -> list[dict[str, Any]]:
     """Decisions with their patches, seeds and the freeze, as recorded: everything that makes the final library."""
     lines = [json.loads(line) for line in record.read_bytes().splitlines()[1:]]
