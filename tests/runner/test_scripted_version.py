@@ -8,7 +8,7 @@ from runner import models
 from runner.digests import digest_bytes, digest_json
 from runner.models.scripted import VERSION
 
-OF_VERSION = ("3", "3895f90e19018129269cfd51793aa06ec52078003d7ab695f22aab1d69805519")
+OF_VERSION = ("3", "741786bb3edb35a6bb6cbac2dec2dae375b7650c75a4b7f6910b38ebe741dcff")
 
 
 def test_the_version_is_that_of_the_files() -> None:
