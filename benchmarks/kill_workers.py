@@ -1,6 +1,6 @@
 """Kills workers and work-horses while an experiment runs, and holds the result against an undisturbed run.
 
-    .venv/bin/python benchmarks/kill_workers.py [--kills 20] [--condition NAME ...] [--environment KEY ...]
+    .venv/bin/python benchmarks/kill_workers.py [--kills 20] [--file EXPERIMENT] [--condition NAME ...] [--environment KEY ...]
 
 Two installations of their own in a temporary folder, each as `manage.py demo` starts it, run the same experiment with
 the same seed: one in peace, one under kill -9. Trials, decisions, histories and final libraries must be equal, and no
@@ -88,12 +88,13 @@ def _launch(options: argparse.Namespace) -> Any:
 
     django.setup()
     from benchapp.demo import DEMO
+    from benchapp.experiment_file import read_file
     from benchapp.launching import launch
 
     changes = {"environments": options.environment, "seed": options.seed}
     if options.condition:
         changes["conditions"] = options.condition
-    return launch({**DEMO, **changes})
+    return launch({**(read_file(options.file) if options.file else DEMO), **changes})
 
 
 def _disturb(experiment: Any, supervisor: subprocess.Popen[bytes], kills: int, dice: random.Random) -> dict[str, int]:
@@ -182,6 +183,7 @@ def _world(options: argparse.Namespace, folder: Path, kills: int) -> dict[str, A
     }
     environment["DJANGO_SETTINGS_MODULE"] = "benchapp.settings"
     arguments = ["--folder", str(folder), "--kills", str(kills), "--seed", str(options.seed)]
+    arguments += ["--file", str(options.file.resolve())] if options.file else []
     arguments += [part for name in options.condition for part in ("--condition", name)]
     arguments += [part for key in options.environment for part in ("--environment", key)]
     done = subprocess.run(
@@ -215,7 +217,8 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--condition", action="append", default=[], help="default: those of the demo")
+    parser.add_argument("--file", type=Path, help="an experiment file; default: the demo")
+    parser.add_argument("--condition", action="append", default=[], help="default: those of the file")
     parser.add_argument("--environment", action="append", default=[], help="default: all")
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)  # one installation, called by ourselves
     return parser.parse_args()

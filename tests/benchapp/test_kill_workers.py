@@ -11,12 +11,29 @@ import pytest
 
 from benchmarks.kill_workers import compare
 
-SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "kill_workers.py"
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT, EXPERIMENTS = ROOT / "benchmarks" / "kill_workers.py", ROOT / "examples" / "experiments"
+OF_PROTOCOLS = {
+    "skillevolbench": ["--environment", "E1", "--condition", "selfgen-always"],
+    "skilllearnbench": [
+        *("--file", str(EXPERIMENTS / "skilllearnbench.yaml")),
+        *("--environment", "joined-tables", "--condition", "teacher-feedback", "--condition", "self-feedback"),
+    ],
+    "skillgenbench": [
+        *("--file", str(EXPERIMENTS / "skillgenbench.yaml")),
+        *("--environment", "storm-days", "--condition", "iterative", "--condition", "from-trajectories"),
+    ],
+    "skillgenbench-agnostic": [
+        *("--file", str(EXPERIMENTS / "skillgenbench-agnostic.yaml")),
+        *("--environment", "gaugekit", "--condition", "from-trajectories"),
+    ],
+}
 
 
 @pytest.mark.slow
-def test_killed_workers_change_nothing_in_the_record() -> None:
-    arguments = ["--kills", "4", "--environment", "E1", "--condition", "selfgen-always"]
+@pytest.mark.parametrize("protocol", OF_PROTOCOLS)
+def test_killed_workers_change_nothing_in_the_record(protocol: str) -> None:
+    arguments = ["--kills", "4", *OF_PROTOCOLS[protocol]]
     done = subprocess.run([sys.executable, str(SCRIPT), *arguments], capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr[-4_000:]
     assert "equal: trials, decisions, histories, final libraries" in done.stdout
