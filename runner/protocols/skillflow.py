@@ -9,18 +9,20 @@ starts with nothing by construction. `docs/protocols.md` names every choice the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from runner.authoring.evolution_prompts import EVOLUTION_PROMPT_VERSION
 from runner.digests import EMPTY_LIBRARY
 from runner.errors import SetupError
 from runner.history import State, fold
 from runner.protocols.conditions import EVERY_TRIAL, Condition, Replay, Start, Trigger
+from runner.protocols.families import require_one_family, units
 from runner.protocols.occasions import asks
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask, NextStep, RunTrial
 from runner.recorder import History
-from runner.types import AuthorMode, CompactionKind, Environment, Family, Phase, Slot, Suite, Task
+from runner.types import AuthorMode, CompactionKind, Family, Phase, Slot, Task
+
+__all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "next_step", "slot_of", "slots", "units"]
 
 PROMPT_VERSION = EVOLUTION_PROMPT_VERSION
 
@@ -40,27 +42,14 @@ _ALL = (
 CONDITIONS: dict[str, Condition] = {condition.name: condition for condition in _ALL}
 
 
-def units(suite: Suite) -> tuple[Environment, ...]:
-    """An episode is a family: each one by itself, under its own key and name."""
-    return tuple(
-        replace(environment, key=family.key, name=family.name, families=(family,))
-        for environment in suite.environments
-        for family in environment.families
-    )
-
-
 def check(plan: EpisodePlan) -> None:
     """One family, one trial per task, no replay."""
-    families = plan.environment.families
-    if len(families) != 1:
-        raise SetupError(f"skillflow runs one family at a time, not {len(families)} ({plan.environment.key})")
+    require_one_family(plan, "family")
     if plan.samples != 1:
         raise SetupError(
             f"skillflow runs every task once, not {plan.samples} times: a second sample would meet another library. "
             "Ask for replicates instead"
         )
-    if plan.placebo_replay:
-        raise SetupError("skillflow has no replay")
 
 
 def next_step(plan: EpisodePlan, history: History) -> NextStep | None:

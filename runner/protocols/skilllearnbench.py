@@ -11,19 +11,21 @@ could teach nobody any more.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from runner.authoring.learning_prompts import LEARNING_PROMPT_VERSION
 from runner.authoring.teaching import TEACHING_PROMPT_VERSION
 from runner.errors import SetupError
 from runner.history import State, fold
 from runner.protocols.conditions import Condition, Replay, Start
+from runner.protocols.families import require_one_family, units
 from runner.protocols.occasions import asks, drafts
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.sealed import evaluation, evaluation_slots
 from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedSkill
 from runner.recorder import History
-from runner.types import AuthorMode, Environment, Family, Phase, Slot, Suite, Task
+from runner.types import AuthorMode, Family, Phase, Slot, Task
+
+__all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "next_step", "seed_of", "slots", "units"]
 
 PROMPT_VERSION = f"{LEARNING_PROMPT_VERSION}, {TEACHING_PROMPT_VERSION}"
 
@@ -54,25 +56,13 @@ _ALL = (
 CONDITIONS: dict[str, Condition] = {condition.name: condition for condition in _ALL}
 
 
-def units(suite: Suite) -> tuple[Environment, ...]:
-    """An episode is a family, whose tasks are the instances of one task."""
-    return tuple(
-        replace(environment, key=family.key, name=family.name, families=(family,))
-        for environment in suite.environments
-        for family in environment.families
-    )
-
-
 def check(plan: EpisodePlan) -> None:
     """One family; human skills where the condition hands them to the agent or to a teacher."""
-    families = plan.environment.families
-    if len(families) != 1:
-        raise SetupError(f"skilllearnbench runs one task at a time, not {len(families)} ({plan.environment.key})")
-    if plan.placebo_replay:
-        raise SetupError("skilllearnbench has no replay")
+    require_one_family(plan, "task")
+    (family,) = plan.environment.families
     needs_human = plan.condition.start is Start.CURATED or is_taught(plan.condition)
-    if needs_human and not families[0].curated:
-        raise SetupError(f"{plan.condition.name} needs human-authored skills; {families[0].key} has none")
+    if needs_human and not family.curated:
+        raise SetupError(f"{plan.condition.name} needs human-authored skills; {family.key} has none")
 
 
 def is_taught(condition: Condition) -> bool:

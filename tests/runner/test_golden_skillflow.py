@@ -13,14 +13,12 @@ import pytest
 
 from runner import protocols
 from runner.chronicle import chronicle
-from runner.engine import run_episode
 from runner.list_recorder import ListRecorder
 from runner.protocols.audit import audit
 from runner.protocols.conditions import condition_named
 from runner.protocols.plan import EpisodePlan
 from runner.suites.starter_suite import load_starter
-from runner.toolbox import toolbox_for
-from tests.runner.small_episode import ticking_clock
+from tests.runner.playing import player
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "skillflow"
 CONDITIONS = protocols.conditions_of("skillflow")
@@ -48,19 +46,7 @@ def starter_plan(condition: str) -> EpisodePlan:
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], ListRecorder]:
     """condition -> the finished episode; each is run once."""
-    done: Played = {}
-
-    def play(condition: str) -> ListRecorder:
-        if condition not in done:
-            plan = starter_plan(condition)
-            recorder = ListRecorder(plan, ticking_clock())
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setenv("SKILLGLASS_SANDBOXES", str(tmp_path_factory.mktemp("boxes")))
-                run_episode(plan, recorder, toolbox_for(plan, load_starter()))
-            done[condition] = recorder
-        return done[condition]
-
-    return play
+    return player(starter_plan, tmp_path_factory.mktemp)
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)

@@ -15,7 +15,6 @@ import pytest
 
 from runner import protocols
 from runner.chronicle import chronicle
-from runner.engine import run_episode
 from runner.list_recorder import ListRecorder
 from runner.models.playbooks import PLAYBOOKS
 from runner.models.skill_text import new_skill
@@ -23,9 +22,8 @@ from runner.protocols.audit import audit
 from runner.protocols.conditions import condition_named
 from runner.protocols.plan import EpisodePlan
 from runner.suites.starter_suite import load_starter
-from runner.toolbox import toolbox_for
 from runner.types import Environment, Family, File
-from tests.runner.small_episode import ticking_clock
+from tests.runner.playing import player
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "skilllearnbench"
 CONDITIONS = protocols.conditions_of("skilllearnbench")
@@ -68,19 +66,7 @@ def learning_plan(condition: str, **changes: object) -> EpisodePlan:
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], ListRecorder]:
     """condition -> the finished episode; each is run once."""
-    done: dict[str, ListRecorder] = {}
-
-    def play(condition: str) -> ListRecorder:
-        if condition not in done:
-            plan = learning_plan(condition)
-            recorder = ListRecorder(plan, ticking_clock())
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setenv("SKILLGLASS_SANDBOXES", str(tmp_path_factory.mktemp("boxes")))
-                run_episode(plan, recorder, toolbox_for(plan, load_starter()))
-            done[condition] = recorder
-        return done[condition]
-
-    return play
+    return player(learning_plan, tmp_path_factory.mktemp)
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)

@@ -1,0 +1,27 @@
+"""Protocols of which an episode is one family, under the family's own key and name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from runner.errors import SetupError
+from runner.protocols.plan import EpisodePlan
+from runner.types import Environment, Suite
+
+
+def units(suite: Suite) -> tuple[Environment, ...]:
+    """Each family by itself, in the suite's order."""
+    return tuple(
+        replace(environment, key=family.key, name=family.name, families=(family,))
+        for environment in suite.environments
+        for family in environment.families
+    )
+
+
+def require_one_family(plan: EpisodePlan, what: str) -> None:
+    """`what`: what the protocol calls it. There is no replay in any of these protocols."""
+    families = plan.environment.families
+    if len(families) != 1:
+        raise SetupError(f"{plan.protocol} runs one {what} at a time, not {len(families)} ({plan.environment.key})")
+    if plan.placebo_replay:
+        raise SetupError(f"{plan.protocol} has no replay")

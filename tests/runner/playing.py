@@ -1,0 +1,34 @@
+"""Episodes of the starter suite worked on by the scripted model for real, each once for a module of tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from runner.engine import run_episode
+from runner.list_recorder import ListRecorder
+from runner.protocols.plan import EpisodePlan
+from runner.suites.starter_suite import load_starter
+from runner.toolbox import toolbox_for
+from tests.runner.small_episode import ticking_clock
+
+Play = Callable[[str], ListRecorder]
+
+
+def player(plan_of: Callable[[str], EpisodePlan], sandboxes: Callable[[str], Path]) -> Play:
+    """condition -> the finished episode. `sandboxes` gives a new folder for the sandboxes of each."""
+    done: dict[str, ListRecorder] = {}
+
+    def play(condition: str) -> ListRecorder:
+        if condition not in done:
+            plan = plan_of(condition)
+            recorder = ListRecorder(plan, ticking_clock())
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("SKILLGLASS_SANDBOXES", str(sandboxes("boxes")))
+                run_episode(plan, recorder, toolbox_for(plan, load_starter()))
+            done[condition] = recorder
+        return done[condition]
+
+    return play
