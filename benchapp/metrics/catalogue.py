@@ -88,14 +88,15 @@ DEFAULT_METRIC = "ESR"
 
 
 def table_for(outcomes: Iterable[Outcomes]) -> str:
-    """The set that fits these trials: SkillGenBench's where skills come from corpora; SkillEvolBench's where some are
-    acquisition or deployment; SkillLearnBench's where unordered families have several instances; else SkillFlow's."""
+    """The set that fits these trials: SkillGenBench's where skills come from corpora; of those with acquisition or deployment
+    SkillEvolBench's where tasks have roles, and SkillLearnBench's where they have none; SkillLearnBench's too where unordered
+    families have several instances; else SkillFlow's."""
     protocol = {PHASES.index(Phase.ACQUISITION), PHASES.index(Phase.DEPLOYMENT)}
     known = list(outcomes)
     if any((each.corpus > 0).any() for each in known):
         return "skillgenbench"
     if any(not protocol.isdisjoint(each.phase.tolist()) for each in known):
-        return "success"
+        return "success" if any((each.role > 0).any() for each in known) else "skilllearnbench"
     if any(((each.ordinal > 1) & (each.family >= 0) & ~each.ordered).any() for each in known):
         return "skilllearnbench"
     return "skillflow"

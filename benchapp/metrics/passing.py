@@ -18,9 +18,11 @@ from math import comb
 
 import numpy as np
 
-from benchapp.metrics.metric import FIRST_TRIES
 from benchapp.metrics.outcomes import Floats, Ints, Outcomes
 from runner.types import Phase
+
+# What a finished library is tried on: acquisition came before it, and what was tried there is no result of it.
+PHASES = (Phase.DEPLOYMENT, Phase.EVALUATION)
 
 LIMITS = (
     "pass@k rises with every extra try: compare it only at equal k and equal numbers of tries.",
@@ -49,7 +51,7 @@ class PassPoint:
 
 
 def pass_curve(
-    outcomes: Outcomes | Iterable[Outcomes], ks: Sequence[int] = (1, 2, 3), phases: Sequence[Phase] = FIRST_TRIES
+    outcomes: Outcomes | Iterable[Outcomes], ks: Sequence[int] = (1, 2, 3), phases: Sequence[Phase] = PHASES
 ) -> list[PassPoint]:
     """pass@k of one run: its scored samples are the tries of a task, unscored ones are none. Tainted episodes are left
     out. Of several runs (replicates): the mean of their values, tasks and samples added up."""
@@ -60,7 +62,7 @@ def pass_curve(
     return [_mean(k, [curve[place] for curve in curves]) for place, k in enumerate(ks)]
 
 
-def solved_within(outcomes: Outcomes, k: int, phases: Sequence[Phase] = FIRST_TRIES) -> tuple[int, int]:
+def solved_within(outcomes: Outcomes, k: int, phases: Sequence[Phase] = PHASES) -> tuple[int, int]:
     """SkillGenBench's pass@k: (tasks of which any of the first k samples passed, tasks with a scored one among them).
 
     Of a task that was tried fewer than k times the tries there are count, so with unequal tries this is a lower bound.

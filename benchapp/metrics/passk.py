@@ -18,10 +18,10 @@ from benchapp.inference.sides import Paired, TaskMeans, pair
 from benchapp.metrics.corpora import CODE, DOC
 from benchapp.metrics.metric import Metric
 from benchapp.metrics.outcomes import Mask, Outcomes
+from benchapp.metrics.passing import PHASES
 from benchapp.metrics.rates import Rate
 from runner.types import Phase
 
-PHASES = (Phase.DEPLOYMENT, Phase.EVALUATION)  # what a finished library is tried on; acquisition came before it
 PAPER = "SkillGenBench, section 4.1 (pass@3) and Table 2"
 
 

@@ -11,7 +11,7 @@ from benchapp.metrics.metric import Better, Instances, Metric, Unit
 from runner.types import Phase
 
 PAPER = "SkillLearnBench, section 3.2, equation 2"
-PHASES = (Phase.EVALUATION,)
+PHASES = (Phase.EVALUATION, Phase.DEPLOYMENT)  # imported runs tell no phases; here instances follow the seal
 
 METRICS = (
     Metric(

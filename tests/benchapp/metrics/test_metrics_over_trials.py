@@ -30,7 +30,7 @@ def deployed(row: Row, role: str = "") -> bool:
 
 
 def evaluated(row: Row) -> bool:
-    return row["phase"] == "evaluation"
+    return row["phase"] in ("evaluation", "deployment")
 
 
 def is_of_first_task(row: Row, rows: list[Row]) -> bool:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchapp.metrics.passing import pass_at_k, pass_curve, solved_within
-from tests.benchapp.metrics.plain_rows import Row, as_columns, is_rehearsal, plain_row, runs_of_rows
+from tests.benchapp.metrics.plain_rows import Row, as_columns, plain_row, runs_of_rows
 
 
 def counted_out(tries: list[bool], k: int) -> float:
@@ -33,8 +33,7 @@ def test_it_equals_counting_every_choice(tries: list[bool], k: int) -> None:
 def scored_tries(rows: list[Row]) -> dict[int, list[Row]]:
     found: dict[int, list[Row]] = defaultdict(list)
     for row in rows:
-        counts = row["phase"] != "replay" and not is_rehearsal(row, rows)
-        if counts and not row["tainted"] and row["success"] is not None:
+        if row["phase"] in ("deployment", "evaluation") and not row["tainted"] and row["success"] is not None:
             found[row["task"]].append(row)
     return found
 
@@ -64,7 +63,7 @@ def test_solved_within_takes_the_first_k_samples(rows: list[Row], k: int) -> Non
 def test_both_definitions_agree_where_every_task_was_tried_k_times() -> None:
     passed = {(1, 0): True, (1, 1): False, (1, 2): False, (2, 0): False, (2, 1): False, (2, 2): False}
     rows = [
-        plain_row(n, task=task, sample=sample, success=success)
+        plain_row(n, phase="deployment", task=task, sample=sample, success=success)
         for n, ((task, sample), success) in enumerate(passed.items(), start=1)
     ]
     outcomes = as_columns(rows)
@@ -73,13 +72,16 @@ def test_both_definitions_agree_where_every_task_was_tried_k_times() -> None:
 
 
 def test_with_fewer_tries_than_k_only_the_unbiased_one_refuses() -> None:
-    outcomes = as_columns([plain_row(1, success=False)])
+    outcomes = as_columns([plain_row(1, phase="deployment", success=False)])
     assert isnan(pass_curve(outcomes, (3,))[0].value)
     assert solved_within(outcomes, 3) == (0, 1)
 
 
 def test_replicates_are_averaged_and_not_pooled_as_tries() -> None:
-    first, second = as_columns([plain_row(1, success=True)]), as_columns([plain_row(2, success=False)])
+    first, second = (
+        as_columns([plain_row(1, phase="deployment", success=True)]),
+        as_columns([plain_row(2, phase="deployment", success=False)]),
+    )
     one, two = pass_curve([first, second], (1, 2))
     assert (one.value, one.tasks) == (0.5, 2)
     assert isnan(two.value)
