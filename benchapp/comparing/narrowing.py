@@ -120,6 +120,8 @@ def _covered(trials: QuerySet[Trial], metric: Metric, choices: Choices) -> Query
     trials = trials.filter(episode__is_tainted=False)
     if metric.phases:
         trials = trials.filter(phase__in=metric.phases)
+    if {Phase.ACQUISITION, Phase.DEPLOYMENT} <= set(metric.phases):
+        trials = trials.exclude(rehearsal())
     if metric.role is not None:
         trials = trials.filter(task__role=metric.role)
     if metric.instances is Instances.SEED:
@@ -131,6 +133,14 @@ def _covered(trials: QuerySet[Trial], metric: Metric, choices: Choices) -> Query
     if metric.past_first:
         trials = trials.filter(episode__is_ordered=True).exclude(pk__in=_firsts(choices))
     return trials
+
+
+def rehearsal() -> Q:
+    """Those that `Outcomes.rehearsals` names: tried while learning, of tasks that the run deploys on too."""
+    deployed = Trial.objects.filter(
+        episode__run=OuterRef("episode__run"), task=OuterRef("task"), phase=Phase.DEPLOYMENT
+    )
+    return Q(Exists(deployed), phase=Phase.ACQUISITION)
 
 
 def _firsts(choices: Choices) -> list[int]:
