@@ -42,18 +42,18 @@ class Progress:
     @property
     def spent_usd(self) -> float | None:
         """What is known to be spent; None while nothing tells its cost."""
-        told = [part.cost_usd for run in self.spent for part in (run.agent, run.author) if part.cost_usd is not None]
+        told = [part.cost_usd for run in self.spent for part in run.parts if part.cost_usd is not None]
         return sum(told) if told else None
 
     @property
     def spent_tokens(self) -> int | None:
-        parts = [part for run in self.spent for part in (run.agent, run.author) if part.tokens_known]
+        parts = [part for run in self.spent for part in run.parts if part.tokens_known]
         return sum((part.input_tokens or 0) + (part.output_tokens or 0) for part in parts) if parts else None
 
     @property
     def unknown_cost(self) -> int:
         """Attempts and calls that tell no cost."""
-        return sum(run.unknown_cost for run in self.spent)
+        return sum(part.things - part.cost_known for run in self.spent for part in run.parts)
 
     def as_json(self) -> dict[str, Any]:
         return {

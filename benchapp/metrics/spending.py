@@ -1,4 +1,4 @@
-"""What runs used: tokens and cost of every attempt that was billed, whether it counted or not, and of author calls."""
+"""What runs used: tokens and cost of every attempt that was billed, whether it counted or not, of author and judge calls."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, F, Q, QuerySet, Sum
+from django.db.models import Case, Count, F, Q, QuerySet, Sum, When
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce
 
 from benchapp.metrics.keeping import Kept
 from benchapp.models import Attempt, ModelCall, Run
+from runner.host_calls import JUDGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,29 +46,36 @@ class Spending:
 
 @dataclass(frozen=True, slots=True)
 class RunSpending:
-    """Of one run: `agent`, the attempts at its tasks; `author`, the calls that wrote its library."""
+    """Of one run: `agent`, the attempts at its tasks; `author`, the calls that wrote its library; `judge`, the calls that
+    told whether artifacts are right. The last is what measuring cost: part of the bill, and of no method's cost."""
 
     agent: Spending = Spending()
     author: Spending = Spending()
+    judge: Spending = Spending()
+
+    @property
+    def parts(self) -> tuple[Spending, ...]:
+        """Of the bill, which a budget limits."""
+        return self.agent, self.author, self.judge
 
     @property
     def cost_usd(self) -> float | None:
-        """The whole bill; None where the cost of anything is unknown, or nothing was done."""
+        """Of agent and author; None where the cost of anything of theirs is unknown, or nothing was done."""
         if not self.agent.things or self.unknown_cost:
             return None
         return (self.agent.cost_usd or 0.0) + (self.author.cost_usd or 0.0)
 
     def as_json(self) -> dict[str, Any]:
-        return {"agent": self.agent.as_json(), "author": self.author.as_json()}
+        return {"agent": self.agent.as_json(), "author": self.author.as_json(), "judge": self.judge.as_json()}
 
     @property
     def unknown_cost(self) -> int:
-        """Attempts and calls that tell no cost."""
+        """Attempts and calls of the author that tell no cost."""
         return self.agent.things - self.agent.cost_known + self.author.things - self.author.cost_known
 
     @property
     def tokens(self) -> int | None:
-        """Input, cached input among it, and output of everything; None where anything tells none."""
+        """Input, cached input among it, and output of agent and author; None where anything of theirs tells none."""
         parts = [part for part in (self.agent, self.author) if part.things]
         if not self.agent.things or any(part.tokens_known < part.things for part in parts):
             return None
@@ -89,10 +97,11 @@ def known_cost(rows: QuerySet[Attempt] | QuerySet[ModelCall]) -> Combinable:
     return Coalesce("cost_usd", "priced_usd") if rows.model is Attempt else F("cost_usd")
 
 
-def spent_by(rows: QuerySet[Attempt] | QuerySet[ModelCall], field: str) -> dict[Any, Spending]:
-    """value of `field` -> what its attempts or calls used, in one grouped query."""
-    sums = {**SUMS, "cost": Sum(known_cost(rows))}
-    return {value: Spending(*told) for value, *told in rows.order_by().values_list(field).annotate(**sums)}
+def spent_by(rows: QuerySet[Attempt] | QuerySet[ModelCall], *fields: str) -> dict[Any, Spending]:
+    """Value of the field, or values of several as a tuple -> what its attempts or calls used, in one grouped query."""
+    sums, n = {**SUMS, "cost": Sum(known_cost(rows))}, len(fields)
+    told = rows.order_by().values_list(*fields).annotate(**sums)
+    return {each[0] if n == 1 else each[:n]: Spending(*each[n:]) for each in told}
 
 
 KEPT: Kept[RunSpending] = Kept(20_000)  # of finished runs: what is still at work spends on without settling a trial
@@ -119,8 +128,14 @@ def _read_spending(runs: list[Run], as_of: datetime | None) -> dict[int, RunSpen
     calls = ModelCall.objects.beside_attempts().filter(episode__run__in=[run.pk for run in runs])
     if as_of is not None:
         calls = calls.filter(started_at__lte=as_of)
-    agent, author = agents_spending(runs, as_of), spent_by(calls, "episode__run")
-    return {run.pk: RunSpending(agent.get(run.pk, Spending()), author.get(run.pk, Spending())) for run in runs}
+    agent, none = agents_spending(runs, as_of), Spending()
+    said = spent_by(
+        calls.annotate(judges=Case(When(purpose=JUDGE, then=True), default=False)), "episode__run", "judges"
+    )
+    return {
+        run.pk: RunSpending(agent.get(run.pk, none), said.get((run.pk, False), none), said.get((run.pk, True), none))
+        for run in runs
+    }
 
 
 def agents_spending(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, Spending]:

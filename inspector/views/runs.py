@@ -113,6 +113,7 @@ def _drawn(
         "unscored": facts["unscored"][:MAX_LISTED],
         "agent": facts["spent"].agent,
         "author": facts["spent"].author,
+        "judge": facts["spent"].judge,
     }
 
 

@@ -9,8 +9,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from benchapp.budgets import spent
 from benchapp.metrics.spending import RunSpending, Spending, spending_of
 from benchapp.models import Attempt, Blob, Episode, ModelCall, Run
+from benchapp.progress import Progress
 from tests.factories import START, make_attempt, make_episode, make_run, make_trial
 
 pytestmark = pytest.mark.django_db
@@ -73,6 +75,18 @@ def test_it_adds_the_tokens_of_agent_and_author() -> None:
     make_trial(episode)
     make_call(episode, input_tokens=100, output_tokens=10)
     assert spending_of([episode.run])[episode.run_id].tokens == 4200 + 310 + 110
+
+
+def test_what_a_judge_of_artifacts_used_is_no_cost_of_the_author() -> None:
+    episode = make_episode()
+    make_trial(episode, attempt={"cost_usd": 1.0})
+    make_call(episode, purpose="judge", input_tokens=100, output_tokens=10, cost_usd=0.5)
+    make_call(episode, purpose="teacher", input_tokens=1, output_tokens=1, cost_usd=0.25)
+    found = spending_of([episode.run])[episode.run_id]
+    assert (found.author.things, found.author.cost_usd) == (1, 0.25)
+    assert (found.judge.things, found.judge.cost_usd) == (1, 0.5)
+    assert (found.cost_usd, found.tokens) == (1.25, 4200 + 310 + 2)
+    assert Progress(spent=(found,)).spent_usd == spent(episode.run).usd == 1.75, "a budget limits the whole bill"
 
 
 def test_it_leaves_out_what_came_after_the_pin() -> None:
