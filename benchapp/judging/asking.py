@@ -32,6 +32,7 @@ from runner.trajectories.text import storable
 from runner.types import ModelReply, ModelRequest
 
 MAX_ERROR_CHARS = 4_000
+ANSWERED = (JudgedUnit.Status.OK, JudgedUnit.Status.PARTIAL)  # what they say is in judgements, or in points
 FAILURES_IN_A_ROW = 3  # units without a reply, after which the provider is taken to be gone
 
 
@@ -60,9 +61,9 @@ class Asker:
         return JudgedUnit.objects.get_or_create(judging=self.judging, key=ask.key, defaults=told)[0]
 
     def note(self, ask: Ask, status: JudgedUnit.Status) -> JudgedUnit:
-        """A unit that nobody needs to be asked about, or can be."""
+        """A unit that nobody needs to be asked about, or can be. What was answered before stands."""
         unit = self.unit(ask)
-        if unit.status != status:
+        if unit.status not in (status, *ANSWERED):
             unit.status = status
             unit.save(update_fields=["status"])
         return unit
@@ -93,12 +94,7 @@ class Asker:
     def call(self, unit: JudgedUnit, request: ModelRequest) -> ModelReply:
         """One call, recorded. NoReply where another question may fare better; Stopped where none will."""
         self.budget.check()
-        row = JudgingTry.objects.create(
-            unit=unit,
-            number=unit.tries.count() + 1,
-            request_id=Blob.objects.put(canonical_json(encode(request))),
-            asked_at=timezone.now(),
-        )
+        row = _begun(unit, request)
         self.budget.used_calls += 1
         try:
             reply = self.model.complete(request)
@@ -118,13 +114,14 @@ class Asker:
     def _kept(self, row: JudgingTry, reply: ModelReply) -> ModelReply:
         reasoning = self.redactor.text(storable(reply.reasoning)) if reply.reasoning else None
         reply = replace(reply, text=self.redactor.text(storable(reply.text)), tool_calls=(), reasoning=reasoning)
-        JudgingTry.objects.filter(pk=row.pk).update(
-            reply_id=Blob.objects.put(canonical_json(encode(reply))),
-            input_tokens=reply.usage.input_tokens,
-            output_tokens=reply.usage.output_tokens,
-            cost_usd=reply.usage.cost_usd,
-            price_table=price_table_of(self.model, reply.usage)[:64],
-        )
+        with transaction.atomic():  # a sweep between the two would take the reply
+            JudgingTry.objects.filter(pk=row.pk).update(
+                reply_id=Blob.objects.put(canonical_json(encode(reply))),
+                input_tokens=reply.usage.input_tokens,
+                output_tokens=reply.usage.output_tokens,
+                cost_usd=reply.usage.cost_usd,
+                price_table=price_table_of(self.model, reply.usage)[:64],
+            )
         return reply
 
     def _said(self, error: Exception) -> str:
@@ -144,6 +141,17 @@ class _Kept:
         if replied is not None and replied.reply is not None:
             return decode(ModelReply, orjson.loads(replied.reply.content()))
         return self.asker.call(self.unit, request)
+
+
+@transaction.atomic
+def _begun(unit: JudgedUnit, request: ModelRequest) -> JudgingTry:
+    """The try with its request, together: a sweep takes contents that nothing points at."""
+    return JudgingTry.objects.create(
+        unit=unit,
+        number=unit.tries.count() + 1,
+        request_id=Blob.objects.put(canonical_json(encode(request))),
+        asked_at=timezone.now(),
+    )
 
 
 def seed_of(repeat: int, key: str) -> int:

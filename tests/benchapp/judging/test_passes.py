@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from benchapp.judging.budget import Budget
 from benchapp.judging.passes import judge_run
-from benchapp.models import JudgedUnit, Judgement, Judging, JudgingTry, KeyPoint
+from benchapp.models import Blob, JudgedUnit, Judgement, Judging, JudgingTry, KeyPoint
 from runner.errors import ModelUnavailable, SetupError
 from runner.judging.metrics import Metric
 from runner.judging.trying import TRIES
@@ -195,3 +195,25 @@ def test_the_scripted_model_plays_judge_and_is_called_so() -> None:
     assert outcome.judging.scripted
     assert set(outcome.units) == {"ok"}
     assert outcome.judging.finished_at <= timezone.now()
+
+
+def test_what_was_answered_stands_when_the_suite_takes_its_reference_away() -> None:
+    world, judge = make_world(), Judge()
+    judge_run(world.run, judge, [Metric.ORDER], budget=Budget())
+    KeyPoint.objects.filter(kind=KeyPoint.Kind.ORACLE).delete()
+    again = judge_run(world.run, judge, [Metric.ORDER], budget=Budget())
+    assert units(again.judging) == {("execution-order", "ok"): 2}
+    assert Judgement.objects.count() == 2
+
+
+def test_a_request_and_its_try_are_written_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep between the two would find a content that nothing points at."""
+    world, held = make_world(), Blob.objects.count()
+
+    def killed(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(JudgingTry.objects, "create", killed)
+    with pytest.raises(KeyboardInterrupt):
+        judge_run(world.run, Judge(), [Metric.SAFETY], budget=Budget())
+    assert Blob.objects.count() == held
