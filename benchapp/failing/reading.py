@@ -58,7 +58,7 @@ KEPT: Kept[Failures] = Kept(500)
 
 def failures_of(runs: Iterable[Run]) -> dict[int, Failures]:
     """run pk -> its failures, every run given. A number of queries that does not grow with them, but by one for a hundred
-    outputs or ends of trajectories."""
+    outputs or ends of trajectories, and for five hundred refusals, of which no more are held as text at once."""
     wanted = list(runs)
     found = {run.pk: kept for run in wanted if (kept := KEPT.get(run)) is not None}
     missing = [run for run in wanted if run.pk not in found]
@@ -100,7 +100,7 @@ def _read(runs: Sequence[Run]) -> dict[int, Failures]:
             unfinished[failed.run] += 1
     left = {run: max(0, len(found) - MAX_REFUSED) for run, found in by_run.items()}
     shown = [failed for found in by_run.values() for failed in found[:MAX_REFUSED]]
-    classified = _classified(shown)
+    classified = {pk: found for part in _slices(shown, KEYS) for pk, found in _classified(part).items()}
     refused: dict[int, list[Refused]] = defaultdict(list)
     for each in shown:
         told = Refused(each.public_id, each.pk, each.task, each.source, each.sample, classified[each.pk])
@@ -153,7 +153,7 @@ def _checks(verdicts: set[int]) -> Mapping[int, tuple[Said, ...]]:
     """verdict pk -> its failed checks."""
     found: dict[int, list[Said]] = defaultdict(list)
     for keys in _slices(sorted(verdicts), KEYS):
-        for verdict, name, length, beginning, end in _failed_checks(keys):
+        for verdict, name, length, beginning, end in _failed_checks(keys).iterator():
             message = end if length <= MESSAGE_CHARS else f"{beginning}\n{end}"
             if len(found[verdict]) < CHECKS:
                 found[verdict].append(Said(name, answers(message)))
