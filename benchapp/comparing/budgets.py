@@ -11,9 +11,10 @@ from django.db.models import Count, Q, Sum
 
 from benchapp.comparing.groups import Group
 from benchapp.models import ModelCall, Run
+from runner.author_calls import AUTHOR, GENERATOR
 from runner.protocols.conditions import LEAST, base_name
 
-AUTHOR = "author"  # purpose of the calls that write a library
+WRITING = (AUTHOR, GENERATOR)  # purposes of the calls that write a library
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def sweeps_of(groups: Iterable[Group]) -> list[Sweep]:
 
 def written_by(runs: Sequence[Run], as_of: datetime | None = None) -> dict[int, Written]:
     """run pk -> what its author wrote with. One query."""
-    calls = ModelCall.objects.beside_attempts().filter(purpose=AUTHOR, episode__run__in=[run.pk for run in runs])
+    calls = ModelCall.objects.beside_attempts().filter(purpose__in=WRITING, episode__run__in=[run.pk for run in runs])
     if as_of is not None:
         calls = calls.filter(started_at__lte=as_of)
     counts = {
