@@ -265,8 +265,9 @@ def test_it_has_no_cost_where_none_is_told() -> None:
 @pytest.mark.parametrize(
     ("rows", "table"),
     [
-        ([plain_row(1)], "success"),
-        ([plain_row(1, phase="deployment")], "success"),
+        ([plain_row(1, role="canonical")], "success"),
+        ([plain_row(1, phase="deployment", role="adversarial")], "success"),
+        ([plain_row(1), plain_row(2, phase="deployment")], "skilllearnbench"),
         ([plain_row(1, phase="evaluation", family=1, ordinal=2, ordered=False)], "skilllearnbench"),
         ([plain_row(1, phase="evaluation", family=1, ordinal=2)], "skillflow"),
         ([plain_row(1, phase="evaluation", ordered=False)], "skillflow"),
