@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,6 @@ from runner.types import Files
 
 HUMAN = "human-authored"
 MAX_INSTRUCTION_BYTES = 1024 * 1024
-_PREFIX = re.compile(r"^b\d+-")
 
 
 class NoRelease(ValueError):
@@ -86,7 +84,7 @@ def read_release(folder: Path) -> Release:
         libraries.append(
             ReleasedLibrary(
                 config,
-                method_of(source.run.condition),
+                source.run.condition,
                 source.run.author_model,
                 task,
                 source.files,
@@ -96,12 +94,6 @@ def read_release(folder: Path) -> Release:
         )
     instances = tuple(trial for trial in found.trials if isinstance(trial, skilllearnbench.Instance))
     return Release(tuple(libraries), instances, problems)
-
-
-def method_of(condition: str) -> str:
-    """The paper's method behind the first part of a config's name: "b2-self-feedback" is self-feedback."""
-    name = _PREFIX.sub("", condition)
-    return name if name in METHODS else condition
 
 
 def _instruction(root: Root, folder: Path, task: str) -> str | None:

@@ -32,6 +32,7 @@ from benchapp.importers.sources import (
     TrialSource,
 )
 from benchapp.importers.walking import Entry, Root, name_of
+from runner.protocols.skilllearnbench import CONDITIONS
 from runner.suites.key_points import FILES
 from runner.trajectories.reading import read_trajectory, sniff
 from runner.trajectories.text import clean
@@ -58,6 +59,7 @@ VENDORS = (
 TRAJECTORY_FORMATS = ("claude-stream-json", "claude-session", "codex-jsonl", "gemini-native", "atif")
 
 _VENDOR = re.compile(rf"-(?=(?:{'|'.join(VENDORS)})(?:-|\d|$))", re.I)
+_NUMBERED = re.compile(r"^b\d+-")
 _INSTANCE = re.compile(r"-(\d+)$")
 
 
@@ -122,11 +124,17 @@ def _folders(root: Root, folder: Path) -> list[Path]:
 
 
 def split_config(name: str) -> tuple[str, str]:
-    """(method, author model) of a config's folder name, cut before the first vendor; no model for human skills."""
+    """(condition, author model) of a config's folder name, cut before the first vendor; no model for human skills."""
     if name.replace("_", "-") == "human-authored":
         return "human-authored", ""
     method, *model = _VENDOR.split(name, maxsplit=1)
-    return method, model[0] if model else UNKNOWN
+    return condition_of(method), model[0] if model else UNKNOWN
+
+
+def condition_of(method: str) -> str:
+    """The condition here that a method of the release is (b1-one-shot is one-shot); any other keeps its name."""
+    name = _NUMBERED.sub("", method.replace("_", "-"))
+    return name if name in CONDITIONS else method
 
 
 def _libraries(root: Root, configs: list[Path]) -> Iterator[LibrarySource]:

@@ -1,7 +1,8 @@
 """What SkillLearnBench's own runner leaves: output/{skill_generation_log, skill_generation_results, evaluation_log}/.
 
 A config is a run, a task its episode with the library that was generated for it. Generating is the acquisition: the
-author's agent at work on the seed instance. Evaluating gives the solver's trials, one sample for each repetition. Judged
+author's agent at work on the seed instance; where its skills were kept, each of its rounds is a decision
+(`skilllearnbench_rounds.py`). Evaluating gives the solver's trials, one sample for each repetition. Judged
 metrics (evaluation_reports/) are another judge's numbers over the same trials and are not read.
 """
 
@@ -9,22 +10,26 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
-from functools import cached_property
+from datetime import UTC, datetime
+from functools import cached_property, partial
 from pathlib import Path
 
 from benchapp.importers.documents import Document, read_object
 from benchapp.importers.harbor_verdict import FILES, read_verdict
 from benchapp.importers.skilllearnbench import read_library, split_config
+from benchapp.importers.skilllearnbench_rounds import libraries_of, moments, rounds_of
 from benchapp.importers.sources import (
     UNKNOWN,
+    Choice,
     EpisodeSource,
     ExceptionSource,
     ExperimentSource,
     FoundExperiment,
+    HistorySource,
     LibrarySource,
+    Moment,
     RunSource,
     TaskSource,
     Timing,
@@ -39,6 +44,7 @@ SUITE = "skilllearnbench"
 GENERATION, RESULTS, EVALUATION = "skill_generation_log", "skill_generation_results", "evaluation_log"
 NO_SKILL = frozenset({"no_skill", "none", "no-skill"})
 _STAMP = re.compile(r"(?:^|-)(\d{14})_[0-9a-f]{4,}$")
+_ROUND_LOG = re.compile(r"_r(\d{1,3})\.\w+$")
 _INSTANCE = re.compile(r"-(\d{1,8})$")
 
 
@@ -50,7 +56,6 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
     around = [part for part in folder.parts[-2:] if part != "/"]
     name = "/".join(around) or name_of(folder)
     output = Output(root, folder, name)
-    trials = [*output.generated(), *output.evaluated()]
     yield FoundExperiment(
         ExperimentSource(
             key=f"{NAME}:{name}",
@@ -59,9 +64,10 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
             spec={"format": NAME},
             suite=SUITE,
         ),
-        trials=tuple(sorted(trials, key=lambda trial: trial.order)),
+        trials=tuple(output.trials),
         libraries=output.libraries(),
-        libraries_total=sum(1 for _ in output.level(RESULTS)),
+        libraries_total=sum(1 for config, task, _ in output.level(RESULTS) if (config, task) not in output.learned),
+        histories=output.histories(),
     )
 
 
@@ -86,9 +92,61 @@ class Output:
 
     def libraries(self) -> Iterator[LibrarySource]:
         for config, task, folder in self.level(RESULTS):
+            if (config, task) in self.learned:
+                continue
             yield LibrarySource(
                 self.run(config), episode_of(task), SUITE, self.root.label(folder), self.library(config, task)
             )
+
+    def histories(self) -> tuple[HistorySource, ...]:
+        found = []
+        for (config, task), learned in self.learned.items():
+            made = [trial for trial in self.trials if (trial.config, trial.family) == (config, task)]
+            found.append(
+                HistorySource(
+                    self.run(config),
+                    episode_of(task),
+                    SUITE,
+                    learned.path,
+                    tuple(trial.ids[0] for trial in made),
+                    partial(self._moments, learned, made),
+                    datetime.now(UTC),
+                )
+            )
+        return tuple(found)
+
+    def _moments(self, learned: Trial, made: list[Trial]) -> Iterable[Moment]:
+        others = [trial for trial in made if trial.phase is Phase.ACQUISITION and trial is not learned]
+        return moments(
+            rounds_of(self.root, learned.folder),
+            method=self.run(learned.config).condition,
+            family=learned.family,
+            learned=learned.ids[0],
+            before=[trial.ids[0] for trial in others],
+            after=[trial.ids[0] for trial in made if trial.phase is Phase.EVALUATION],
+        )
+
+    @cached_property
+    def learned(self) -> dict[tuple[str, str], Trial]:
+        """The generation that each library came out of: the newest, if it kept its rounds and the last of them is what was
+        evaluated. Elsewhere the library stands alone."""
+        newest = {(trial.config, trial.family): trial for trial in self.trials if trial.phase is Phase.ACQUISITION}
+        return {key: trial for key, trial in newest.items() if self._is_told(trial)}
+
+    def _is_told(self, trial: Trial) -> bool:
+        rounds = libraries_of(self.root, trial.folder)
+        if not rounds:
+            return False
+        result = self.folder / RESULTS / trial.config / trial.family
+        if not result.is_dir() or self.library(trial.config, trial.family) == rounds[-1][1]:
+            return True
+        expected = f"the skills of {RESULTS} in the last round"
+        self.root.report(trial.folder / "artifacts" / "skills", "", expected, "others; its rounds were left out")
+        return False
+
+    @cached_property
+    def trials(self) -> list[Trial]:
+        return sorted([*self.generated(), *self.evaluated()], key=lambda trial: trial.order)
 
     def level(self, name: str) -> Iterator[tuple[str, str, Path]]:
         """(config, task, folder) of every task below one of the three."""
@@ -194,7 +252,7 @@ class Trial:
             timing=Timing(started_text=self._began()),
             verdict=None if failure else self._verdict(),
             config={key: value for key, value in result.raw.items() if key not in ("agent_stdout", "agent_stderr")},
-            choices=(choose(root, self.folder, accounts),),
+            choices=self._choices(accounts),
             episode=episode_of(self.family),
             phase=self.phase,
             exception=self._exception(failure),
@@ -202,6 +260,16 @@ class Trial:
             skills_mounted=self._mounted(),
             is_finished=bool(result) and not failure,  # an error there is the machine's: no container, no agent
         )
+
+    def _choices(self, accounts: list[Entry]) -> tuple[Choice, ...]:
+        """A log for each round where the agent was started anew in every one, else the one log."""
+        rounds: dict[int, list[Entry]] = {}
+        for entry in accounts:
+            match = _ROUND_LOG.search(entry.name)
+            rounds.setdefault(int(match[1]) if match else 0, []).append(entry)
+        whole = choose(self.output.root, self.folder, rounds.pop(0, []))
+        stages = (choose(self.output.root, self.folder, rounds[n], stage=f"round {n}") for n in sorted(rounds))
+        return (whole, *stages)
 
     def _verdict(self) -> Verdict | None:
         reward = self.result.number("reward")

@@ -14,9 +14,9 @@ pytestmark = pytest.mark.django_db
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("b1-one-shot-claude-haiku-4-5", ("b1-one-shot", "claude-haiku-4-5")),
-        ("b4-skill-creator-gemini-3.1-pro-preview", ("b4-skill-creator", "gemini-3.1-pro-preview")),
-        ("b2-self-feedback-gpt-5.2", ("b2-self-feedback", "gpt-5.2")),
+        ("b1-one-shot-claude-haiku-4-5", ("one-shot", "claude-haiku-4-5")),
+        ("b4-skill-creator-gemini-3.1-pro-preview", ("skill-creator", "gemini-3.1-pro-preview")),
+        ("b2-self-feedback-gpt-5.2", ("self-feedback", "gpt-5.2")),
         ("human_authored", ("human-authored", "")),
         ("my-claudette-method", ("my-claudette-method", "unknown")),
         ("claude-sonnet", ("claude-sonnet", "unknown")),
@@ -42,7 +42,7 @@ def test_it_brings_in_a_release(tmp_path):
     }
     assert set(Run.objects.values_list("condition", "author_model", "agent_model")) == {
         ("human-authored", "", "unknown"),
-        ("b3-teacher-feedback", "claude-sonnet-4-6", "unknown"),
+        ("teacher-feedback", "claude-sonnet-4-6", "unknown"),
         ("unknown", "unknown", "claude-sonnet-4-6"),
     }
     episode = Episode.objects.get(run__condition="human-authored")

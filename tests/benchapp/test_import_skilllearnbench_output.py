@@ -56,16 +56,16 @@ def test_it_brings_in_a_run_for_each_config(folder):
     report = bring_in(folder)
     assert list(report.problems) == []
     assert set(Run.objects.values_list("condition", "author_model", "agent_model")) == {
-        ("b1-one-shot", "claude-haiku-4-5", "claude-sonnet-4-6"),
+        ("one-shot", "claude-haiku-4-5", "claude-sonnet-4-6"),
         ("no-skill", "", "claude-sonnet-4-6"),
     }
-    trials = Trial.objects.filter(episode__run__condition="b1-one-shot").order_by("task__key", "sample")
+    trials = Trial.objects.filter(episode__run__condition="one-shot").order_by("task__key", "sample")
     assert list(trials.values_list("task__key", "phase", "sample", "success", "skills_mounted")) == [
         ("words-1", "acquisition", 0, None, None),
         ("words-2", "evaluation", 0, True, 1),
         ("words-2", "evaluation", 1, True, 1),
     ]
-    assert set(Episode.objects.get(run__condition="b1-one-shot").library.manifest()) == {"count-words/SKILL.md"}
+    assert set(Episode.objects.get(run__condition="one-shot").library.manifest()) == {"count-words/SKILL.md"}
     assert list(record_check.flaws()) == []
     again = bring_in(folder.parent)
     assert (again.counts["created"], again.counts["changed"], again.counts["unchanged"]) == (0, 0, 5)
@@ -88,3 +88,81 @@ def test_a_result_that_cannot_be_read_is_reported(folder):
     report = bring_in(folder)
     assert ": the result of a finished trial" in told(report, "abc123/result.json")
     assert Trial.objects.get(task__key="words-3").status == "unscored"
+
+
+TAUGHT = "b3-teacher-feedback-claude-haiku-4-5"
+
+
+@pytest.fixture
+def taught(folder: Path) -> Path:
+    """The trial of a library that a teacher helped to write: two rounds, each with its own log."""
+    made = folder / "skill_generation_log" / TAUGHT / "words" / "words-20260302100000_abc123"
+    write(made / "result.json", {"task_id": "words-1", "agent": "claude-code", "reward": 1.0, "rounds_used": 2})
+    for number in (1, 2):
+        write(made / f"artifacts/skills/run{number}_count/SKILL.md", SKILL + f"Round {number}.\n")
+        write(made / f"agent/claude-code_r{number}.txt", "\n".join(map(json.dumps, LOG)) + "\n")
+    write(made / "teacher/round1_prompt.txt", "the human skill in full")
+    write(made / "teacher/round1_feedback.txt", "Think of words with hyphens.")
+    write(made / "teacher/b3_history.json", [{"round": 1, "outcome": "FAIL", "skills": ["count"]}])
+    results = folder / "skill_generation_results" / TAUGHT / "words"
+    write(results / "run2_count/SKILL.md", SKILL + "Round 2.\n")
+    evaluation(folder, TAUGHT, 2, "20260303110000")
+    return made
+
+
+def episode() -> Episode:
+    return Episode.objects.get(run__condition="teacher-feedback")
+
+
+def test_every_round_is_a_decision_with_what_the_teacher_said_before_it(folder: Path, taught: Path) -> None:
+    report = bring_in(folder)
+    assert list(report.problems) == []
+    decisions = list(episode().decisions.order_by("number"))
+    assert [(row.number, row.round, row.mode, row.status) for row in decisions] == [
+        (1, 1, "write", "applied"),
+        (2, 2, "correct", "applied"),
+    ]
+    assert decisions[1].summary == "Round 1 ended with FAIL. The teacher said after it:\nThink of words with hyphens."
+    assert [set(row.after.manifest()) for row in decisions] == [{"run1_count/SKILL.md"}, {"run2_count/SKILL.md"}]
+    assert [entry.kind for entry in episode().entries.in_order()] == [
+        "decision",
+        "decision",
+        "trial",
+        "freeze",
+        "trial",
+    ]
+    assert episode().library == decisions[1].after
+    evaluated = Trial.objects.get(episode=episode(), phase="evaluation")
+    assert evaluated.snapshot == decisions[1].after
+    assert list(record_check.flaws()) == []
+    again = bring_in(folder)
+    assert (again.counts["created"], again.counts["changed"]) == (0, 0)
+
+
+def test_the_rounds_of_one_trial_have_a_trajectory_each(folder: Path, taught: Path) -> None:
+    bring_in(folder)
+    attempt = Attempt.objects.get(trial__episode=episode(), trial__phase="acquisition")
+    assert list(attempt.trajectories.order_by("ordinal").values_list("name", "kind")) == [
+        ("round 1", "stage"),
+        ("round 2", "stage"),
+    ]
+
+
+def test_what_the_teacher_was_shown_is_not_read(folder: Path, taught: Path) -> None:
+    bring_in(folder)
+    assert not any("human skill in full" in row.summary for row in episode().decisions.all())
+
+
+def test_rounds_that_did_not_lead_to_the_library_are_left_out_and_told(folder: Path, taught: Path) -> None:
+    write(folder / "skill_generation_results" / TAUGHT / "words" / "run2_count" / "SKILL.md", SKILL)
+    report = bring_in(folder)
+    assert ": the skills of skill_generation_results in the last round" in told(report, "artifacts/skills")
+    assert not episode().decisions.exists()
+    assert set(episode().library.manifest()) == {"run2_count/SKILL.md"}
+
+
+def test_a_teachers_record_that_cannot_be_read_costs_nothing_else(folder: Path, taught: Path) -> None:
+    write(taught / "teacher" / "b3_history.json", {"round": 1})
+    report = bring_in(folder)
+    assert told(report, "b3_history.json") == ["whole file: a list of rounds"]
+    assert episode().decisions.count() == 2
