@@ -54,6 +54,28 @@ def told(experiment: Experiment) -> dict[str, Any]:
     return rows
 
 
+def test_a_run_over_a_corpus_comes_back_with_its_kind_and_every_sample(tmp_path: Path) -> None:
+    experiment = played(
+        suite="starter-corpora",
+        protocol="skillgenbench-agnostic",
+        environments=["regatta-rules"],
+        conditions=["reference-skill"],
+        samples=2,
+    )
+    before, digest = told(experiment), record_digest(experiment)
+    path = archived(experiment, tmp_path)
+    forget_everything()
+    assert list(bring(path).problems) == []
+    found = Experiment.objects.get(public_id=experiment.public_id)
+    assert told(found) == before
+    assert record_digest(found) == digest
+    assert Episode.objects.get().environment.kind == "domain-document"
+    assert sorted(Trial.objects.values_list("task__key", "sample")) == [
+        (task, sample) for task in ("autumn-series", "club-league", "harbour-cup") for sample in (0, 1)
+    ]
+    assert list(flaws()) == []
+
+
 def test_an_own_run_comes_back_as_the_same_record(tmp_path: Path) -> None:
     experiment = played(trials=4)
     before, digest = told(experiment), record_digest(experiment)
