@@ -31,6 +31,11 @@ class Environment(models.Model):
         ordering = ["ordinal", "key"]
         constraints = [models.UniqueConstraint(fields=["suite", "key"], name="environment_key")]
 
+    @property
+    def corpus_label(self) -> str:
+        """What kind of corpus it is, in words; "" where it has none."""
+        return f"{self.kind.replace('-', ' ')} corpus" if self.kind else ""
+
     def __str__(self) -> str:
         return self.name
 

@@ -27,7 +27,9 @@ def library(request: HttpRequest, public_id: str, *, as_json: bool = False) -> H
     run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
     if closed := closed_to(request, run=run, as_json=as_json):
         return closed
-    episodes = list(run.episodes.select_related("library", "family").annotate(decisions_total=Count("decisions")))
+    episodes = list(
+        run.episodes.select_related("library", "family", "environment").annotate(decisions_total=Count("decisions"))
+    )
     episode = chosen_episode(episodes, request.GET.get("episode", ""))
     machine = open_time_machine(run, episode, request.GET) if episode else None
     probed = probes_about(machine.decision) if machine else []

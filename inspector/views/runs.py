@@ -95,7 +95,7 @@ def _drawn(
     found: Run, tally: Tally, rates: Mapping[str, Rate], squares: list[Square], facts: Mapping[str, Any]
 ) -> dict[str, Any]:
     """What the page says of these facts."""
-    grid = build_grid(squares, found.episodes.in_bulk(), _library_facts(found))
+    grid = build_grid(squares, found.episodes.select_related("environment").in_bulk(), _library_facts(found))
     compared, bypassed = facts["compared"], facts["bypassed"]
     return {
         "run": found,
