@@ -8,21 +8,29 @@ from pathlib import Path
 
 import pytest
 
+from runner.evaluating.declaration import Artifact, Execution
 from runner.models.playbooks import LESSONS, PLAYBOOKS, Case, Playbook, recognise
 from runner.models.playbooks.habits import HABITS
 from runner.models.scripted_agent import attempt, paragraphs
 from runner.models.scripted_profile import PROFILES, Dice
 from runner.models.skill_text import teaches
 from runner.protocols.instruction import build_instruction
+from runner.sandboxes.local import open_sandbox
 from runner.suites import load_suite, read_suite_folder
 from runner.suites.starter_suite import STARTER_CORPORA, STARTER_LEARNING
-from runner.types import CorpusKind, Environment, Family, Files, Task
+from runner.suites.task_files import workspace_files
+from runner.types import CorpusKind, Environment, Family, File, Files, Task, Verdict
+from runner.verifying import run_verifier
 from tests.runner.starter_bench import Bench, failed
 
 LEARNING, CORPORA = load_suite("starter-learning"), load_suite("starter-corpora")
 FAMILIES = [family for suite in (LEARNING, CORPORA) for each in suite.environments for family in each.families]
 TASKS = [task for family in FAMILIES for task in family.tasks]
+SCRIPTED = [task for task in TASKS if task.evaluation is None]
+DECLARED = [task for task in TASKS if task.evaluation is not None]
 every_task = pytest.mark.parametrize("task", TASKS, ids=[task.key for task in TASKS])
+every_script = pytest.mark.parametrize("task", SCRIPTED, ids=[task.key for task in SCRIPTED])
+every_declared = pytest.mark.parametrize("task", DECLARED, ids=[task.key for task in DECLARED])
 every_family = pytest.mark.parametrize("family", FAMILIES, ids=[family.key for family in FAMILIES])
 every_corpus = pytest.mark.parametrize("corpus", CORPORA.environments, ids=[each.key for each in CORPORA.environments])
 
@@ -64,7 +72,7 @@ def test_they_are_ours_and_without_any_finding_but_that_they_bring_no_image() ->
         ]
 
 
-@every_task
+@every_script
 def test_it_is_solved_by_its_solution(task: Task, bench: Callable[[Task], Bench]) -> None:
     place = bench(task)
     place.solve()
@@ -74,7 +82,7 @@ def test_it_is_solved_by_its_solution(task: Task, bench: Callable[[Task], Bench]
     assert verdict["reward"] == "1.000000"
 
 
-@every_task
+@every_script
 def test_it_is_not_solved_by_doing_nothing(task: Task, bench: Callable[[Task], Bench]) -> None:
     verdict = bench(task).verify()
     assert float(verdict["reward"]) < 0.5
@@ -84,7 +92,7 @@ def test_it_is_not_solved_by_doing_nothing(task: Task, bench: Callable[[Task], B
 
 @pytest.mark.parametrize(
     ("task", "lesson"),
-    [(task, lesson) for task in TASKS for lesson in known(task)[1].needs],
+    [(task, lesson) for task in SCRIPTED for lesson in known(task)[1].needs],
     ids=lambda value: value.key if isinstance(value, Task) else value,
 )
 def test_it_fails_without_any_one_of_the_lessons_it_needs_and_says_why(
@@ -99,6 +107,35 @@ def test_it_fails_without_any_one_of_the_lessons_it_needs_and_says_why(
     assert LESSONS[lesson].shows_in(" ".join(hidden))
     assert re.search(r"expected .+, found ", hidden[0])
     assert float(verdict["reward"]) < 1
+
+
+def verdict_of(task: Task, program: str | None) -> Verdict:
+    """Of a task that declares its evaluation, in a local sandbox: where a program is given, it is left there and was run."""
+    sandbox = open_sandbox(task, name="t")
+    try:
+        if program is not None:
+            sandbox.put("workspace", {**workspace_files(task), "solve.py": File(program.encode())})
+            assert sandbox.execute("python3 solve.py", timeout_seconds=60).exit_code == 0
+        return run_verifier(task, sandbox)
+    finally:
+        sandbox.close()
+
+
+def test_one_task_declares_cases_and_one_an_artifact() -> None:
+    assert {task.key: type(task.evaluation) for task in DECLARED} == {"club-league": Execution, "pallets": Artifact}
+
+
+@every_declared
+def test_a_declared_one_is_solved_by_its_program_and_by_none_that_lacks_a_lesson(
+    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SKILLGLASS_SANDBOXES", str(tmp_path / "boxes"))
+    case = known(task)[1]
+    needs = frozenset(case.needs)
+    assert verdict_of(task, case.program(needs)).success
+    for lesson in needs:
+        assert verdict_of(task, case.program(needs - {lesson})).success is False
+    assert verdict_of(task, None).success is False
 
 
 @every_task
