@@ -100,6 +100,9 @@ _WRITTEN: dict[str, tuple[str, str, str]] = {
     AuthorMode.WRITE: ("Written", "+", "created"),
     AuthorMode.CRAFT: ("Drafted", "+", "created"),
     AuthorMode.REFINE: ("Refined", "~", "revised"),
+    AuthorMode.DISTILL: ("Distilled", "+", "created"),
+    AuthorMode.CONSOLIDATE: ("Distilled", "+", "created"),
+    AuthorMode.OUTSIDE: ("Generated", "+", "created"),
 }
 _OTHER = {
     DecisionStatus.NO_OP: ("No change", "=", ""),

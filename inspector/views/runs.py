@@ -21,10 +21,11 @@ from benchapp.models import Attempt, Decision, Entry, Episode, Experiment, Run, 
 from benchapp.progress import at_work, progress_of
 from inspector.budget import budget_of
 from inspector.forms import TrialListForm
-from inspector.grid import Grid, LibraryFacts, Lines, build_grid, retest, silently_bypassed
+from inspector.grid import LibraryFacts, Lines, build_grid, retest, silently_bypassed
 from inspector.live_step import in_a_line, without_closed
 from inspector.pages import absolute, address_of_any, next_url, paginate, render_page, wants_fragment
 from inspector.probe_page import probes_of
+from inspector.run_cards import cards_of
 from runner.types import DecisionStatus
 
 PER_PAGE = 100  # trials, or episodes
@@ -100,11 +101,12 @@ def _drawn(
     return {
         "run": found,
         "tally": tally,
-        "cards": [
-            (metric, rates.get(metric.key), compared.get(metric.key))
-            for metric in skillevolbench.METRICS
-            if metric.key in rates or _has_roles(grid)
-        ],
+        "cards": cards_of(
+            rates,
+            compared,
+            frozenset(group.episode.protocol for group in grid.groups),
+            samples=1 + max((square.sample for square in squares), default=0),
+        ),
         "grid": grid,
         "trial_address": address_of_any("trial"),
         "tainted": any(group.episode.is_tainted for group in grid.groups),
@@ -115,11 +117,6 @@ def _drawn(
         "author": facts["spent"].author,
         "judge": facts["spent"].judge,
     }
-
-
-def _has_roles(grid: Grid) -> bool:
-    """May its tasks have SkillEvolBench's roles? Of other protocols only the rates that have a trial are of interest."""
-    return not grid.groups or any(group.episode.protocol in ("skillevolbench", "") for group in grid.groups)
 
 
 def _list_page(request: HttpRequest, found: Run, tally: Tally, *, as_json: bool) -> HttpResponse:
