@@ -24,7 +24,7 @@ def drafts(plan: EpisodePlan, state: State, first: Ask) -> Iterator[Ask]:
     """The next round on an author's own draft: until the condition's rounds are used up, or one of them changes nothing.
 
     The occasion stays that of `first`, whose answers are numbered on. A round whose answer is rejected or cannot be read is
-    a round all the same: the author is told why in the next one.
+    a round all the same; the next one begins from the draft that stands.
     """
     given = state.answers.get((first.family, first.after_trial), ())
     refined = [decided for decided in given if decided.mode is AuthorMode.REFINE]
