@@ -30,13 +30,15 @@ class Card:
     rate: Rate | None
     beside: Beside | None
     beside_word: str = ""  # what the sibling's number is, where it is not the same
-    is_pooled: bool = False  # several samples of a task: its trials are no independent draws
+    is_pooled: bool = False  # trials of one task, again and again: no independent draws, so they carry no interval
+    note: str = ""
 
 
 def cards_of(
     rates: Mapping[str, Rate], compared: Mapping[str, Beside], protocols: frozenset[str], *, samples: int
 ) -> list[Card]:
-    """`protocols`: of the run's episodes; "" where an import tells none. `samples`: the most of any task."""
+    """`protocols`: of the run's episodes; "" where an import tells none. `samples`: the most that any
+    task has after the seal."""
     if protocols and protocols <= LEARNED_FIRST:
         return list(_learned_first(rates, compared, samples > 1))
     has_roles = not protocols or not protocols.isdisjoint({"skillevolbench", ""})
@@ -59,7 +61,9 @@ def cards_of(
 def _learned_first(rates: Mapping[str, Rate], compared: Mapping[str, Beside], pooled: bool) -> Iterator[Card]:
     for key, (name, meaning) in _LEARNED_FIRST.items():
         if key in rates:
-            yield Card(key, "", name, meaning, rates[key], compared.get(key), is_pooled=pooled)
+            repeats = key == "LSR" or pooled
+            note = "" if key == "LSR" or not pooled else "trials, several of each task"
+            yield Card(key, "", name, meaning, rates[key], compared.get(key), is_pooled=repeats, note=note)
 
 
 def _word(phase: str | None, found: Beside | None) -> str:

@@ -26,7 +26,7 @@ from inspector.live_step import in_a_line, without_closed
 from inspector.pages import absolute, address_of_any, next_url, paginate, render_page, wants_fragment
 from inspector.probe_page import probes_of
 from inspector.run_cards import cards_of
-from runner.types import DecisionStatus
+from runner.types import DecisionStatus, Phase
 
 PER_PAGE = 100  # trials, or episodes
 MAX_LISTED = 30  # names in the aside; the rest is counted
@@ -105,7 +105,7 @@ def _drawn(
             rates,
             compared,
             frozenset(group.episode.protocol for group in grid.groups),
-            samples=1 + max((square.sample for square in squares), default=0),
+            samples=1 + max((square.sample for square in squares if square.phase == Phase.DEPLOYMENT), default=0),
         ),
         "grid": grid,
         "trial_address": address_of_any("trial"),

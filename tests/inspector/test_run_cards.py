@@ -17,12 +17,13 @@ def test_skillevolbench_keeps_its_own_letters_and_shows_what_is_not_planned() ->
 def test_a_library_that_is_learned_first_has_no_unseen_tasks_by_name() -> None:
     cards = cards_of(RATES, {}, frozenset({"skilllearnbench"}), samples=1)
     assert [(card.short, card.name) for card in cards] == [("", "while learning"), ("", "after the seal")]
+    assert [card.is_pooled for card in cards] == [True, False]
     assert not any("unseen" in card.meaning for card in cards)
 
 
 def test_samples_of_a_task_are_pooled_and_said_to_be() -> None:
     (card,) = cards_of({"ESR": Rate(14, 27, 27)}, {}, frozenset({"skillgenbench"}), samples=3)
-    assert card.is_pooled
+    assert (card.is_pooled, card.note) == (True, "trials, several of each task")
     assert not cards_of({"ESR": Rate(2, 9, 9)}, {}, frozenset({"skillgenbench"}), samples=1)[0].is_pooled
 
 
