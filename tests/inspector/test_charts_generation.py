@@ -88,7 +88,8 @@ def test_the_band_and_the_table_hold_the_same_interval() -> None:
 
 def test_it_tells_what_the_author_spent_and_not_what_a_judge_did() -> None:
     run = make_budget_run(make_experiment(), "naive-prompt@8000", (F, T))
-    spend(run, 3000, 1000)
+    spend(run, 3000, 900)
+    spend(run, 100, purpose="generator")
     spend(run, 500, purpose="judge")
     assert drawn(generation.CHART).table.records()[0]["spent"] == 4000
 
