@@ -64,6 +64,7 @@ class _Prefix:
             case Entry.Kind.SEED:
                 return _copied(entry.seeding)
             case Entry.Kind.FREEZE:
+                self.fork.trials.unneeded().delete()  # as the freeze itself does
                 return _copied(entry.seal)
             case Entry.Kind.SKIP:
                 skipped = self.trials[entry.skip.trial_id]

@@ -218,3 +218,18 @@ def test_the_command_lists_the_places_and_forks(episode: Episode) -> None:
     assert "To be forked (fork of selfgen-always · rep 1, E1)" in out.getvalue()
     with pytest.raises(CommandError, match="expected phase/task/sample"):
         call_command("fork_run", str(episode.public_id), "--before", "T3", "--reason", "look")
+
+
+def test_a_fork_after_the_freeze_plans_nothing_that_learning_did_not_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "hint", lambda _: True)
+    learning = {"suite": "starter-learning", "protocol": "skilllearnbench", "conditions": ["teacher-feedback@6"]}
+    launched = launch({**SPEC, **learning, "environments": ["merged-timeline"], "answers": 2})
+    found = Episode.objects.select_related("run__experiment__suite", "environment").get(run__experiment=launched)
+    planned = found.trials.count()
+    while not found.entries.filter(kind="freeze").exists() or not found.trials.filter(phase="deployment", is_done=True):
+        jobs.advance(str(found.public_id))
+    assert found.trials.count() < planned, "the seed was solved before every try was used"
+    first = next(sequence for sequence, told in scored_places(found) if told.startswith("deployment"))
+    forked = forked_from(found, before=first)
+    slots = ("phase", "task_id", "sample")
+    assert set(forked.trials.values_list(*slots)) == set(found.trials.values_list(*slots))
