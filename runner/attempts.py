@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from runner.agents import AgentJob, AgentRun
+from runner.authoring.feedback import without_answers
 from runner.cleaning import Cleaner
 from runner.digests import manifest
 from runner.errors import BudgetSpent, LeaseLost
-from runner.evaluating.declaration import SOURCES as DECLARED_SOURCES
 from runner.evaluating.judging import Asked
 from runner.history import slugs
 from runner.host_calls import JUDGE, WatchedModel
@@ -27,8 +27,6 @@ from runner.trajectories.compaction import compact
 from runner.trajectories.skill_use import skill_uses
 from runner.types import (
     AttemptResult,
-    Check,
-    CheckGroup,
     Compaction,
     CompactionKind,
     Files,
@@ -246,25 +244,12 @@ def _compactions(
 
 
 def shown_verdict(verdict: Verdict, feedback: str) -> Verdict | None:
-    """The part of a verdict that a feedback level lets the author's evidence tell.
-
-    A comparison says what was expected, and a crash may say what was put in: of a declared evaluation's hidden checks
-    the author hears the marker alone, since it never sees test cases and reference outputs (SkillGenBench, section 3.4).
-    """
+    """The part of a verdict that a feedback level lets the author's evidence tell."""
     if feedback == "none":
         return None
     if feedback == "binary":
         return Verdict(source=verdict.source, success=verdict.success)
-    if verdict.source not in DECLARED_SOURCES:
-        return replace(verdict, output="")
-    dimensions = tuple(replace(each, reason="") for each in verdict.dimensions)
-    return replace(verdict, output="", checks=tuple(map(_without_answers, verdict.checks)), dimensions=dimensions)
-
-
-def _without_answers(check: Check) -> Check:
-    if check.group is not CheckGroup.HIDDEN:
-        return check
-    return replace(check, message=check.message.partition(":")[0])
+    return replace(without_answers(verdict), output="")
 
 
 def _main_steps(trajectories: Sequence[Trajectory]) -> tuple[Step, ...]:

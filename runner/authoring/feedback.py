@@ -4,13 +4,17 @@ none     nothing at all
 binary   passed or not
 rich     with reward, the shares of outcome and process checks, and every failed check with its message
 process  with the rubric's dimensions and a reading of outcome against process as well
+
+At no level is an author told the messages of a declared evaluation's hidden checks (`without_answers`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from runner.authoring.occasion import FeedbackLevel
+from runner.evaluating.declaration import SOURCES as DECLARED_SOURCES
 from runner.trajectories.compaction import VERDICT_NOT_SHOWN
 from runner.types import Check, CheckGroup, CheckStatus, Verdict
 
@@ -47,10 +51,33 @@ def verdict_word(verdict: Verdict | None, feedback: FeedbackLevel) -> str:
     return "passed" if verdict.success else "failed"
 
 
-def verdict_section(verdict: Verdict | None, feedback: FeedbackLevel) -> str:
-    """The text below the heading. At level none it is the same for every verdict."""
+def without_answers(verdict: Verdict) -> Verdict:
+    """The verdict as whoever learns may be told of it.
+
+    A comparison says what was expected, and a crash may say what was put in: of a declared evaluation's hidden checks
+    the marker alone is left, since an author never sees test cases and reference outputs (SkillGenBench, section 3.4).
+    """
+    if verdict.source not in DECLARED_SOURCES:
+        return verdict
+    dimensions = tuple(replace(each, reason="") for each in verdict.dimensions)
+    return replace(verdict, checks=tuple(map(_without_answer, verdict.checks)), dimensions=dimensions)
+
+
+def _without_answer(check: Check) -> Check:
+    if check.group is not CheckGroup.HIDDEN:
+        return check
+    return replace(check, message=check.message.partition(":")[0])
+
+
+def verdict_section(verdict: Verdict | None, feedback: FeedbackLevel, *, with_answers: bool = False) -> str:
+    """The text below the heading. At level none it is the same for every verdict.
+
+    `with_answers`: with every message as it is, for a reader who may know the answers and is held from passing them on.
+    """
     if feedback == "none":
         return VERDICT_NOT_SHOWN
+    if verdict is not None and not with_answers:
+        verdict = without_answers(verdict)
     lines = [f"result: {verdict_word(verdict, feedback)}"]
     if verdict is not None and feedback in ("rich", "process"):
         lines += _figures(verdict)

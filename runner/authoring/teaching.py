@@ -135,7 +135,7 @@ def _teacher_sections(occasion: Occasion, questions: tuple[str, ...]) -> Iterato
 
 def _failure(verdict: Verdict | None) -> Iterator[str]:
     """The failed checks with their messages; of a verifier that names none, the end of what it printed."""
-    yield fenced(verdict_section(verdict, "rich"))
+    yield fenced(verdict_section(verdict, "rich", with_answers=True))
     if verdict is not None and not verdict.checks and verdict.output:
         yield f"The verifier's output ends with\n{fenced(verdict.output[-MAX_OUTPUT_CHARS:])}"
 

@@ -11,6 +11,7 @@ import pytest
 
 from runner.agents import Limits, make_agent
 from runner.attempts import run_trial, shown_verdict
+from runner.authoring.feedback import FEEDBACK_LEVELS, verdict_section
 from runner.errors import BudgetSpent, ModelUnavailable
 from runner.evaluating.declaration import JudgeQuestion
 from runner.evaluating.judging import Unreadable, ask_judge, read_opinion, request_for
@@ -227,6 +228,10 @@ def test_the_author_hears_of_hidden_checks_no_more_than_how_they_ended(
     assert "old pond" in repr(verdict)
     assert "old pond" not in repr(shown)
     assert [check.message for check in shown.checks] == ["text", "score"]
+    for level in FEEDBACK_LEVELS:  # and neither do prompts that tell of the verdict itself
+        assert "old pond" not in verdict_section(verdict, level)
+    assert "compare: poem.txt: text\n" in verdict_section(verdict, "process")
+    assert "old pond" in verdict_section(verdict, "rich", with_answers=True)  # to the teacher of a student
 
 
 def test_a_setup_tells_a_judge_only_where_there_is_one() -> None:
