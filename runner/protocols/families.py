@@ -6,16 +6,24 @@ from dataclasses import replace
 
 from runner.errors import SetupError
 from runner.protocols.plan import EpisodePlan
-from runner.types import Environment, Suite
+from runner.types import Environment, Family, Suite
 
 
 def units(suite: Suite) -> tuple[Environment, ...]:
-    """Each family by itself, in the suite's order."""
+    """Each family by itself, in the suite's order.
+
+    None of these protocols knows of a corpus: over a suite that has them its material stays unread and the practice tasks
+    are left out, since every task of a family counts here.
+    """
     return tuple(
-        replace(environment, key=family.key, name=family.name, families=(family,))
+        replace(environment, key=family.key, name=family.name, corpus=None, families=(_that_count(family),))
         for environment in suite.environments
         for family in environment.families
     )
+
+
+def _that_count(family: Family) -> Family:
+    return replace(family, tasks=tuple(task for task in family.tasks if not task.practice))
 
 
 def require_one_family(plan: EpisodePlan, what: str) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from runner.errors import SetupError
 from runner.history import State, fold
-from runner.protocols import skillflow
+from runner.protocols import families, skillgenbench
 from runner.protocols.conditions import Condition, Replay, Start
 from runner.protocols.plan import EpisodePlan, Probe
 from runner.protocols.steps import Freeze, NextStep, RunTrial, SeedLibrary
@@ -25,9 +25,12 @@ CONDITIONS: dict[str, Condition] = {CONDITION: Condition(CONDITION, Start.EMPTY,
 
 
 def units(suite: Suite) -> tuple[Environment, ...]:
-    """What an episode of any protocol can be about: a probe is about what the episode it comes from is about."""
-    known = {environment.key for environment in suite.environments}
-    return (*suite.environments, *(unit for unit in skillflow.units(suite) if unit.key not in known))
+    """What an episode of any protocol can be about, each key once: a probe is about what the episode it comes from is about."""
+    every = (*suite.environments, *families.units(suite), *skillgenbench.units(suite))
+    found: dict[str, Environment] = {}
+    for unit in every:
+        found.setdefault(unit.key, unit)
+    return tuple(found.values())
 
 
 def check(plan: EpisodePlan) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from runner import protocols
-from runner.asking import BUDGET_SPENT
+from runner.asking import BUDGET_SPENT, occasion_of
+from runner.authoring.author import request_for
 from runner.authoring.material import MAX_CORPUS_CHARS, corpus_lines
 from runner.digests import EMPTY_LIBRARY
 from runner.engine import run_episode
@@ -39,7 +40,7 @@ from runner.types import (
     Suite,
     Usage,
 )
-from tests.corpora import AGNOSTIC, CONDITIONED, COUNTED, PRACTICE, handbook_suite, plan_for, unit_of
+from tests.corpora import AGNOSTIC, CONDITIONED, COUNTED, FAMILY, PRACTICE, handbook_suite, plan_for, unit_of
 from tests.runner.small_episode import skill_text, ticking_clock
 
 SETTINGS = (CONDITIONED, AGNOSTIC)
@@ -403,3 +404,21 @@ def test_what_is_learned_from_trajectories_carries_no_verdict(
         assert check.name not in evidence
         assert not check.message or check.message not in evidence
     assert "reward" not in evidence.lower()
+
+
+def test_protocols_without_corpora_leave_material_and_practice_tasks_out() -> None:
+    assert [task.key for task in unit_of("skillflow").families[0].tasks] == list(COUNTED)
+    plan = plan_for("one-shot", "skilllearnbench")
+    first = next_step(plan, ())
+    assert isinstance(first, Ask)
+    assert first.mode is AuthorMode.WRITE
+    recorder = ListRecorder(plan, ticking_clock())
+    request = request_for(occasion_of(first, plan, recorder, fold(())), seed=1)
+    assert "## Task" in request.messages[1]["content"]
+    assert "## Corpus" not in request.messages[1]["content"]
+
+
+def test_a_library_made_for_one_task_can_be_probed() -> None:
+    suite = handbook_suite()
+    keys = [unit.key for unit in protocols.units("probe", suite)]
+    assert keys == ["handbook", FAMILY, *COUNTED]
