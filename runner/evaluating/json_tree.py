@@ -32,11 +32,11 @@ def read_json(content: bytes) -> Any:
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise PrecheckFailed("format", f"the key {shown(twice)} stands twice in one JSON object")
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise PrecheckFailed("format", f"the key {shown(key)} stands twice in one JSON object")
+        found[key] = value
     return found
 
 
@@ -60,8 +60,9 @@ def _inner(value: Any) -> list[Any]:
 class JsonTree:
     """The score is the share of leaves that are alike, of all leaves of both trees.
 
-    An array in any order is held against the expected one after both were sorted by what they spell, so elements that
-    are alike only within the tolerance may miss each other: a tolerance wants an order.
+    An array in any order is held against the expected one after both were sorted by what they spell, ignored keys left
+    out and inner arrays sorted first. Elements that are alike only within the tolerance may miss each other: a tolerance
+    wants an order.
     """
 
     tolerance: Tolerance = Tolerance()
@@ -74,7 +75,7 @@ class JsonTree:
         leaves = wrong = count = 0
         numbers_only = True
         named: list[str] = []
-        for place, ours, theirs, size in self._pairs(read_json(found), read_json(expected)):
+        for place, ours, theirs, size in self._pairs(*(self._plain(read_json(each)) for each in (found, expected))):
             leaves += size
             if not self._alike(ours, theirs):
                 wrong, count = wrong + size, count + 1
@@ -89,23 +90,40 @@ class JsonTree:
         while pending:
             place, ours, theirs = pending.pop()
             if isinstance(ours, dict) and isinstance(theirs, dict) and (ours or theirs):
-                keys = sorted((ours.keys() | theirs.keys()) - self.ignored_keys, reverse=True)
+                keys = sorted(ours.keys() | theirs.keys(), reverse=True)
                 pending += [(below(place, key), ours.get(key, _NOTHING), theirs.get(key, _NOTHING)) for key in keys]
             elif isinstance(ours, list) and isinstance(theirs, list) and (ours or theirs):
-                first, second = (self._ordered(each) for each in (ours, theirs))
-                count = max(len(first), len(second))
-                places = reversed(range(count))
-                pending += [(below(place, index), _at(first, index), _at(second, index)) for index in places]
+                places = reversed(range(max(len(ours), len(theirs))))
+                pending += [(below(place, index), _at(ours, index), _at(theirs, index)) for index in places]
             else:
                 yield place, ours, theirs, max(_leaves(ours), _leaves(theirs))
 
-    def _ordered(self, values: list[Any]) -> list[Any]:
-        return sorted(values, key=lambda value: json.dumps(value, sort_keys=True)) if self.any_order else values
+    def _plain(self, value: Any) -> Any:
+        """The tree without what does not count: ignored keys, and the order of arrays where any will do."""
+        if isinstance(value, dict):
+            return {key: self._plain(inner) for key, inner in value.items() if key not in self.ignored_keys}
+        if not isinstance(value, list):
+            return value
+        inner = [self._plain(each) for each in value]
+        return sorted(inner, key=spelled) if self.any_order else inner
 
     def _alike(self, found: Any, expected: Any) -> bool:
         if is_number(found) and is_number(expected):
             return self.tolerance.alike(found, expected)
         return type(found) is type(expected) and found == expected
+
+
+def spelled(value: Any) -> str:
+    """JSON that is the same for values that are the same: of 1 and 1.0, and whatever the order of keys."""
+    return json.dumps(_reduced(value), sort_keys=True)
+
+
+def _reduced(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _reduced(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_reduced(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def below(place: str, step: str | int) -> str:

@@ -99,6 +99,8 @@ def require_schema(value: Any, schema: Mapping[str, Any]) -> None:
         found = next(Draft202012Validator(schema).iter_errors(value), None)
     except RecursionError as error:
         raise PrecheckFailed("schema", "nested too deeply") from error
+    except (ArithmeticError, ValueError) as error:  # NaN, an infinity or a huge integer against multipleOf
+        raise PrecheckFailed("schema", f"a number that cannot be held against the schema ({error})"[:300]) from error
     if found is not None:
         raise PrecheckFailed("schema", f"{found.json_path[:200]}: {shown(found.instance)[:60]}: {_broken(found)}")
 
@@ -159,8 +161,8 @@ def _wav_seconds(content: bytes) -> float:
     try:
         with wave.open(io.BytesIO(content)) as sound:
             return float(sound.getnframes() / sound.getframerate())
-    except (wave.Error, EOFError, ZeroDivisionError) as error:
-        raise PrecheckFailed("format", f"no WAV file: {error or 'it ends too early'}") from error
+    except (wave.Error, EOFError, RuntimeError, ZeroDivisionError) as error:  # RuntimeError: a chunk beyond the end
+        raise PrecheckFailed("format", f"no WAV file: {str(error) or 'it ends too early'}") from error
 
 
 FORMATS: dict[str, Callable[[bytes], object]] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from itertools import zip_longest
 from typing import Any
 
 from runner.evaluating.comparison import MAX_DIFFERENCES, SAME, Comparison, PrecheckFailed, differs, shown
+from runner.evaluating.json_tree import spelled
 from runner.evaluating.numbers import NONE, Tolerance, is_number, number_in
 from runner.evaluating.table_reading import Rows, TableFormat, read_rows
 
@@ -139,7 +139,7 @@ def _alike(found: Any, expected: Any, tolerance: Tolerance) -> bool:
 
 
 def _spelled(cell: Any) -> str:
-    return cell if isinstance(cell, str) else json.dumps(cell, sort_keys=True)
+    return cell if isinstance(cell, str) else spelled(cell)
 
 
 def _sortable(cell: Any) -> tuple[int, float, str]:

@@ -127,6 +127,18 @@ def test_order_and_keys_are_left_out_on_demand() -> None:
     comparator = JsonTree(any_order=True, ignored_keys=frozenset({"at"}))
     assert comparator.compare(b'{"at": 1, "x": [2, {"b": 1, "at": 3}]}', b'{"x": [{"b": 1}, 2]}').passed
     assert not comparator.compare(b"[1, 1, 2]", b"[1, 2, 2]").passed
+    assert comparator.compare(
+        b'[{"at": 7, "x": "a"}, {"at": 3, "x": "b"}]', b'[{"at": 1, "x": "a"}, {"x": "b"}]'
+    ).passed
+
+
+def test_bags_of_bags_and_whole_numbers_with_a_point_are_the_same() -> None:
+    comparator = JsonTree(any_order=True)
+    assert comparator.compare(b"[[2, 1], [1, 3]]", b"[[1, 2], [3, 1]]").passed
+    assert comparator.compare(
+        b'[{"a": 1.0, "b": 1}, {"a": 1, "b": 2}]', b'[{"a": 1.0, "b": 2}, {"a": 1, "b": 1}]'
+    ).passed
+    assert not comparator.compare(b"[[2, 1], [1, 3]]", b"[[1, 2], [1, 1]]").passed
 
 
 @pytest.mark.parametrize(
@@ -144,6 +156,12 @@ def test_order_and_keys_are_left_out_on_demand() -> None:
 def test_what_is_no_json_of_ordinary_size_is_told(content: bytes, told: str) -> None:
     with pytest.raises(PrecheckFailed, match=told):
         read_json(content)
+
+
+def test_a_key_that_stands_twice_after_many_others_is_found_at_once() -> None:
+    pairs = [f'"{number}":0' for number in range(200_000)]
+    with pytest.raises(PrecheckFailed, match="the key '199999' stands twice"):  # counting each would take hours
+        read_json(f"{{{','.join([*pairs, pairs[-1]])}}}".encode())
 
 
 def test_a_hundred_thousand_differences_are_told_in_short() -> None:

@@ -156,6 +156,18 @@ def test_a_wav_file_without_a_rate_is_none() -> None:
         FORMATS["wav"](sound(8).replace(struct.pack("<I", 8_000), struct.pack("<I", 0)))
 
 
+def test_a_wav_file_that_points_beyond_its_end_is_none() -> None:
+    short, long = (12).to_bytes(4, "little"), (1_000).to_bytes(4, "little")
+    with pytest.raises(PrecheckFailed, match="format: no WAV file: it ends too early"):
+        Precheck(format="wav").require(b"RIFF" + short + b"WAVELIST" + long + bytes(1_000))
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1" + "0" * 400])
+def test_a_number_that_no_schema_can_measure_is_no_mistake_of_the_schema(number: str) -> None:
+    with pytest.raises(PrecheckFailed, match="schema: a number that cannot be held against"):
+        Precheck(schema={"multipleOf": 0.5}).require(number.encode())
+
+
 def test_a_broken_schema_tells_its_place_and_no_whole_document() -> None:
     schema = {"type": "array", "items": {"type": "object", "required": ["a"]}}
     with pytest.raises(PrecheckFailed) as caught:

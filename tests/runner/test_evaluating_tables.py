@@ -77,6 +77,12 @@ def test_rows_in_any_order_are_bags() -> None:
     assert not any_order.compare(b"x\n2\n2\n1\n", b"x\n1\n2\n1\n").passed
 
 
+def test_a_whole_number_with_a_point_is_the_same_row_in_any_order() -> None:
+    found, expected = b'{"a": 1.0, "b": 1}\n{"a": 1, "b": 2}', b'{"a": 1.0, "b": 2}\n{"a": 1, "b": 1}'
+    assert Table("jsonl", any_order=True).compare(found, expected).passed
+    assert Table("jsonl", key=("a",)).compare(b'{"a": 1.0, "b": 1}', b'{"a": 1, "b": 1}').passed
+
+
 def test_numbers_nearly_alike_do_not_part_rows_in_any_order() -> None:
     any_order = Table(any_order=True, tolerances={"v": Tolerance(0.1)})
     assert any_order.compare(b"v,k\n10,b\n9.96,a\n", b"v,k\n10,a\n9.96,b\n").passed
