@@ -115,7 +115,8 @@ class Submission:
         return answer if answer in (*_WHY, "taken") else "unreadable"
 
     def _pulled(self, name: str, what: str, max_bytes: int) -> bytes:
-        file = self.sandbox.files(LOGS).get(f"{_FOLDER}/{self.number}/{name}")
+        # Of this run alone: all runs together may be more than a sandbox gives whole.
+        file = self.sandbox.tree(LOGS, f"{_FOLDER}/{self.number}").files.get(name)
         if file is None:
             raise PrecheckFailed("missing", f"{what} cannot be taken out of the sandbox")
         if len(file.content) > max_bytes:

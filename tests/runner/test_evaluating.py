@@ -118,6 +118,12 @@ def test_what_one_run_leaves_behind_does_not_reach_the_next(tmp_path: Path, sand
     assert [check.message for check in verdict.checks if check.status is FAILED] == []
 
 
+def test_what_lies_beside_an_output_does_not_hide_it(tmp_path: Path, sandbox: LocalSandbox) -> None:
+    """A sandbox gives so many files whole: those of other runs, and whatever else lies in logs, must not use them up."""
+    script = "mkdir -p ../logs/a && (cd ../logs/a && seq 5001 | xargs touch); echo 1"
+    assert submitted(sandbox, declared_task(tmp_path, ONE), run_sh=script).success is True
+
+
 def test_expected_outputs_never_enter_the_sandbox(tmp_path: Path, sandbox: LocalSandbox) -> None:
     """The submission looks for them everywhere it can, in each run."""
     files = {**SUM_FILES, "cases/sum.txt": "0.750000125\n"}
