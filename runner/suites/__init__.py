@@ -14,7 +14,7 @@ from runner.errors import SetupError, SuiteError
 from runner.suites.file_digests import FileDigests, Look, look_at, settled, store_for, walk
 from runner.suites.findings import Findings
 from runner.suites.task_folder import Shelf
-from runner.types import Environment, Suite
+from runner.types import Corpus, Environment, Family, Suite
 
 SUITES: dict[str, str] = {
     "starter": "runner.suites.starter_suite:load_starter",
@@ -133,7 +133,8 @@ def _check(path: Path, environments: tuple[Environment, ...], findings: Findings
 
 
 def _digest(format: str, environments: tuple[Environment, ...]) -> str:
-    """Over everything that an episode is made of: structure, order, words, tasks, curated skills."""
+    """Over everything that an episode is made of: structure, order, words, tasks, curated skills, and of a corpus its
+    material and which tasks are for practice."""
     return digest_json(
         [
             DIGEST_FORMAT,
@@ -144,10 +145,14 @@ def _digest(format: str, environments: tuple[Environment, ...]) -> str:
                     [family.key, family.slug, family.name, family.description],
                     [[task.key, task.role, list(task.requires), task.digest] for task in family.tasks],
                     manifest(family.curated),
-                    *([environment.corpus.kind, environment.corpus.digest] if environment.corpus else []),
+                    *(_of_corpus(environment.corpus, family) if environment.corpus else ()),
                 ]
                 for environment in environments
                 for family in environment.families
             ],
         ]
     )
+
+
+def _of_corpus(corpus: Corpus, family: Family) -> tuple[str, str, list[str]]:
+    return corpus.kind, corpus.digest, [task.key for task in family.tasks if task.practice]

@@ -95,6 +95,18 @@ def test_the_digests_are_over_the_material_and_nothing_else_of_the_corpus_enters
     assert read_suite_folder(shop.parents[1]).digest != whole
 
 
+def test_the_digest_tells_tasks_that_count_from_practice(shop: Path) -> None:
+    """The last task that counts becomes the one to practise on: the same tasks in the same order."""
+    shutil.rmtree(shop / "practice" / "a-try")
+    make_task(shop / "tasks" / "two-days")
+    before = read_suite_folder(shop.parents[1])
+    shutil.move(shop / "tasks" / "two-days", shop / "practice" / "two-days")
+    after = read_suite_folder(shop.parents[1])
+    tasks = [[task.digest for task in suite.environments[0].families[0].tasks] for suite in (before, after)]
+    assert tasks[0] == tasks[1]
+    assert before.digest != after.digest
+
+
 def test_what_may_be_missing_and_what_is_left_out_is_told(shop: Path) -> None:
     shutil.rmtree(shop / "reference")
     shutil.rmtree(shop / "practice")
