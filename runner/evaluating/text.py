@@ -6,11 +6,12 @@ the end of a line is trailing white space.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import chain, islice, zip_longest
 
-from runner.evaluating.comparison import SAME, Comparison, decoded, differs, shown
+from runner.evaluating.comparison import MAX_DIFFERENCES, SAME, Comparison, decoded, differs, shown
 
 MAX_WORDS = 20_000  # of each side that are held against each other for similarity
 
@@ -36,9 +37,11 @@ class Text:
             return SAME
         if self.similarity is not None:
             return self._by_likeness(ours, theirs, self.similarity)
+        if self.any_order:
+            return _by_bags(Counter(ours), Counter(theirs))
         pairs = list(zip_longest(ours, theirs))
         wrong = [place for place, (first, second) in enumerate(pairs) if first != second]
-        named = (_line(place, *pairs[place], sorted_lines=self.any_order) for place in wrong)
+        named = (_line(place, *pairs[place]) for place in wrong)
         return differs(1 - len(wrong) / len(pairs), named, len(wrong))
 
     def _lines(self, content: bytes) -> list[str]:
@@ -80,8 +83,23 @@ def _common_words(ours: Sequence[str], theirs: Sequence[str]) -> int:
     return len(ours) - unmatched.bit_count()
 
 
-def _line(place: int, found: str | None, expected: str | None, *, sorted_lines: bool) -> str:
-    where = f"line {place + 1:,}{' of the sorted lines' if sorted_lines else ''}"
+def _by_bags(ours: Counter[str], theirs: Counter[str]) -> Comparison:
+    """Each line as often as it is expected, wherever it stands: a line that is missing moves no other."""
+    missing, extra = theirs - ours, ours - theirs
+    longer = max(ours.total(), theirs.total())
+    told = chain(
+        (f"missing {_often(*each)}" for each in sorted(missing.items())),
+        (f"expected no {_often(*each)}" for each in sorted(extra.items())),
+    )
+    return differs((ours & theirs).total() / longer, islice(told, MAX_DIFFERENCES), len(missing) + len(extra))
+
+
+def _often(line: str, count: int) -> str:
+    return f"line {shown(line)}{f', {count:,} times' if count > 1 else ''}"
+
+
+def _line(place: int, found: str | None, expected: str | None) -> str:
+    where = f"line {place + 1:,}"
     if found is None:
         return f"{where}: missing, expected {shown(expected)}"
     if expected is None:

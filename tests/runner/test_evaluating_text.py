@@ -48,6 +48,13 @@ def test_case_and_order_of_lines_are_left_out_on_demand() -> None:
     assert not Text(any_order=True).compare(b"a\na\nb", b"a\nb\nb").passed  # as bags, not as sets
 
 
+def test_a_line_that_is_missing_moves_no_other_where_any_order_will_do() -> None:
+    comparison = Text(any_order=True).compare(b"c\nd\nb\nb", b"a\nb\nc\nd")
+    assert (comparison.passed, comparison.score) == (False, 0.75)
+    assert comparison.message == "missing line 'a'; expected no line 'b'"
+    assert Text(any_order=True).compare(b"", b"x\nx").message == "missing line 'x', 2 times"
+
+
 def test_the_first_different_lines_are_told_and_the_rest_counted() -> None:
     comparison = Text().compare(b"\n".join(b"%d" % n for n in range(20)), b"0\n" + b"x\n" * 20)
     assert comparison.score == pytest.approx(1 / 21)
