@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runner.authoring.material import text_of
+from runner.authoring.reply import MAX_REPLY_CHARS
 from runner.errors import SandboxRuined
 from runner.generators import Generator
 from runner.sandboxes import WORKSPACE, Completed, Sandbox, SandboxKind
@@ -68,8 +69,8 @@ def _output(generator: Generator, done: Completed, sandbox: Sandbox) -> Output:
         sandbox.end_processes()
         tree = sandbox.tree(WORKSPACE, OUTPUT)
     texts, left_out = _texts(tree)
-    failure = _failure(generator, done) or ("" if texts else f"The program left no text file in {OUTPUT}.")
-    return Output(texts, tuple(left_out), done.output[-TOLD_CHARS:].strip(), failure)
+    failure = _failure(generator, done) or _unusable(texts)
+    return Output({} if failure else texts, tuple(left_out), done.output[-TOLD_CHARS:].strip(), failure)
 
 
 def _failure(generator: Generator, done: Completed) -> str:
@@ -78,6 +79,14 @@ def _failure(generator: Generator, done: Completed) -> str:
     if done.exit_code is None:
         return "The program was ended from outside: its sandbox went down or was full."
     return "" if done.exit_code == 0 else f"The program ended with exit code {done.exit_code}."
+
+
+def _unusable(texts: dict[str, str]) -> str:
+    """Held against what a reply may hold before one is made of it: a reply is committed whole, whatever it says."""
+    size = sum(map(len, texts.values()))
+    if size > MAX_REPLY_CHARS:
+        return f"The program left {size:,} characters of text, expected at most {MAX_REPLY_CHARS:,}."
+    return "" if texts else f"The program left no text file in {OUTPUT}."
 
 
 def _texts(tree: Tree) -> tuple[dict[str, str], list[str]]:

@@ -237,6 +237,10 @@ def test_what_it_leaves_is_a_reply_and_a_patch_under_the_contract(
         ("rm -rf output; ln -s /etc output", r"left no text file .*\nNot taken: output/skills: a link"),
         ("ln -s /etc/passwd output/skills/SKILL.md", r"Not taken: SKILL\.md: a link"),
         ("exec no-such-program", r"exit code 127"),
+        (
+            "yes a rule | head -c 5000000 > output/skills/much.md",
+            r"left 5,000,000 characters of text, expected at most 4,",
+        ),
     ],
 )
 def test_a_program_that_fails_has_answered_badly(
@@ -247,6 +251,7 @@ def test_a_program_that_fails_has_answered_badly(
     assert decision.status is DecisionStatus.FAILED
     assert recorder.library(decision.after) == {}
     assert re.search(told, decision.error), decision.error
+    assert len(recorder.reply(decision.call).text) < 10_000  # what failed is told, not kept
 
 
 def test_links_and_binary_files_are_told_and_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
