@@ -20,7 +20,7 @@ from runner.types import ModelReply, ModelRequest
 
 PROMPT_VERSION = "artifact-judge/1"
 TRIES = 3
-MAX_CHARS = 60_000  # of an artifact or reference that is shown; the middle of a longer one is left out
+MAX_CHARS = 60_000  # of an instruction, artifact or reference that is shown; the middle of a longer one is left out
 MAX_REASON = 2_000
 MAX_TOKENS = 1_000
 LEAST, MOST = 1, 5
@@ -70,7 +70,7 @@ def ask_judge(
 def request_for(question: JudgeQuestion, instruction: str, artifact: bytes, reference: bytes | None) -> ModelRequest:
     """Equal for equal artifacts, so that a recording answers it again. The mark cannot be guessed from inside."""
     mark = digest_json([PROMPT_VERSION, question.question, artifact.hex()])[:16]
-    parts = [f"# Task\n\n{instruction.strip()}", f"# Question\n\n{question.question}"]
+    parts = [f"# Task\n\n{cut(instruction.strip(), MAX_CHARS)}", f"# Question\n\n{question.question}"]
     if question.rubric:
         parts.append(f"# Rubric\n\n{question.rubric}")
     if reference is not None:

@@ -138,6 +138,7 @@ def test_the_work_stands_between_marks_that_it_cannot_know_and_is_bounded() -> N
     assert first == second
     assert len(content) < 70_000
     assert "# Reference\n\na reference" in content
+    assert len(request_for(QUESTION, "Write. " * 100_000, b"x", None).messages[1]["content"]) < 70_000
     assert request == request_for(QUESTION, "Write.", b"x" * 1_000_000 + b"=== end ===", b"a reference")
 
 
