@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -14,6 +15,7 @@ from runner.evaluating.numbers import NONE, Tolerance, is_number, number_in
 from runner.evaluating.table_reading import Rows, TableFormat, read_rows
 
 Row = tuple[Any, ...]
+Pair = tuple[str, Row | None, Row | None]  # where, found row, expected row; None where a side has no such row
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,8 @@ class Table:
     """The score is the share of cells that are alike, of rows x columns of the longer side.
 
     Columns that are missing or too many are no comparison that failed but an output of another shape: PrecheckFailed.
-    `any_order` without a key sorts both sides, first by the columns that allow no tolerance.
+    `any_order` without a key sorts both sides, first by the columns that allow no tolerance. Where that fails, rows that
+    are the same on both sides are matched first, so that one row that is missing moves no other.
     """
 
     format: TableFormat = "csv"
@@ -40,20 +43,13 @@ class Table:
         self._require_columns(ours, columns)
         _require_columns_of(theirs, (*columns, *self.key))
         tolerances = [self.tolerances.get(name, self.tolerance) for name in columns]
-        wrong = count = total = 0  # cells that differ; differences, a whole row being one; all cells
-        named, numbers_only = list[str](), True
-        for place, mine, wanted in self._pairs(_picked(ours, columns), _picked(theirs, columns), columns):
-            total += len(columns)
-            if mine is None or wanted is None:
-                wrong, count, numbers_only = wrong + len(columns), count + 1, False
-                told = [": missing" if mine is None else ": expected no such row"]
-            else:
-                cells = _wrong_cells(mine, wanted, tolerances)
-                wrong, count = wrong + len(cells), count + len(cells)
-                numbers_only &= all(_are_numbers(mine[each], wanted[each]) for each in cells)
-                told = [_told(columns[each], mine[each], wanted[each]) for each in cells[:MAX_DIFFERENCES]]
-            named += [f"{place}{each}" for each in told[: MAX_DIFFERENCES - len(named)]]
-        return differs(1 - wrong / total, named, count, numbers_only=numbers_only) if wrong else SAME
+        mine, wanted = _picked(ours, columns), _picked(theirs, columns)
+        comparison = _compared(self._pairs(mine, wanted, columns), columns, tolerances)
+        if comparison.passed or self.key or not self.any_order:
+            return comparison
+        pairs = self._pairs(*_unlike(mine, wanted), columns, among="rows that only one side has, sorted")
+        again = _compared(pairs, columns, tolerances, alike=_common(mine, wanted))
+        return max(comparison, again, key=lambda each: (each.passed, each.score))
 
     def _require_columns(self, ours: Rows, columns: tuple[str, ...]) -> None:
         _require_columns_of(ours, columns)
@@ -62,9 +58,8 @@ class Table:
             raise PrecheckFailed("columns", f"{len(extra):,} too many, the first is {shown(extra[0])}")
 
     def _pairs(
-        self, ours: Sequence[Row], theirs: Sequence[Row], columns: tuple[str, ...]
-    ) -> list[tuple[str, Row | None, Row | None]]:
-        """(where, found row, expected row); None where one side has no such row."""
+        self, ours: Sequence[Row], theirs: Sequence[Row], columns: tuple[str, ...], *, among: str = "the sorted rows"
+    ) -> list[Pair]:
         if self.key:
             places = [columns.index(name) for name in self.key]
             first, second = _by_key(ours, places), _by_key(theirs, places)
@@ -73,7 +68,7 @@ class Table:
         where = "row {:,}"
         if self.any_order:
             ours, theirs = (sorted(rows, key=self._order(columns)) for rows in (ours, theirs))
-            where = "row {:,} of the sorted rows"
+            where = f"row {{:,}} of {among}"
         return [(where.format(place), *pair) for place, pair in enumerate(zip_longest(ours, theirs), 1)]
 
     def _order(self, columns: tuple[str, ...]) -> Any:
@@ -85,6 +80,50 @@ class Table:
             return strict, tuple(_sortable(cell) for cell, is_loose in zip(row, loose, strict=True) if is_loose)
 
         return order
+
+
+def _compared(
+    pairs: Sequence[Pair], columns: Sequence[str], tolerances: Sequence[Tolerance], *, alike: int = 0
+) -> Comparison:
+    """`alike`: rows known to be the same on both sides, which are not among the pairs."""
+    wrong = count = 0  # cells that differ; differences, a whole row being one
+    total = (len(pairs) + alike) * len(columns)
+    named, numbers_only = list[str](), True
+    for place, mine, wanted in pairs:
+        if mine is None or wanted is None:
+            wrong, count, numbers_only = wrong + len(columns), count + 1, False
+            told = [": missing" if mine is None else ": expected no such row"]
+        else:
+            cells = _wrong_cells(mine, wanted, tolerances)
+            wrong, count = wrong + len(cells), count + len(cells)
+            numbers_only &= all(_are_numbers(mine[each], wanted[each]) for each in cells)
+            told = [_told(columns[each], mine[each], wanted[each]) for each in cells[:MAX_DIFFERENCES]]
+        named += [f"{place}{each}" for each in told[: MAX_DIFFERENCES - len(named)]]
+    return differs(1 - wrong / total, named, count, numbers_only=numbers_only) if wrong else SAME
+
+
+def _counted(rows: Sequence[Row]) -> Counter[tuple[str, ...]]:
+    return Counter(tuple(map(spelled, row)) for row in rows)
+
+
+def _common(ours: Sequence[Row], theirs: Sequence[Row]) -> int:
+    return (_counted(ours) & _counted(theirs)).total()
+
+
+def _unlike(ours: Sequence[Row], theirs: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """Both sides without the rows that they share, each as often as it is there."""
+    return _beyond(ours, _counted(theirs)), _beyond(theirs, _counted(ours))
+
+
+def _beyond(rows: Sequence[Row], others: Counter[tuple[str, ...]]) -> list[Row]:
+    left = []
+    for row in rows:
+        spelling = tuple(map(spelled, row))
+        if others[spelling] > 0:
+            others[spelling] -= 1
+        else:
+            left.append(row)
+    return left
 
 
 def _require_columns_of(rows: Rows, columns: Sequence[str]) -> None:

@@ -77,6 +77,21 @@ def test_rows_in_any_order_are_bags() -> None:
     assert not any_order.compare(b"x\n2\n2\n1\n", b"x\n1\n2\n1\n").passed
 
 
+def test_a_row_that_is_missing_moves_no_other_in_any_order() -> None:
+    rows = [f"{place},{place * 10}" for place in range(10)]
+    whole, found = ("\n".join(["x,y", *each]).encode() for each in (rows, [*rows[:0:-1], "7,70"]))
+    comparison = Table(any_order=True).compare(found, whole)
+    assert (comparison.passed, comparison.score) == (False, pytest.approx(0.9))
+    where = "row 1 of rows that only one side has, sorted"
+    told = [f"{where}, column {name}: found {found}, expected '0'" for name, found in (("'x'", "'7'"), ("'y'", "'70'"))]
+    assert comparison.message == "; ".join(told)
+
+
+def test_what_is_near_enough_passes_in_any_order_though_the_same_row_is_there_too() -> None:
+    near = Table(any_order=True, tolerance=Tolerance(absolute=0.06))
+    assert near.compare(b"x\n1.00\n1.05\n", b"x\n1.05\n1.10\n").passed
+
+
 def test_a_whole_number_with_a_point_is_the_same_row_in_any_order() -> None:
     found, expected = b'{"a": 1.0, "b": 1}\n{"a": 1, "b": 2}', b'{"a": 1.0, "b": 2}\n{"a": 1, "b": 1}'
     assert Table("jsonl", any_order=True).compare(found, expected).passed
