@@ -104,7 +104,7 @@ def _trial(trial: Trial) -> list[Any]:
 def _attempt(attempt: Attempt) -> list[Any]:
     verdicts = [
         [
-            _values(verdict, _VERDICT),
+            _values(verdict, (*_VERDICT, "notes") if verdict.notes else _VERDICT),  # so that others keep their digest
             [_values(check, _CHECK) for check in verdict.checks.all()],
             [_values(dimension, _DIMENSION) for dimension in verdict.dimensions.all()],
         ]

@@ -171,6 +171,7 @@ def verdict(trial: Trial) -> Verdict | None:
         output=row.output.content().decode() if row.output else "",
         verifier_digest=row.verifier_digest,
         duration_seconds=row.duration_seconds,
+        notes=tuple(row.notes),
     )
 
 

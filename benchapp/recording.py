@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -354,7 +354,7 @@ def _pack(result: AttemptResult) -> PackedAttempt:
             for trajectory in result.trajectories
         ),
         compactions=tuple(map(_pack_compaction, result.compactions)),
-        verdict=None if result.verdict is None else _storable_verdict(result.verdict),
+        verdict=None if result.verdict is None else result.verdict.with_texts(storable),
         traceback=Blob.objects.put(storable(traceback).encode()) if traceback else None,
     )
 
@@ -370,16 +370,6 @@ def _pack_compaction(value: CompactionValue) -> Compaction:
         tokens=value.tokens,
         steps_total=value.steps_total,
         steps_kept=value.steps_kept,
-    )
-
-
-def _storable_verdict(value: VerdictValue) -> VerdictValue:
-    """Checks and output are written by the task: what a database cannot hold is made visible first."""
-    return replace(
-        value,
-        output=storable(value.output),
-        checks=tuple(replace(c, name=storable(c.name), message=storable(c.message)) for c in value.checks),
-        dimensions=tuple(replace(d, name=storable(d.name), reason=storable(d.reason)) for d in value.dimensions),
     )
 
 

@@ -41,18 +41,7 @@ class Cleaner:
 
     def verdict(self, verdict: Verdict) -> Verdict:
         """Names and messages of checks and dimensions come from files that a trial may have had its hands in."""
-        return replace(
-            verdict,
-            output=self.text(verdict.output),
-            checks=tuple(
-                replace(check, name=self.text(check.name), message=self.text(check.message)) for check in verdict.checks
-            ),
-            dimensions=tuple(
-                replace(found, name=self.text(found.name), reason=self.text(found.reason))
-                for found in verdict.dimensions
-            ),
-            rewards={self.text(name): value for name, value in verdict.rewards.items()},
-        )
+        return verdict.with_texts(self.text)
 
     def request(self, request: ModelRequest) -> ModelRequest:
         """What is sent is what is recorded."""

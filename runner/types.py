@@ -8,7 +8,7 @@ datetimes, durations are seconds, costs are US dollars, and None always means "n
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -396,7 +396,10 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a verifier said. success None: it did not say. outcome, process and overall lie in 0..1."""
+    """What a verifier said. success None: it did not say. outcome, process and overall lie in 0..1.
+
+    notes: what could not be read of the reports beside the reward, a sentence each, with file and place.
+    """
 
     source: str  # "suite", "execution", "artifact", "harbor", "judge:..."
     success: bool | None
@@ -410,6 +413,20 @@ class Verdict:
     output: str = ""
     verifier_digest: str = ""
     duration_seconds: float | None = None
+    notes: tuple[str, ...] = ()
+
+    def with_texts(self, change: Callable[[str], str]) -> Verdict:
+        """The verdict with `change` applied to every text in it: a task, or its agent, wrote them."""
+        checks = (replace(one, name=change(one.name), message=change(one.message)) for one in self.checks)
+        dimensions = (replace(one, name=change(one.name), reason=change(one.reason)) for one in self.dimensions)
+        return replace(
+            self,
+            output=change(self.output),
+            checks=tuple(checks),
+            dimensions=tuple(dimensions),
+            rewards={change(name): value for name, value in self.rewards.items()},
+            notes=tuple(map(change, self.notes)),
+        )
 
 
 # --- attempts ---------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What Harbor's verifier left: rewards, CTRF checks, printed output."""
+"""What a verifier left in a Harbor trial: rewards, the reports beside them, printed output."""
 
 from __future__ import annotations
 
@@ -6,25 +6,19 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchapp.importers.documents import Document, decode, read_json, read_object
+from benchapp.importers.documents import Document, decode, read_json
 from benchapp.importers.problems import found
 from benchapp.importers.walking import Root
 from runner.trajectories.text import clean, cut
-from runner.types import Check, CheckGroup, CheckStatus, Verdict
+from runner.types import Verdict
+from runner.verifying import reports
+from runner.verifying.reports import MAX_REPORT_BYTES, REWARDS, SECTIONS, SIDE_REPORTS, SideReports
 
 MAX_OUTPUT_BYTES = 32 * 1024 * 1024
 MAX_OUTPUT_CHARS = 1024 * 1024  # kept, beginning and end
 MAX_REWARD_BYTES = 64 * 1024
-MAX_CHECKS = 10_000
-FILES = ("test-stdout.txt", "reward.txt", "reward.json", "ctrf.json")
-
-_STATUS = {
-    "passed": CheckStatus.PASSED,
-    "failed": CheckStatus.FAILED,
-    "skipped": CheckStatus.SKIPPED,
-    "pending": CheckStatus.SKIPPED,
-    "other": CheckStatus.ERROR,
-}
+OUTPUT = "test-stdout.txt"
+FILES = (OUTPUT, *REWARDS, *SIDE_REPORTS)
 
 
 def read_verdict(
@@ -48,19 +42,24 @@ def read_verdict(
             "rewards", "the reward the verifier wrote", f"result.json says {dict(told)}, its files {dict(on_disk)}"
         )
     rewards = told if told is not None else on_disk
-    checks = _checks(root, files["ctrf.json"]) if "ctrf.json" in files else ()
-    output = _output(root, files["test-stdout.txt"]) if "test-stdout.txt" in files else ""
-    if not rewards and not checks and not output:
+    side = read_side_reports(root, files)
+    output = _output(root, files[OUTPUT]) if OUTPUT in files else ""
+    if not rewards and not side.checks and not output:
         return None
     reward = _total(rewards or {})
     return Verdict(
         source=source,
         success=None if reward is None else reward >= 1.0,
         reward=reward,
-        checks=checks,
+        outcome=side.outcome if SECTIONS.keys() & files.keys() else None,  # plain tests are no outcome and process
+        process=side.process,
+        overall=side.overall,
+        checks=tuple(side.checks),
+        dimensions=tuple(side.dimensions),
         rewards=dict(rewards or {}),
         output=output,
         duration_seconds=seconds,
+        notes=tuple(map(str, side.problems)),
     )
 
 
@@ -111,30 +110,10 @@ def _output(root: Root, path: Path) -> str:
     return "" if content is None else cut(clean(decode(root, path, content)), MAX_OUTPUT_CHARS)
 
 
-def _checks(root: Root, path: Path) -> tuple[Check, ...]:
-    """The tests of a CTRF report. Its times are seconds where Harbor's verifiers write them."""
-    document = read_object(root, path)
-    if document is None:
-        return ()
-    results = document.object("results")
-    if "tests" not in results.raw:
-        document.report("results.tests", "a list of tests", "there is none")
-        return ()
-    checks = [_check(test) for test in results.objects("tests")]
-    if len(checks) > MAX_CHECKS:
-        results.report("tests", f"at most {MAX_CHECKS:,} tests", f"found {len(checks):,}; the rest is left out")
-    return tuple(checks[:MAX_CHECKS])
-
-
-def _check(test: Document) -> Check:
-    status = test.text("status", 40)
-    if status not in _STATUS:
-        test.report("status", f"one of {', '.join(_STATUS)}", found(test.raw.get("status")))
-    message, trace = test.text("message", 100_000), test.text("trace", 100_000)
-    return Check(
-        group=CheckGroup.TEST,
-        name=test.text("name", 500) or "unnamed test",
-        status=_STATUS.get(status or "", CheckStatus.ERROR),
-        message="\n\n".join(part for part in (message, trace) if part and part.strip()),
-        duration_seconds=test.amount("duration"),
-    )
+def read_side_reports(root: Root, files: Mapping[str, Path]) -> SideReports:
+    """The reports beside the reward. What is odd in them is told in the import's report too."""
+    contents = {name: root.read(path, MAX_REPORT_BYTES) for name, path in files.items() if name in SIDE_REPORTS}
+    read = reports.read_side_reports({name: content for name, content in contents.items() if content is not None})
+    for problem in read.problems:
+        root.report(files[problem.path], problem.place, problem.expected, problem.message)
+    return read

@@ -5,7 +5,7 @@ Everything is redacted before it is stored. Rows come later, inside the transact
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
@@ -179,7 +179,8 @@ class AttemptPacker:
         )
 
     def _verdict(self) -> Verdict | None:
-        return redacted_verdict(self.trial.verdict, Redactor(self.redactor.known))
+        verdict = self.trial.verdict
+        return None if verdict is None else verdict.with_texts(Redactor(self.redactor.known).text)
 
     def _kept_source(self, source: TrajectorySource) -> str | None:
         if source.size > MAX_SOURCE_BYTES:
@@ -248,17 +249,6 @@ class _Counted:
     def turns(self) -> int:
         """Model calls where the source tells them apart, else steps of the agent."""
         return self.calls or self.agent_steps
-
-
-def redacted_verdict(verdict: Verdict | None, redactor: Redactor) -> Verdict | None:
-    if verdict is None:
-        return None
-    text: Callable[[str], str] = redactor.text
-    return replace(
-        verdict,
-        output=text(verdict.output),
-        checks=tuple(replace(check, name=text(check.name), message=text(check.message)) for check in verdict.checks),
-    )
 
 
 def usage_json(usage: Usage) -> dict[str, Any]:

@@ -11,25 +11,16 @@ from pathlib import Path, PurePosixPath
 
 from benchapp.importers.documents import Document, decode
 from benchapp.importers.harbor_trial import HarborTrial, header_of
+from benchapp.importers.harbor_verdict import read_side_reports
 from benchapp.importers.sources import EpisodeSource, RunSource, TaskSource, Timing, TrialSource
 from benchapp.importers.times import aware, read_time
 from benchapp.importers.walking import Root
 from runner.suites.skillevolbench import TASK
-from runner.types import Check, CheckGroup, CheckStatus, Dimension, Phase, Role, Usage, Verdict
-from runner.verifying.reports import (
-    MAX_REPORT_BYTES,
-    ReportProblem,
-    read_ctrf,
-    read_score_report,
-    read_section_report,
-)
+from runner.types import Phase, Role, Usage, Verdict
+from runner.verifying.reports import SIDE_REPORTS
 
 NAME = "skillevolbench"
 REPLAY, SHADOW = "within_env_replay", "shadow_oracle"
-REPORTS = {
-    "outcome_report.json": (CheckGroup.PUBLIC, CheckGroup.HIDDEN),
-    "process_report.json": (CheckGroup.PROCESS, CheckGroup.PROCESS),
-}
 OUTPUT = "test-stdout.txt"
 MAX_OUTPUT_BYTES = 8 * 1024 * 1024
 _SUFFIX = re.compile(r"__(?:replay|oracle_shadow)$")
@@ -98,7 +89,7 @@ class Record:
         if self.harbor is None:
             return {}
         folder = self.harbor.folder / "verifier"
-        names = (*REPORTS, "score_report.json", "ctrf.json", OUTPUT)
+        names = (*SIDE_REPORTS, OUTPUT)
         return {name: folder / name for name in names if (folder / name).is_file() and not (folder / name).is_symlink()}
 
     def read(self) -> TrialSource:
@@ -170,42 +161,21 @@ class Record:
         success = passed if isinstance(passed, bool) else reward is not None and reward >= 1.0
         if reward is not None and success != (reward >= 1.0):
             outcome.report("verifier_passed", "success where the reward is 1 or more", f"{passed} with reward {reward}")
-        checks, overall, dimensions = self._read_reports()
+        side = read_side_reports(self.document.root, self._reports)
         score, most = outcome.number("normalized_score"), outcome.number("max_score")
         return Verdict(
             source=NAME,
             success=success,
             reward=reward,
-            outcome=_share(checks, (CheckGroup.PUBLIC, CheckGroup.HIDDEN, CheckGroup.TEST)),
-            process=_share(checks, (CheckGroup.PROCESS,)),
-            overall=overall if overall is not None else _unit(score),
-            checks=checks,
-            dimensions=dimensions,
+            outcome=side.outcome,
+            process=side.process,
+            overall=side.overall if side.overall is not None else _unit(score),
+            checks=tuple(side.checks),
+            dimensions=tuple(side.dimensions),
             rewards={name: value for name, value in (("reward", reward), ("max_score", most)) if value is not None},
-            output=self._output(outcome, with_failures=not checks),
+            output=self._output(outcome, with_failures=not side.checks),
+            notes=tuple(map(str, side.problems)),
         )
-
-    def _read_reports(self) -> tuple[tuple[Check, ...], float | None, tuple[Dimension, ...]]:
-        checks: list[Check] = []
-        overall: float | None = None
-        dimensions: tuple[Dimension, ...] = ()
-        for name, path in self._reports.items():
-            content = None if name == OUTPUT else self.document.root.read(path, MAX_REPORT_BYTES)
-            if content is None:
-                continue
-            try:
-                if name in REPORTS:
-                    public, hidden = REPORTS[name]
-                    report = read_section_report(content, name, public=public, hidden=hidden)
-                    checks += [*report.public, *report.hidden]
-                elif name == "score_report.json":
-                    score = read_score_report(content)
-                    overall, dimensions = score.overall, score.dimensions
-                elif not checks:
-                    checks += read_ctrf(content)
-            except ReportProblem as problem:
-                self.document.root.report(path, problem.place, problem.expected, str(problem))
-        return tuple(checks), overall, dimensions
 
     def _output(self, outcome: Document, *, with_failures: bool) -> str:
         parts = []
@@ -221,11 +191,6 @@ class Record:
 def _failure(test: Document) -> str:
     name, message = test.text("name", 500) or "unnamed test", test.text("message", 10_000) or ""
     return f"failed: [{test.text('group', 100) or 'unknown group'}] {name}: {message}"
-
-
-def _share(checks: tuple[Check, ...], groups: tuple[CheckGroup, ...]) -> float | None:
-    ran = [check for check in checks if check.group in groups and check.status is not CheckStatus.SKIPPED]
-    return sum(check.status is CheckStatus.PASSED for check in ran) / len(ran) if ran else None
 
 
 def _unit(value: float | None) -> float | None:

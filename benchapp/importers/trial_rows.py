@@ -9,7 +9,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from benchapp.importers.packing import PackedTrajectory, redacted_verdict, usage_json
+from benchapp.importers.packing import PackedTrajectory, usage_json
 from benchapp.importers.sources import TrialSource
 from benchapp.models import Attempt, Blob, SkillUse, Trajectory, Trial, Verdict
 from benchapp.redaction import Redactor
@@ -44,7 +44,8 @@ class AttemptParts:
 
     @classmethod
     def of(cls, source: TrialSource, packed: Sequence[PackedTrajectory], redactor: Redactor) -> AttemptParts:
-        return cls(source, tuple(packed), redacted_verdict(source.verdict, redactor), redactor)
+        verdict = None if source.verdict is None else source.verdict.with_texts(redactor.text)
+        return cls(source, tuple(packed), verdict, redactor)
 
     @property
     def main(self) -> PackedTrajectory | None:
@@ -103,7 +104,7 @@ class AttemptParts:
         if self.verdict is not None:
             Verdict.objects.record(attempt, self.verdict)
         for stage in self.source.stage_verdicts:
-            Verdict.objects.record(attempt, redacted_verdict(stage, self.redactor) or stage, is_primary=False)
+            Verdict.objects.record(attempt, stage.with_texts(self.redactor.text), is_primary=False)
         rows: dict[str, Trajectory] = {}
         for ordinal, item in enumerate(self.packed):
             rows[item.head.name] = item.save(attempt, ordinal, rows.get(item.head.parent or ""))

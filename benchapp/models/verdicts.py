@@ -27,6 +27,7 @@ class VerdictQuerySet(models.QuerySet["Verdict"]):
             rewards=dict(value.rewards),
             output_id=Blob.objects.put(value.output.encode()) if value.output else None,
             duration_seconds=value.duration_seconds,
+            notes=list(value.notes),
         )
         Check.objects.bulk_create(
             Check(
@@ -70,6 +71,7 @@ class Verdict(models.Model):
     rewards = models.JSONField(default=dict)
     output = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")
     duration_seconds = models.FloatField(null=True)
+    notes = models.JSONField(default=list)  # what could not be read of the reports beside the reward, a sentence each
 
     objects = VerdictQuerySet.as_manager()
 

@@ -207,6 +207,7 @@ def _verdict_as_json(view: VerdictView) -> dict[str, Any]:
         "process": verdict.process,
         "overall": verdict.overall,
         "rewards": verdict.rewards,
+        "notes": verdict.notes,
         "checks": [
             {"group": check.group, "name": check.name, "status": check.status, "message": check.message}
             for check in verdict.checks.all()

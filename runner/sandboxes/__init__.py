@@ -86,8 +86,9 @@ class Sandbox(Protocol):
         """Everything below `folder`; links are not followed, sizes are capped."""
         ...
 
-    def tree(self, folder: str, below: str = "") -> Tree:
-        """Like `files`, with what was left out and why. `below`: only what lies below this path of the folder."""
+    def tree(self, folder: str, below: str = "", names: frozenset[str] | None = None) -> Tree:
+        """Like `files`, with what was left out and why. `below`: only what lies below this path of the folder; `names`:
+        only these paths of it, so that no cap is spent on what nobody reads."""
         ...
 
     def execute(

@@ -209,7 +209,7 @@ class DockerSandbox:
     def files(self, folder: str) -> Files:
         return self.tree(folder).files
 
-    def tree(self, folder: str, below: str = "") -> Tree:
+    def tree(self, folder: str, below: str = "", names: frozenset[str] | None = None) -> Tree:
         """Like `files`, with what was left out and why. A link on the way below leads nowhere but into the container."""
         place = f"{self.path(folder).rstrip('/')}/{check_relative(below)}" if below else self.path(folder)
         with engine_errors(f"reading {place}"):
@@ -218,7 +218,7 @@ class DockerSandbox:
             except NotFound:
                 return Tree()
             with contextlib.closing(chunks):
-                tree = unpacked(chunks)
+                tree = unpacked(chunks, names=names)
         if status.get("linkTarget"):
             tree.left_out.append(f".: a link to {str(status['linkTarget'])[:200]!r}")
         return tree

@@ -71,8 +71,9 @@ class ChunkReader(io.RawIOBase):
         return count
 
 
-def unpacked(chunks: Iterable[bytes], caps: TreeCaps = CAPS) -> Tree:
-    """The regular files of a tar as the engine sends a folder: below one top entry, whose name is taken off.
+def unpacked(chunks: Iterable[bytes], caps: TreeCaps = CAPS, names: frozenset[str] | None = None) -> Tree:
+    """The regular files of a tar as the engine sends a folder: below one top entry, whose name is taken off. Where
+    `names` are given, only these.
 
     Links are not followed, special files are named in `left_out`, sizes and count are capped. The engine spells holes
     of a sparse file out as zeros, so after a file of more than SKIP_BYTES over its cap, or ALL_SKIP_BYTES over all
@@ -83,18 +84,24 @@ def unpacked(chunks: Iterable[bytes], caps: TreeCaps = CAPS) -> Tree:
         with tarfile.open(
             fileobj=io.BufferedReader(ChunkReader(chunks), 1 << 16), mode="r|", errors="surrogateescape"
         ) as archive:
-            _read_entries(archive, caps, tree)
+            _read_entries(archive, caps, tree, names)
     except tarfile.TarError as error:
         tree.left_out.append(f"the rest: the archive cannot be read ({error})")
     return tree
 
 
-def _read_entries(archive: tarfile.TarFile, caps: TreeCaps, tree: Tree) -> None:
+def _read_entries(archive: tarfile.TarFile, caps: TreeCaps, tree: Tree, names: frozenset[str] | None) -> None:
     total = passed_over = 0
     for entry in archive:
         archive.members = []  # type: ignore[attr-defined]  # it remembers each entry otherwise
         path = _inner(entry.name)
         if path is None or entry.isdir():
+            continue
+        if names is not None and path not in names:
+            passed_over += entry.size
+            if passed_over > ALL_SKIP_BYTES:
+                tree.left_out.append(f"{path}: and all after it, too large to pass over")
+                return
             continue
         if len(tree.files) >= caps.count or len(tree.left_out) >= caps.count:
             tree.left_out.append(f"{path}: and all after it, more than {caps.count:,} files")

@@ -177,7 +177,7 @@ class LocalSandbox:
     def files(self, folder: str) -> Files:
         return self.tree(folder).files
 
-    def tree(self, folder: str, below: str = "") -> Tree:
+    def tree(self, folder: str, below: str = "", names: frozenset[str] | None = None) -> Tree:
         """Like `files`, with what was left out and why. A link on the way below is not followed: nothing lies there."""
         root = self._inside(folder)
         try:
@@ -185,7 +185,7 @@ class LocalSandbox:
                 root = root / part
                 if root.is_symlink():
                     return Tree(left_out=[f"{below}: a link"])
-            return read_tree(root)
+            return read_tree(root, names=names)
         except OSError as error:
             raise SandboxError(f"{folder}: cannot be read: {error}") from error
 

@@ -60,11 +60,14 @@ def write_tree(root: Path, files: Files) -> None:
         target.chmod(file.mode)
 
 
-def read_tree(root: Path, caps: TreeCaps = TreeCaps()) -> Tree:
-    """The regular files below `root` in sorted order. Links are not followed, special files are named in `left_out`."""
+def read_tree(root: Path, caps: TreeCaps = TreeCaps(), names: frozenset[str] | None = None) -> Tree:
+    """The regular files below `root` in sorted order, of these names only where some are given.
+
+    Links are not followed, special files are named in `left_out`.
+    """
     tree = Tree()
     total = 0
-    for path, entry in _walk(root, "", tree):
+    for path, entry in _walk(root, "", tree, names):
         if len(tree.files) >= caps.count:
             tree.left_out.append(f"{path}: and all after it, more than {caps.count:,} files")
             break
@@ -76,7 +79,7 @@ def read_tree(root: Path, caps: TreeCaps = TreeCaps()) -> Tree:
     return tree
 
 
-def _walk(root: Path, prefix: str, tree: Tree) -> Iterator[tuple[str, Path]]:
+def _walk(root: Path, prefix: str, tree: Tree, names: frozenset[str] | None = None) -> Iterator[tuple[str, Path]]:
     try:
         entries = sorted(os.scandir(root / prefix), key=lambda entry: entry.name)
     except OSError as error:
@@ -86,7 +89,9 @@ def _walk(root: Path, prefix: str, tree: Tree) -> Iterator[tuple[str, Path]]:
     for entry in entries:
         path = f"{prefix}/{entry.name}" if prefix else entry.name
         if entry.is_dir(follow_symlinks=False):
-            yield from _walk(root, path, tree)
+            yield from _walk(root, path, tree, names)
+        elif names is not None and path not in names:
+            continue
         elif entry.is_file(follow_symlinks=False):
             yield _printable(path), root / path
         else:

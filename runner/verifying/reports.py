@@ -1,24 +1,38 @@
 """Reading what verifiers write: bytes in, values out. Used after a run and by importers alike.
 
 Formats: Harbor's reward.txt and reward.json, CTRF (ctrf.json, common test report format), and SkillEvolBench's
-outcome_report.json, process_report.json (sections of results) and score_report.json (weighted dimensions). What is
-not as its format says raises ReportProblem with the path, the place in it and what was expected; sizes are capped.
+outcome_report.json, process_report.json (sections of results) and score_report.json (weighted dimensions).
+
+The reward decides and is read strictly: `read_reward` raises ReportProblem. Every other report is a side report. What is
+odd in one is told as a ReportProblem (file, place in it, what was expected) in `problems`, the rest of it is read, and
+the reward stands. Real verifiers differ: `detail` is whatever a check returned, a newer score report has no total, an
+older one no ratios.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from runner.trajectories.text import clean, cut, storable
 from runner.types import Check, CheckGroup, CheckStatus, Dimension
 
-MAX_REPORT_BYTES = 8 * 1024 * 1024
-MAX_CHECKS = 5_000
+MAX_REPORT_BYTES = 32 * 1024 * 1024
+MAX_CHECKS = 10_000
 MAX_NAME_CHARS = 500
 MAX_MESSAGE_CHARS = 20_000
+MAX_PROBLEMS = 50  # of one verdict; the rest is counted
+
+REWARDS = ("reward.txt", "reward.json")
+SECTIONS = {
+    "outcome_report.json": (CheckGroup.PUBLIC, CheckGroup.HIDDEN),
+    "process_report.json": (CheckGroup.PROCESS, CheckGroup.PROCESS),
+}
+SCORE, CTRF = "score_report.json", "ctrf.json"
+SIDE_REPORTS = (*SECTIONS, SCORE, CTRF)
 
 _CTRF_STATUS = {
     "passed": CheckStatus.PASSED,
@@ -27,149 +41,267 @@ _CTRF_STATUS = {
     "pending": CheckStatus.SKIPPED,
     "other": CheckStatus.ERROR,
 }
+_MILLISECONDS_SINCE_1973 = 1e11  # a time above it cannot be one in seconds
 
 
 class ReportProblem(ValueError):
-    """A report that is not as its format says. `place` is a JSON path such as "results.tests[3].status"."""
+    """Something in a report that is not as its format says. `place` is a JSON path such as "results.tests[3].status"."""
 
     def __init__(self, path: str, place: str, expected: str, message: str) -> None:
         super().__init__(f"{path}: {place}: {message} (expected {expected})")
         self.path, self.place, self.expected, self.message = path, place, expected, message
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreReport:
-    """score and max_score are points; overall is score / max_score, in 0..1, None where max_score is zero."""
+@dataclass(slots=True)
+class SideReports:
+    """What the reports beside the reward say. `overall` is in 0..1, None where none tells."""
 
-    score: float
-    max_score: float
-    overall: float | None
-    dimensions: tuple[Dimension, ...]
+    checks: list[Check] = field(default_factory=list)
+    overall: float | None = None
+    dimensions: list[Dimension] = field(default_factory=list)
+    problems: list[ReportProblem] = field(default_factory=list)
+
+    def share(self, *groups: CheckGroup) -> float | None:
+        """Passed checks of these groups over those that ran; None where none ran."""
+        ran = [check for check in self.checks if check.group in groups and check.status is not CheckStatus.SKIPPED]
+        return sum(check.status is CheckStatus.PASSED for check in ran) / len(ran) if ran else None
+
+    @property
+    def outcome(self) -> float | None:
+        return self.share(CheckGroup.PUBLIC, CheckGroup.HIDDEN, CheckGroup.TEST)
+
+    @property
+    def process(self) -> float | None:
+        return self.share(CheckGroup.PROCESS)
 
 
-@dataclass(frozen=True, slots=True)
-class SectionReport:
-    """One of SkillEvolBench's two reports. Groups the source left out are empty."""
-
-    public: tuple[Check, ...]
-    hidden: tuple[Check, ...]
-
-
-def read_reward_txt(content: bytes, path: str = "reward.txt") -> float:
-    """The one number in the file."""
+def read_reward(content: bytes, path: str = "reward.txt") -> float:
+    """The one finite number in reward.txt. ReportProblem where it is anything else."""
     text = _decoded(content, path).strip()
     try:
         value = float(text)
     except ValueError:
         raise ReportProblem(path, "whole file", "one number", f"found {_shown(text)}") from None
-    return _finite(value, path, "whole file")
+    if not math.isfinite(value):
+        raise ReportProblem(path, "whole file", "a finite number", f"found {value}")
+    return value
 
 
-def read_reward_json(content: bytes, path: str = "reward.json") -> dict[str, float]:
-    """Name -> number. Booleans count as 1 and 0; a value that is null is unknown and left out."""
-    rewards = {}
-    for name, value in _object(_json(content, path), path, "whole file").items():
-        place = name[:MAX_NAME_CHARS]
-        if value is not None:
-            rewards[place] = float(value) if isinstance(value, bool) else _number(value, path, place)
-    return rewards
+def read_rewards(content: bytes, problems: list[ReportProblem], path: str = "reward.json") -> dict[str, float]:
+    """Name -> number of reward.json. Booleans count as 1 and 0; a null is unknown, and what is no number is told."""
+    report = _report(content, path, problems)
+    numbers = {name[:MAX_NAME_CHARS]: report.number(name, flags=True) for name in report.values}
+    return {name: value for name, value in numbers.items() if value is not None}
 
 
-def read_ctrf(content: bytes, path: str = "ctrf.json") -> tuple[Check, ...]:
-    """results.tests of a CTRF report; durations there are milliseconds."""
-    results = _object(_object(_json(content, path), path, "whole file").get("results"), path, "results")
-    tests = _capped_list(results.get("tests"), path, "results.tests")
-    return tuple(_ctrf_check(test, path, f"results.tests[{index}]") for index, test in enumerate(tests))
+def read_side_reports(files: Mapping[str, bytes]) -> SideReports:
+    """Everything but the reward, of files by their names. CTRF counts only without sections: it tells the same checks."""
+    read = SideReports()
+    for name, (public, hidden) in SECTIONS.items():
+        if name in files:
+            read.checks += read_sections(files[name], read.problems, name, public=public, hidden=hidden)
+    if SCORE in files:
+        read.overall, read.dimensions = read_score(files[SCORE], read.problems)
+    if not read.checks and CTRF in files:
+        read.checks = read_ctrf(files[CTRF], read.problems)
+    return read
 
 
-def read_section_report(content: bytes, path: str, *, public: CheckGroup, hidden: CheckGroup) -> SectionReport:
+def read_ctrf(content: bytes, problems: list[ReportProblem], path: str = CTRF) -> list[Check]:
+    """results.tests of a CTRF report.
+
+    CTRF says milliseconds; pytest's plugin, which nearly every task uses, writes seconds. The times of the whole run
+    tell which, else the name of the tool.
+    """
+    results = _report(content, path, problems).object("results", needed=True)
+    seconds = 1.0 if _is_in_seconds(results) else 1 / 1000
+    return [_ctrf_check(test, ordinal, seconds) for ordinal, test in enumerate(results.entries("tests"), start=1)]
+
+
+def read_sections(
+    content: bytes, problems: list[ReportProblem], path: str, *, public: CheckGroup, hidden: CheckGroup
+) -> list[Check]:
     """{task_id, public: {section, results, passed, total}, hidden: {...}}. The groups say what the checks count as."""
-    report = _object(_json(content, path), path, "whole file")
-    if "public" not in report and "hidden" not in report:
-        raise ReportProblem(
-            path, "whole file", "a section 'public' or 'hidden'", f"found keys {_shown(sorted(report))}"
-        )
-    return SectionReport(
-        public=_section(report.get("public"), path, "public", public),
-        hidden=_section(report.get("hidden"), path, "hidden", hidden),
+    report = _report(content, path, problems)
+    if report.values and "public" not in report.values and "hidden" not in report.values:
+        report.tell("", "a section 'public' or 'hidden'", f"found keys {_shown(', '.join(sorted(report.values)))}")
+    return [*_section(report, "public", public), *_section(report, "hidden", hidden)]
+
+
+def read_score(
+    content: bytes, problems: list[ReportProblem], path: str = SCORE
+) -> tuple[float | None, list[Dimension]]:
+    """{total_score, max_score, dimensions: [{name, weight, ratio, score}]} -> (total of maximum in 0..1, dimensions).
+
+    A dimension's score is its ratio, of 1. None where there is no total: newer verifiers leave it out.
+    """
+    report = _report(content, path, problems)
+    total, most = report.number("total_score"), report.number("max_score")
+    overall = min(1.0, max(0.0, total / most)) if total is not None and most is not None and most > 0 else None
+    entries = enumerate(report.entries("dimensions"), start=1) if "dimensions" in report.values else ()
+    found = (_dimension(entry, ordinal) for ordinal, entry in entries)
+    return overall, [dimension for dimension in found if dimension is not None]
+
+
+# --- parts of reports -------------------------------------------------------------------------------------------
+
+
+def _is_in_seconds(results: _Report) -> bool:
+    began = results.object("summary").values.get("start")
+    if isinstance(began, int | float) and not isinstance(began, bool) and began > 0:
+        return began < _MILLISECONDS_SINCE_1973
+    return results.object("tool").values.get("name") == "pytest"
+
+
+def _ctrf_check(test: _Report, ordinal: int, seconds: float) -> Check:
+    said = test.values.get("status")
+    status = _CTRF_STATUS.get(said.lower()) if isinstance(said, str) else None
+    if status is None:
+        test.tell("status", " or ".join(_CTRF_STATUS), f"found {_shown(said)}")
+    duration = test.number("duration")
+    return Check(
+        CheckGroup.TEST,
+        test.name(ordinal),
+        status or CheckStatus.ERROR,
+        _message(test.text("message"), test.text("trace"), between="\n\n"),
+        None if duration is None or duration < 0 else duration * seconds,
     )
 
 
-def read_score_report(content: bytes, path: str = "score_report.json") -> ScoreReport:
-    """{total_score, max_score, dimensions: [{name, weight, ratio, score}]}. A dimension's score is its ratio, of 1."""
-    report = _object(_json(content, path), path, "whole file")
-    score = _number(report.get("total_score"), path, "total_score")
-    max_score = _number(report.get("max_score"), path, "max_score")
-    dimensions = _capped_list(report.get("dimensions", []), path, "dimensions")
-    return ScoreReport(
-        score=score,
-        max_score=max_score,
-        overall=min(1.0, max(0.0, score / max_score)) if max_score > 0 else None,
-        dimensions=tuple(_dimension(entry, path, f"dimensions[{i}]") for i, entry in enumerate(dimensions)),
-    )
-
-
-def _ctrf_check(test: Any, path: str, place: str) -> Check:
-    entry = _object(test, path, place)
-    status = entry.get("status")
-    if not isinstance(status, str) or status not in _CTRF_STATUS:
-        raise ReportProblem(path, f"{place}.status", " or ".join(_CTRF_STATUS), f"found {_shown(status)}")
-    parts = [_text(entry, key, path, place) for key in ("message", "trace")]
-    duration = entry.get("duration")
-    seconds = None if duration is None else _number(duration, path, f"{place}.duration") / 1000
-    return Check(CheckGroup.TEST, _name(entry, path, place), _CTRF_STATUS[status], _message(parts), seconds)
-
-
-def _section(value: Any, path: str, place: str, group: CheckGroup) -> tuple[Check, ...]:
-    if value is None:
-        return ()
-    section = _object(value, path, place)
-    results = _capped_list(section.get("results"), path, f"{place}.results")
-    checks = tuple(_section_check(entry, path, f"{place}.results[{i}]", group) for i, entry in enumerate(results))
-    for key, count in (("total", len(checks)), ("passed", sum(check.status is CheckStatus.PASSED for check in checks))):
-        claimed = section.get(key)
+def _section(report: _Report, name: str, group: CheckGroup) -> list[Check]:
+    if report.values.get(name) is None:
+        return []
+    section = report.object(name)
+    entries = enumerate(section.entries("results"), start=1)
+    checks = [_section_check(entry, ordinal, group) for ordinal, entry in entries]
+    passed = sum(check.status is CheckStatus.PASSED for check in checks)
+    for key, count in (("total", len(checks)), ("passed", passed)):
+        claimed = section.values.get(key)
         if claimed is not None and claimed != count:
-            raise ReportProblem(path, f"{place}.{key}", f"{count}, as its results have it", f"found {_shown(claimed)}")
+            section.tell(key, f"{count}, as its results have it", f"found {_shown(claimed)}")
     return checks
 
 
-def _section_check(value: Any, path: str, place: str, group: CheckGroup) -> Check:
-    entry = _object(value, path, place)
-    passed = entry.get("passed")
-    if not isinstance(passed, bool):
-        raise ReportProblem(path, f"{place}.passed", "true or false", f"found {_shown(passed)}")
-    parts = [_text(entry, key, path, place) for key in ("error", "detail")]
-    status = CheckStatus.PASSED if passed else CheckStatus.FAILED
-    return Check(group, _name(entry, path, place), status, _message(parts))
+def _section_check(entry: _Report, ordinal: int, group: CheckGroup) -> Check:
+    passed = entry.values.get("passed")
+    if passed in (0, 1):
+        status = CheckStatus.PASSED if passed else CheckStatus.FAILED
+    else:
+        entry.tell("passed", "true or false", f"found {_shown(passed)}")
+        status = CheckStatus.ERROR
+    return Check(group, entry.name(ordinal), status, _message(entry.text("error"), entry.text("detail")))
 
 
-def _dimension(value: Any, path: str, place: str) -> Dimension:
-    entry = _object(value, path, place)
-    ratio = _number(entry.get("ratio"), path, f"{place}.ratio")
-    weight = _number(entry.get("weight"), path, f"{place}.weight")
-    if not 0 <= ratio <= 1 or weight < 0:
-        raise ReportProblem(path, place, "ratio in 0..1 and weight of at least 0", f"found {ratio:g} and {weight:g}")
-    return Dimension(_name(entry, path, place), ratio, 1.0, weight, _message([_text(entry, "reason", path, place)]))
+def _dimension(entry: _Report, ordinal: int) -> Dimension | None:
+    """None, told, where nothing says how much of it was reached. Missing is not zero."""
+    ratio, weight = entry.number("ratio"), entry.number("weight")
+    if ratio is None:
+        ratio = _passed_of_matched(entry)
+    if ratio is None or not 0 <= ratio <= 1:
+        entry.tell("ratio", "a number from 0 to 1", f"found {_shown(entry.values.get('ratio'))}; it is left out")
+        return None
+    if weight is not None and weight < 0:
+        entry.tell("weight", "a number of at least 0", f"found {weight:g}")
+        weight = None
+    return Dimension(entry.name(ordinal), ratio, 1.0, 1.0 if weight is None else weight, _message(entry.text("reason")))
+
+
+def _passed_of_matched(entry: _Report) -> float | None:
+    passed, matched = entry.number("tests_passed"), entry.number("tests_matched")
+    return None if passed is None or not matched else passed / matched
 
 
 # --- values -----------------------------------------------------------------------------------------------------
 
 
+class _Report:
+    """A JSON object in a report, and the list that what is odd about it goes to."""
+
+    def __init__(self, path: str, values: Any, problems: list[ReportProblem], place: str = "") -> None:
+        self.path, self.problems, self.place = path, problems, place
+        self.values: Mapping[str, Any] = values if isinstance(values, dict) else {}
+        if values is not None and not isinstance(values, dict):
+            self.tell("", "a JSON object", f"found {_shown(values)}")
+
+    def tell(self, key: str, expected: str, message: str) -> None:
+        if len(self.problems) <= MAX_PROBLEMS:
+            told = (self.path, self._at(key) or "whole file", expected, message)
+            more = (self.path, "after these", "fewer problems", "more were found and are not listed")
+            self.problems.append(ReportProblem(*(told if len(self.problems) < MAX_PROBLEMS else more)))
+
+    def object(self, key: str, *, needed: bool = False) -> _Report:
+        value = self.values.get(key)
+        if value is None and needed and self.values:
+            self.tell(key, "a JSON object", "there is none")
+        return _Report(self.path, value, self.problems, self._at(key))
+
+    def entries(self, key: str) -> Iterator[_Report]:
+        """The objects of the list below `key`; what else stands there is told and passed over."""
+        value = self.values.get(key)
+        if not isinstance(value, list):
+            if self.values:
+                self.tell(key, "a JSON array", f"found {_shown(value)}")
+            return
+        if len(value) > MAX_CHECKS:
+            self.tell(key, f"at most {MAX_CHECKS:,} entries", f"found {len(value):,}; the rest is left out")
+        for index, entry in enumerate(value[:MAX_CHECKS]):
+            if isinstance(entry, dict):
+                yield _Report(self.path, entry, self.problems, f"{self._at(key)}[{index}]")
+            else:
+                self.tell(f"{key}[{index}]", "a JSON object", f"found {_shown(entry)}")
+
+    def number(self, key: str, *, flags: bool = False) -> float | None:
+        """A finite number; None where there is none or, told, something else. `flags`: true is 1 and false is 0."""
+        value = self.values.get(key)
+        if value is None or (isinstance(value, bool) and flags):
+            return None if value is None else float(value)
+        if isinstance(value, int | float) and not isinstance(value, bool) and _is_finite(value):
+            return float(value)
+        self.tell(key, "a finite number", f"found {_shown(value)}")
+        return None
+
+    def name(self, ordinal: int) -> str:
+        value = self.values.get("name")
+        if isinstance(value, str) and value.strip():
+            return storable(value)[:MAX_NAME_CHARS]
+        self.tell("name", "a name", f"found {_shown(value)}")
+        return f"check {ordinal}"
+
+    def text(self, key: str) -> str:
+        """What was left there, as text. A check returns what it likes; true, false and null say nothing in words."""
+        value = self.values.get(key)
+        if value is None or isinstance(value, bool):
+            return ""
+        return clean(value if isinstance(value, str) else _as_json(value))
+
+    def _at(self, key: str) -> str:
+        key = storable(key)[:MAX_NAME_CHARS]
+        return f"{self.place}.{key}" if self.place and key else self.place or key
+
+
+def _report(content: bytes, path: str, problems: list[ReportProblem]) -> _Report:
+    """The JSON object in a file; an empty one, told, where it holds none."""
+    try:
+        value = _json(content, path)
+    except ReportProblem as problem:
+        problems.append(problem)
+        return _Report(path, None, problems)
+    if value is None or value == {}:
+        problems.append(ReportProblem(path, "whole file", "a JSON object with fields", f"found {json.dumps(value)}"))
+    return _Report(path, value, problems)
+
+
 def _json(content: bytes, path: str) -> Any:
+    """The value in a file. NaN and infinities, which Python's writer spells, are no numbers: they come as their names."""
     text = _decoded(content, path)
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        return json.loads(text, parse_constant=str)
     except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise ReportProblem(path, place, "JSON", error.msg) from error
+        raise ReportProblem(path, f"line {error.lineno}, column {error.colno}", "JSON", error.msg) from error
     except RecursionError as error:
         raise ReportProblem(path, "whole file", "JSON of ordinary depth", "nested too deeply") from error
-    except ValueError as error:
-        raise ReportProblem(path, "whole file", "JSON with finite numbers", str(error)[:200]) from error
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"found {name}")
+    except ValueError as error:  # a number of thousands of digits
+        raise ReportProblem(path, "whole file", "JSON with numbers of ordinary size", str(error)[:200]) from error
 
 
 def _decoded(content: bytes, path: str) -> str:
@@ -181,65 +313,27 @@ def _decoded(content: bytes, path: str) -> str:
         raise ReportProblem(path, f"byte {error.start}", "UTF-8", error.reason) from error
 
 
-def _object(value: Any, path: str, place: str) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise ReportProblem(path, place, "a JSON object", f"found {_shown(value)}")
-    return value
-
-
-def _capped_list(value: Any, path: str, place: str) -> Sequence[Any]:
-    if not isinstance(value, list):
-        raise ReportProblem(path, place, "a JSON array", f"found {_shown(value)}")
-    if len(value) > MAX_CHECKS:
-        raise ReportProblem(path, place, f"at most {MAX_CHECKS:,} entries", f"found {len(value):,}")
-    return value
-
-
-def _number(value: Any, path: str, place: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ReportProblem(path, place, "a number", f"found {_shown(value)}")
+def _is_finite(value: float) -> bool:
     try:
-        return _finite(float(value), path, place)
-    except OverflowError:
-        raise ReportProblem(path, place, "a finite number", "found an integer of too many digits") from None
+        return math.isfinite(value)
+    except OverflowError:  # an integer that no float can hold
+        return False
 
 
-def _finite(value: float, path: str, place: str) -> float:
-    if not math.isfinite(value):
-        raise ReportProblem(path, place, "a finite number", f"found {value}")
-    return value
+def _as_json(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (RecursionError, ValueError):
+        return _shown(value)
 
 
-def _name(entry: Mapping[str, Any], path: str, place: str) -> str:
-    name = _text(entry, "name", path, place)
-    if not name:
-        raise ReportProblem(path, f"{place}.name", "a name", f"found {_shown(entry.get('name'))}")
-    return name[:MAX_NAME_CHARS]
-
-
-def _text(entry: Mapping[str, Any], key: str, path: str, place: str) -> str:
-    value = entry.get(key)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise ReportProblem(path, f"{place}.{key}", "text", f"found {_shown(value)}")
-    return _storable(value)
-
-
-def _storable(text: str) -> str:
-    """Without NUL and half surrogate pairs, which JSON can spell and no database or file can hold."""
-    return text.replace("\0", "\u2400").encode("utf-8", "replace").decode("utf-8")
-
-
-def _message(parts: Sequence[str]) -> str:
+def _message(*parts: str, between: str = "\n") -> str:
     """The parts that say something and do not repeat another, one below the other."""
-    text = "\n".join(dict.fromkeys(part.strip() for part in parts if part.strip()))
-    if len(text) <= MAX_MESSAGE_CHARS:
-        return text
-    half = MAX_MESSAGE_CHARS // 2
-    return f"{text[:half]}\n[... {len(text) - 2 * half:,} characters left out ...]\n{text[-half:]}"
+    return cut(between.join(dict.fromkeys(part for part in parts if part.strip())), MAX_MESSAGE_CHARS)
 
 
 def _shown(value: Any) -> str:
-    text = _storable(repr(value)) if isinstance(value, str | int | float | bool | None) else type(value).__name__
+    if isinstance(value, int) and value.bit_length() > 1_000:
+        return "a huge number"
+    text = storable(repr(value)) if isinstance(value, str | int | float | bool | None) else type(value).__name__
     return text if len(text) <= 80 else text[:80] + "..."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from runner.digests import digest_json, manifest
 from runner.errors import SandboxRuined, SuiteError, VerifierError
@@ -13,16 +13,8 @@ from runner.evaluating.verdicts import of_ruin
 from runner.sandboxes import LOGS, TESTS, Completed, Sandbox
 from runner.suites.host_variables import resolved
 from runner.suites.task_files import script_command, test_files
-from runner.types import Check, CheckGroup, CheckStatus, Files, Task, Verdict
-from runner.verifying.reports import (
-    ReportProblem,
-    ScoreReport,
-    read_ctrf,
-    read_reward_json,
-    read_reward_txt,
-    read_score_report,
-    read_section_report,
-)
+from runner.types import Files, Task, Verdict
+from runner.verifying.reports import REWARDS, SIDE_REPORTS, ReportProblem, read_reward, read_rewards, read_side_reports
 
 SOURCE = "suite"
 REPORTS = "verifier"  # folder below logs
@@ -42,9 +34,10 @@ def run_verifier(task: Task, sandbox: Sandbox, ask: Asked | None = None) -> Verd
 
     Ends whatever still runs, puts the tests in and runs tests/test.sh with the interpreter of its first line; its exit
     code says nothing. success is reward >= 1. outcome and process are shares of passed checks, overall the normalised
-    total score. VerifierError (infrastructure, never scored) when it ran out of time or left no reward that can be
-    read. Where the agent left nothing that can run, the task is failed. SetupError when the task asks for a variable
-    that this host does not give.
+    total score. The reward alone decides: what is odd in the reports beside it stands in the verdict's notes.
+    VerifierError (infrastructure, never scored) when it ran out of time or left no reward that can be read. Where the
+    agent left nothing that can run, the task is failed. SetupError when the task asks for a variable that this host
+    does not give.
     """
     sandbox.end_processes()
     tests = test_files(task)
@@ -59,10 +52,10 @@ def run_verifier(task: Task, sandbox: Sandbox, ask: Asked | None = None) -> Verd
         return Verdict(source=SOURCE, success=False, reward=0.0, output=str(error), verifier_digest=digest)
     if done.timed_out or done.exit_code is None:
         raise VerifierError(f"{task.key}: the verifier was ended after {done.duration_seconds:.0f} s{_tail(done)}")
-    prefix = f"{REPORTS}/"
-    files = {path.removeprefix(prefix): file for path, file in sandbox.files(LOGS).items() if path.startswith(prefix)}
+    left = sandbox.tree(LOGS, REPORTS, names=frozenset({*REWARDS, *SIDE_REPORTS}))
+    files = {name: file.content for name, file in left.files.items()}
     try:
-        return _verdict(files, done, digest)
+        return _verdict(files, left.left_out, done, digest)
     except ReportProblem as error:
         raise VerifierError(f"{task.key}: {error}{_tail(done)}") from error
 
@@ -98,74 +91,57 @@ def _run(task: Task, sandbox: Sandbox, tests: Files) -> Completed:
     return done
 
 
-def _verdict(files: Files, done: Completed, verifier_digest: str) -> Verdict:
-    reward, rewards = _rewards(files)
-    checks = _checks(files)
-    score = _score(files)
+def _verdict(files: Mapping[str, bytes], left_out: list[str], done: Completed, verifier_digest: str) -> Verdict:
+    problems: list[ReportProblem] = []
+    reward, rewards = _rewards(files, left_out, problems)
+    side = read_side_reports(files)
     return Verdict(
         source=SOURCE,
         success=None if reward is None else reward >= _FULL,
         reward=reward,
-        outcome=_share(checks, (CheckGroup.PUBLIC, CheckGroup.HIDDEN, CheckGroup.TEST)),
-        process=_share(checks, (CheckGroup.PROCESS,)),
-        overall=score.overall if score else _normalised(rewards),
-        checks=checks,
-        dimensions=score.dimensions if score else (),
+        outcome=side.outcome,
+        process=side.process,
+        overall=_normalised(rewards) if side.overall is None else side.overall,
+        checks=tuple(side.checks),
+        dimensions=tuple(side.dimensions),
         rewards=rewards,
         output=_capped(done.output),
         verifier_digest=verifier_digest,
         duration_seconds=done.duration_seconds,
+        notes=(*left_out, *map(str, (*problems, *side.problems))),
     )
 
 
-def _rewards(files: Files) -> tuple[float | None, dict[str, float]]:
-    """The reward that counts and all that are named.
+def _rewards(
+    files: Mapping[str, bytes], left_out: list[str], problems: list[ReportProblem]
+) -> tuple[float | None, dict[str, float]]:
+    """The reward that counts and all that are named. ReportProblem where there is none.
 
     reward.txt comes first: where both are there, reward.json tells details (SkillEvolBench: points out of 100). Alone,
     its "reward" counts, or its only number. Several numbers without a "reward" are kept and nothing is scored: which of
     them says that the task is solved is nowhere written, and the first of a JSON object is an accident of its writer.
+    A file of the two that cannot be read costs nothing while the other tells.
     """
-    rewards = read_reward_json(files["reward.json"].content) if "reward.json" in files else {}
-    if "reward.txt" in files:
-        return read_reward_txt(files["reward.txt"].content), rewards
-    if "reward" in rewards:
-        return rewards["reward"], rewards
+    rewards = read_rewards(files["reward.json"], problems) if "reward.json" in files else {}
+    try:
+        if "reward.txt" in files:
+            return read_reward(files["reward.txt"]), rewards
+    except ReportProblem as problem:
+        problems.append(problem)
+    if "reward" in rewards or (len(rewards) == 1 and "reward.txt" not in files):
+        return rewards.get("reward", next(iter(rewards.values()))), rewards
+    if problems:
+        raise problems[-1]
     if rewards:
-        return next(iter(rewards.values())) if len(rewards) == 1 else None, rewards
-    found = ", ".join(sorted(files))[:1_000] or "nothing"
+        return None, rewards
+    found = ", ".join([*sorted(files), *left_out])[:1_000] or "nothing"
     raise ReportProblem(f"{LOGS}/{REPORTS}", "folder", "reward.txt, or reward.json with a number", f"found {found}")
 
 
 def _normalised(rewards: Mapping[str, float]) -> float | None:
-    """SkillEvolBench's verifiers repeat it in reward.json; some leave no score_report.json."""
+    """SkillEvolBench's verifiers repeat it in reward.json; some leave no total in score_report.json, or no such file."""
     value = rewards.get("normalized_score")
     return None if value is None else min(1.0, max(0.0, value))
-
-
-def _checks(files: Files) -> tuple[Check, ...]:
-    """Of the two section reports; of the CTRF report only where there are none, since it counts the same checks."""
-    groups = {
-        "outcome_report.json": (CheckGroup.PUBLIC, CheckGroup.HIDDEN),
-        "process_report.json": (CheckGroup.PROCESS, CheckGroup.PROCESS),
-    }
-    checks: list[Check] = []
-    for name, (public, hidden) in groups.items():
-        if name in files:
-            report = read_section_report(files[name].content, name, public=public, hidden=hidden)
-            checks += [*report.public, *report.hidden]
-    if not checks and "ctrf.json" in files:
-        checks += read_ctrf(files["ctrf.json"].content)
-    return tuple(checks)
-
-
-def _score(files: Files) -> ScoreReport | None:
-    return read_score_report(files["score_report.json"].content) if "score_report.json" in files else None
-
-
-def _share(checks: Sequence[Check], groups: tuple[CheckGroup, ...]) -> float | None:
-    """Passed checks of these groups over those that ran; None where none ran."""
-    ran = [check for check in checks if check.group in groups and check.status is not CheckStatus.SKIPPED]
-    return sum(check.status is CheckStatus.PASSED for check in ran) / len(ran) if ran else None
 
 
 def _capped(output: str) -> str:

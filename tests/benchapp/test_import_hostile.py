@@ -76,12 +76,17 @@ BROKEN = {
     ),
     "invalid UTF-8": ("verifier/test-stdout.txt", b"ok \xff\xfe", "byte 3", "UTF-8"),
     "a reward that is no number": ("verifier/reward.txt", "ten", "whole file", "number"),
-    "checks of the wrong shape": ("verifier/ctrf.json", {"results": {"tests": {"name": "x"}}}, "results.tests", "list"),
+    "checks of the wrong shape": (
+        "verifier/ctrf.json",
+        {"results": {"tests": {"name": "x"}}},
+        "results.tests",
+        "a JSON array",
+    ),
     "a check with an odd status": (
         "verifier/ctrf.json",
         {"results": {"tests": [{"name": "x", "status": "maybe"}]}},
         "results.tests[0].status",
-        "one of",
+        "passed or failed",
     ),
     "rewards of the wrong type": (
         "result.json",

@@ -23,6 +23,7 @@ from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask
 from runner.recorder import Recorder
 from runner.sandboxes import LOGS, NOTHING, SKILLS, WORKSPACE, Completed, Needs, Sandbox
+from runner.sandboxes.trees import Tree
 from runner.toolbox import Toolbox
 from runner.types import (
     AuthorMode,
@@ -114,6 +115,10 @@ class MemorySandbox:
 
     def files(self, folder: str) -> Files:
         return dict(self.folders.get(folder, {}))
+
+    def tree(self, folder: str, below: str = "", names: frozenset[str] | None = None) -> Tree:
+        inside = {path.removeprefix(f"{below}/"): file for path, file in self.files(folder).items()}
+        return Tree({path: file for path, file in inside.items() if names is None or path in names})
 
     def execute(
         self, command: str, *, timeout_seconds: float, environment: Mapping[str, str] | None = None

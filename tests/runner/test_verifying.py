@@ -207,12 +207,11 @@ def test_the_digest_is_that_of_the_tests(task: Task, sandbox: LocalSandbox) -> N
         ("", {"reward_txt": "nan"}, "expected a finite number"),
         ("", {"reward_txt": "inf"}, "expected a finite number"),
         ("", {"reward_txt": "passed"}, "expected one number"),
-        ("", {"reward_json": {}}, "expected reward.txt, or reward.json with a number"),
+        ("", {"reward_json": {}}, "reward.json: whole file: found {}"),
         ("", {"reward_json": {"reward": None}}, "expected reward.txt, or reward.json with a number"),
-        ("", {"reward_json": '{"reward": NaN}'}, "found NaN"),
-        ("", {"reward_txt": "1", "outcome_report_json": "{"}, "outcome_report.json: line 1"),
-        ("", {"reward_txt": "1", "process_report_json": {"x": 1}}, "process_report.json: whole file"),
-        ("", {"reward_txt": "1", "score_report_json": {"total_score": "full"}}, "score_report.json: total_score"),
+        ("", {"reward_json": '{"reward": NaN}'}, "reward.json: reward: found 'NaN'"),
+        ("", {"reward_json": "{"}, "reward.json: line 1"),
+        ("", {"reward_txt": "", "reward_json": {"total_score": 79.5}}, "reward.txt: whole file: found ''"),
     ],
 )
 def test_a_verifier_without_a_verdict_is_the_machines_failure(
@@ -223,6 +222,80 @@ def test_a_verifier_without_a_verdict_is_the_machines_failure(
         run_verifier(task, sandbox)
     assert said in str(caught.value)
     assert str(caught.value).startswith("T: ")
+
+
+# What real verifiers of SkillEvolBench leave: a check's detail is whatever the check returned, and one script writes
+# points in reward.json.
+REAL_OUTCOME = {
+    "task_id": "E3-LS1-T1",
+    "public": {
+        "section": "public",
+        "results": [
+            {"name": "check_exists", "passed": True, "detail": True, "error": None},
+            {"name": "check_rows", "passed": True, "detail": {"rows": 12}, "error": None},
+            {"name": "check_total", "passed": False, "detail": None, "error": "AssertionError: 14.5"},
+        ],
+        "passed": 2,
+        "total": 3,
+    },
+    "hidden": None,
+    "notes": [],
+}
+
+
+@pytest.mark.parametrize(
+    ("reports", "note"),
+    [
+        ({"outcome_report_json": "{"}, "outcome_report.json: line 1, column 2"),
+        ({"process_report_json": {"x": 1}}, "process_report.json: whole file: found keys 'x'"),
+        ({"score_report_json": {"total_score": "full"}}, "score_report.json: total_score: found 'full'"),
+        (
+            {"score_report_json": {"dimensions": [{"name": "a", "weight": 50}]}},
+            "score_report.json: dimensions[0].ratio",
+        ),
+        ({"ctrf_json": {"results": {"tests": [{"name": "a", "status": "ok"}]}}}, "ctrf.json: results.tests[0].status"),
+        ({"ctrf_json": "not JSON"}, "ctrf.json: line 1, column 1"),
+        ({"reward_json": "{"}, "reward.json: line 1, column 2"),
+        ({"reward_json": {"reward": 1, "judge": "gpt"}}, "reward.json: judge: found 'gpt'"),
+    ],
+)
+def test_a_side_report_never_costs_the_reward(
+    task: Task, sandbox: LocalSandbox, reports: dict[str, object], note: str
+) -> None:
+    write_tests(task, "", reward_txt="1", **reports)
+    verdict = run_verifier(task, sandbox)
+    assert (verdict.success, verdict.reward) == (True, 1.0)
+    (told,) = verdict.notes
+    assert told.startswith(note)
+
+
+def test_reports_as_real_verifiers_write_them_have_nothing_odd(task: Task, sandbox: LocalSandbox) -> None:
+    newer = {
+        "max_score": 100,
+        "dimensions": [{"name": "outcome", "weight": 100, "tests_matched": 3, "tests_passed": 2}],
+    }
+    points = {"normalized_score": 0.67, "max_score": 100}
+    reports = {"outcome_report_json": REAL_OUTCOME, "score_report_json": newer, "reward_json": points}
+    write_tests(task, "", reward_txt="0.666667", **reports)
+    verdict = run_verifier(task, sandbox)
+    assert (verdict.reward, verdict.overall, verdict.notes) == (0.666667, 0.67, ())
+    assert [check.message for check in verdict.checks] == ["", '{"rows": 12}', "AssertionError: 14.5"]
+    assert verdict.dimensions == (Dimension("outcome", 2 / 3, 1.0, 100.0),)
+
+
+def test_what_else_a_verifier_leaves_does_not_crowd_out_the_reward(task: Task, sandbox: LocalSandbox) -> None:
+    """Frames, videos and model outputs come before "reward.txt" in the alphabet, and caps were spent on them."""
+    many = "i=0; while [ $i -lt 5100 ]; do : > ../logs/verifier/frame$i.png; i=$((i+1)); done"
+    write_tests(task, many, reward_txt="1", ctrf_json={"results": {"tests": [{"name": "a", "status": "passed"}]}})
+    verdict = run_verifier(task, sandbox)
+    assert (verdict.success, len(verdict.checks), verdict.notes) == (True, 1, ())
+
+
+def test_the_other_reward_file_decides_where_one_cannot_be_read(task: Task, sandbox: LocalSandbox) -> None:
+    write_tests(task, "", reward_txt="", reward_json={"reward": 0.5})
+    verdict = run_verifier(task, sandbox)
+    assert verdict.reward == 0.5
+    assert [note.partition(":")[0] for note in verdict.notes] == ["reward.txt"]
 
 
 def test_a_verifier_that_does_not_end_is_the_machines_failure(
