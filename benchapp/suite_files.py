@@ -9,8 +9,9 @@ from django.db import transaction
 
 from benchapp import models
 from benchapp.suite_rows import record_suite
-from runner.errors import SetupError
+from runner.errors import SetupError, SuiteError
 from runner.suites import SUITES, format_of, load_suite, read_suite_folder
+from runner.suites.findings import plain
 from runner.types import Suite, Task
 
 LONGEST_PATH = 1_000
@@ -42,7 +43,16 @@ class SuiteFolder:
             "families": sum(len(environment.families) for environment in environments),
             "tasks": len(self.tasks),
             "notes": list(self.suite.notes),
+            "set_aside": {what: list(map(problem_as_json, mine)) for what, mine in self.suite.set_aside.items()},
         }
+
+
+def problem_as_json(error: SetupError) -> dict[str, str]:
+    """path, place, expected and message, fit for a terminal. Of other errors than SuiteError only the message."""
+    parts = ("", "", "", str(error))
+    if isinstance(error, SuiteError):
+        parts = (error.path, error.place, error.expected, error.message)
+    return dict(zip(("path", "place", "expected", "message"), map(plain, parts), strict=True))
 
 
 def suite_named(key: str) -> Suite:
@@ -62,8 +72,8 @@ def suite_named(key: str) -> Suite:
     return replace(read_suite_folder(Path(row.path), row.format or None), key=row.key, name=row.name)
 
 
-def read_folder(path: Path, format: str | None = None, key: str | None = None) -> SuiteFolder:
-    """Reads and checks all of a folder; nothing is recorded. SetupError, SuiteProblems with everything that is wrong."""
+def read_folder(path: Path, format: str | None = None, key: str | None = None, *, strict: bool = False) -> SuiteFolder:
+    """Reads and checks all of a folder; nothing is recorded. Errors and `strict` as in `read_suite_folder`."""
     place = path.expanduser().absolute()
     if not place.is_dir():
         raise SetupError(f"{place}: expected a folder with a suite; there is none")
@@ -72,7 +82,7 @@ def read_folder(path: Path, format: str | None = None, key: str | None = None) -
     if key is not None and not (0 < len(key) <= LONGEST_KEY and key.isprintable() and key == key.strip()):
         raise SetupError(f"--key: expected a name of 1 to {LONGEST_KEY} characters; found {key[:80]!r}")
     found = format or format_of(place)
-    suite = read_suite_folder(place, found)
+    suite = read_suite_folder(place, found, strict=strict)
     folder = SuiteFolder(replace(suite, key=key) if key else suite, place, found)
     _refuse_taken(folder)
     return folder

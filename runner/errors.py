@@ -41,15 +41,19 @@ class SuiteError(SetupError):
 
 
 class SuiteProblems(SetupError):
-    """Everything that is wrong in a suite. The message names the first few; `problems` has all, in order of reading."""
+    """Why a suite is refused. The message names the first few problems; `problems` has all, in order of reading.
+
+    `format` is the one it was read in, which may have been the wrong guess.
+    """
 
     SHOWN = 5
 
-    def __init__(self, problems: Sequence[SuiteError]) -> None:
-        shown = "\n".join(str(problem) for problem in problems[: self.SHOWN])
+    def __init__(self, problems: Sequence[SuiteError], format: str = "") -> None:
+        lines = [f"read as {format}:"] if format else []
+        lines += [str(problem) for problem in problems[: self.SHOWN]]
         more = len(problems) - self.SHOWN
-        super().__init__(f"{shown}\n... and {more:,} more" if more > 0 else shown)
-        self.problems = tuple(problems)
+        super().__init__("\n".join([*lines, f"... and {more:,} more"] if more > 0 else lines))
+        self.problems, self.format = tuple(problems), format
 
 
 class InfrastructureError(RunnerError):

@@ -15,6 +15,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from runner.errors import SuiteError
+
 if TYPE_CHECKING:
     from runner.evaluating.declaration import Evaluation
 
@@ -164,6 +166,7 @@ class Suite:
     environments: tuple[Environment, ...]
     trusted: bool = False  # may its tasks run in the local sandbox?
     notes: tuple[str, ...] = ()  # what its reader left out or could not take as it stands, for people
+    set_aside: Mapping[str, tuple[SuiteError, ...]] = field(default_factory=dict)  # "task a" -> why it is not here
 
 
 # --- slots and seeds --------------------------------------------------------------------------------------------

@@ -6,11 +6,13 @@ import importlib
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 from runner.digests import digest_json, manifest
-from runner.errors import SetupError, SuiteError
+from runner.errors import SetupError, SuiteError, SuiteProblems
 from runner.suites.file_digests import FileDigests, Look, look_at, settled, store_for, walk
 from runner.suites.findings import Findings
 from runner.suites.task_folder import Shelf
@@ -48,11 +50,12 @@ def load_suite(name: str) -> Suite:
     return cast(Suite, getattr(importlib.import_module(module), function)())
 
 
-def read_suite_folder(path: Path, format: str | None = None) -> Suite:
+def read_suite_folder(path: Path, format: str | None = None, *, strict: bool = False) -> Suite:
     """The suite in a folder of this machine, never trusted. Its format is found by its shape where none is given.
 
-    SetupError when there is no such folder or format; SuiteProblems with everything that is wrong in it. An unchanged
-    folder gives the suite that was read before.
+    What cannot run here is set aside, and the suite says why. SetupError when there is no such folder or format;
+    SuiteProblems with everything that is wrong where nothing is left, or anything is and `strict` asks for all of it. An
+    unchanged folder gives the suite that was read before.
     """
     path = path.expanduser().absolute()
     if not path.is_dir():
@@ -65,11 +68,14 @@ def read_suite_folder(path: Path, format: str | None = None) -> Suite:
         looks = {}  # the reader says what is wrong
     remembered = _REMEMBERED.get((str(path), name))
     if remembered is not None and looks and remembered[0] == looks:
-        return remembered[1]
-    began = time.time_ns()
-    suite = _read(path, name, reader)
-    if looks and all(settled(look, began) for look in looks.values()):
-        _REMEMBERED[str(path), name] = (looks, suite)
+        suite = remembered[1]
+    else:
+        began = time.time_ns()
+        suite = _read(path, name, reader)
+        if looks and all(settled(look, began) for look in looks.values()):
+            _REMEMBERED[str(path), name] = (looks, suite)
+    if strict and suite.set_aside:
+        raise SuiteProblems([problem for mine in suite.set_aside.values() for problem in mine], name)
     return suite
 
 
@@ -100,11 +106,14 @@ def _read(path: Path, format: str, reader: Any) -> Suite:
     key = key_of(path)
     environments: tuple[Environment, ...] = ()
     with findings.kept():
-        environments = reader.read(path, key, Shelf(findings, digests))
+        read = reader.read(path, key, Shelf(findings, digests))
+        environments = tuple(each for each in read if any(family.tasks for family in each.families))
     digests.save()
-    _check(path, environments, findings)
-    findings.settle()
-    suite = Suite(key, key, "", _digest(format, environments), environments, notes=findings.notes())
+    environments = _distinct(path, environments, findings)
+    if findings.problems or not environments:
+        raise SuiteProblems(findings.all_problems(), format)
+    set_aside = {what: tuple(problems) for what, problems in findings.set_aside.items()}
+    suite = Suite(key, key, "", _digest(format, environments), environments, False, findings.notes(), set_aside)
     return cast(Suite, reader.complete(path, suite)) if hasattr(reader, "complete") else suite
 
 
@@ -114,22 +123,29 @@ def _looks(roots: tuple[Path, ...]) -> Iterator[tuple[str, Look]]:
             yield entry.path, look_at(status)
 
 
-def _check(path: Path, environments: tuple[Environment, ...], findings: Findings) -> None:
-    """Every key once, and no name longer than the record takes."""
-    if not environments and not findings.problems:
+def _distinct(path: Path, environments: tuple[Environment, ...], findings: Findings) -> tuple[Environment, ...]:
+    """Without the families that have a key of their own or of a task that is there before, or too long for the record."""
+    if not environments and not findings.all_problems():
         findings.problem(path, "folder", "at least one task", "there is none")
-    families = [family for environment in environments for family in environment.families]
-    keys = {
-        "environment": [environment.key for environment in environments],
-        "family": [family.key for family in families],
-        "task": [task.key for family in families for task in family.tasks],
-    }
-    for kind, found in keys.items():
-        for key in sorted({key for key in found if found.count(key) > 1} if len(set(found)) < len(found) else set()):
-            findings.problem(path, kind, "every key once", f"{key!r} is there more than once")
-        for key in found:
+    seen: set[tuple[str, str]] = set()
+
+    def checked(family: Family) -> Family:
+        keys = [("family", family.key), *(("task", task.key) for task in family.tasks)]
+        for place, key in keys:
+            if (place, key) in seen or keys.count((place, key)) > 1:
+                raise SuiteError(str(path), place, "every key once", f"{key!r} is there more than once")
             if len(key) > MAX_KEY:
-                findings.problem(path, kind, f"a key of at most {MAX_KEY} characters", f"{key[:60]!r}... is longer")
+                expected = f"a key of at most {MAX_KEY} characters"
+                raise SuiteError(str(path), place, expected, f"{key[:60]!r}... is longer")
+        seen.update(keys)
+        return family
+
+    kept = []
+    for environment in environments:
+        read = [findings.apart(f"family {each.key}", partial(checked, each)) for each in environment.families]
+        if families := tuple(family for family in read if family is not None):
+            kept.append(replace(environment, families=families))
+    return tuple(kept)
 
 
 def _digest(format: str, environments: tuple[Environment, ...]) -> str:

@@ -155,5 +155,16 @@ class Table:
         return Table(value or {}, self.source, self.findings, self.at(name))
 
     def unasked(self) -> list[str]:
-        """Fields nobody asked for, with their place."""
-        return [self.at(name) for name in self.values if name not in self._asked]
+        """Names of the fields that nobody asked for."""
+        return [name for name in self.values if name not in self._asked]
+
+    def label(self, name: str) -> str:
+        """The text there, cut to what a title takes; empty where there is none or, told, none that can be shown."""
+        value = self.raw(name)
+        if isinstance(value, str) and _is_text(value):
+            return " ".join(value.split())[:200]
+        if value is not None:
+            self.findings.note(
+                f"{self.source.name}: {self.at(name)} is no text that can be shown", self.source.parent.name
+            )
+        return ""

@@ -20,8 +20,8 @@ class Fields(Table):
 
     def refuse_unknown(self) -> None:
         known = ", ".join(sorted(self._asked))
-        for place in self.unasked():
-            self.findings.problem(self.source, place[:200], f"one of {known}", "there is no such field")
+        for name in self.unasked():
+            self.findings.problem(self.source, self.at(name)[:200], f"one of {known}", "there is no such field")
 
     def fields(self, name: str) -> Fields:
         inner = self.table(name)

@@ -1,14 +1,20 @@
-"""What a reader of a suite found: problems, which make it unusable, and notes, which people should know."""
+"""What a reader of a suite found: what it set aside and why, problems of the whole, and notes for people.
+
+A release is worth loading without the tasks that cannot run here. What has a problem is set aside by its name, with
+every problem of it; the rest is read on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from runner.errors import SuiteError, SuiteProblems
 
+Read = TypeVar("Read")
 MAX_SHOWN = 120
 NAMED = 3  # tasks named in one note
 
@@ -17,7 +23,8 @@ NAMED = 3  # tasks named in one note
 class Findings:
     """Collected while reading, so that one look tells everything."""
 
-    problems: list[SuiteError] = field(default_factory=list)
+    problems: list[SuiteError] = field(default_factory=list)  # of what is being read
+    set_aside: dict[str, list[SuiteError]] = field(default_factory=dict)  # "task a" -> its problems
     _notes: dict[str, list[str]] = field(default_factory=dict)  # text -> where
 
     def problem(self, source: Path, place: str, expected: str, message: str) -> None:
@@ -36,10 +43,20 @@ class Findings:
         except SuiteError as error:
             self.problems.append(error)
 
-    def settle(self) -> None:
-        """SuiteProblems where there is any problem."""
-        if self.problems:
-            raise SuiteProblems(self.problems)
+    def apart(self, what: str, read: Callable[[], Read | None]) -> Read | None:
+        """What `read` gives. None where a problem came up: `what`, such as "task a", is then set aside with it."""
+        before, value = len(self.problems), None
+        with self.kept():
+            value = read()
+        mine = self.problems[before:]
+        if not mine:
+            return value
+        del self.problems[before:]
+        self.set_aside.setdefault(what, []).extend(mine)
+        return None
+
+    def all_problems(self) -> list[SuiteError]:
+        return [*(problem for mine in self.set_aside.values() for problem in mine), *self.problems]
 
     def notes(self) -> tuple[str, ...]:
         """One sentence a finding, with the first places it was met at."""

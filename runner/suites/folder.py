@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,15 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read_suite(path: Path) -> Suite:
-    """The suite in the folder `path`. SuiteError names the file, the place in it and what was expected."""
+    """The bundled suite in the folder `path`. SuiteError names the file, the place in it and what was expected."""
     findings = Findings()
     head, environments = _read(path, findings)
-    if findings.problems:
-        raise findings.problems[0]
+    if problems := findings.all_problems():
+        raise problems[0]
+    return _suite(path, head, environments)
+
+
+def _suite(path: Path, head: Mapping[str, Any], environments: tuple[Environment, ...]) -> Suite:
     tasks = {task.key: task.digest for each in environments for family in each.families for task in family.tasks}
     curated = {family.key: manifest(family.curated) for each in environments for family in each.families}
     source = path / "suite.yaml"
@@ -67,7 +72,8 @@ def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
 
 def complete(path: Path, suite: Suite) -> Suite:
     """With the names that suite.yaml gives. Whether the suite is trusted is nothing that it can say of itself."""
-    return replace(read_suite(path), trusted=False, notes=suite.notes)
+    named = _suite(path, _read_yaml(path / "suite.yaml"), suite.environments)
+    return replace(named, trusted=False, notes=suite.notes, set_aside=suite.set_aside)
 
 
 def _read(path: Path, findings: Findings) -> tuple[dict[str, Any], tuple[Environment, ...]]:
@@ -112,9 +118,9 @@ def _environment(
 ) -> Environment:
     key = _text(entry, "key", source, f"environments[{place}].key")
     families = []
-    for slug in _list(entry, "families", source, f"environments[{place}].families"):
-        with findings.kept():
-            families.append(_family(path, shared, key, str(slug), findings))
+    for slug in map(str, _list(entry, "families", source, f"environments[{place}].families")):
+        family = findings.apart(f"family {slug}", partial(_family, path, shared, key, slug, findings))
+        families += [family] if family else []
     return Environment(key, _text(entry, "name", source, f"environments[{place}].name"), tuple(families))
 
 

@@ -1,11 +1,18 @@
-"""A folder of Harbor tasks: one environment. Tasks share one family unless their metadata names others."""
+"""A folder of Harbor tasks: one environment. Tasks may lie in folders of their category, as in tasks/<category>/<task>.
+
+A task's family is the one its metadata names, else its category, else the suite.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from runner.suites.task_folder import Shelf, TaskFolder, folders_in
 from runner.types import Environment, Family
+
+MAX_DEPTH = 2  # folders between the suite and its tasks
 
 
 def looks_like(path: Path) -> bool:
@@ -18,22 +25,37 @@ def roots(path: Path) -> tuple[Path, ...]:
 
 
 def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
+    places = _tasks(path)
     for each in _strays(path):
-        shelf.findings.note("is no task and was left out", each.name)
-    families: dict[str, list[TaskFolder]] = {}
-    for place in _tasks(path):
+        shelf.findings.note("holds no task and was left out", each.name)
+    names = Counter(place.name for place in places)
+    families: dict[str, list[tuple[str, TaskFolder]]] = {}
+    for place in places:
         folder = shelf.read(place)
         if folder is not None:
-            families.setdefault(folder.toml.metadata.text("family", key), []).append(folder)
-    if not _tasks(path):
+            category = "" if place.parent in (path, _base(path)) or place == path else place.parent.name
+            family = folder.toml.metadata.label("family") or category or key
+            families.setdefault(family, []).append((_key(place, category, names, shelf), folder))
+    if not places:
         shelf.findings.problem(path, "folder", "folders with a task.toml each", "there is none")
-    return (Environment(key, key, tuple(_family(key, name, folders) for name, folders in sorted(families.items()))),)
+    return (Environment(key, key, tuple(_family(key, name, tasks) for name, tasks in sorted(families.items()))),)
 
 
-def _family(environment: str, key: str, folders: list[TaskFolder]) -> Family:
+def _key(place: Path, category: str, names: Counter[str], shelf: Shelf) -> str:
+    if names[place.name] == 1 or not category:
+        return place.name
+    shelf.findings.note(
+        "is a task's name in several folders, so the folder stands before it", f"{category}/{place.name}"
+    )
+    return f"{category}.{place.name}"
+
+
+def _family(environment: str, key: str, found: list[tuple[str, TaskFolder]]) -> Family:
     tasks = tuple(
-        folder.task(environment=environment, family=key, ordinal=ordinal, title=folder.toml.task.text("name", ""))
-        for ordinal, folder in enumerate(folders, start=1)
+        folder.task(
+            environment=environment, family=key, ordinal=ordinal, key=name, title=folder.toml.task.label("name")
+        )
+        for ordinal, (name, folder) in enumerate(found, start=1)
     )
     return Family(key, key, key, key.replace("-", " "), environment, tasks)
 
@@ -43,9 +65,13 @@ def is_task(path: Path) -> bool:
     return any((path / name).is_file() or (path / name).is_symlink() for name in ("task.toml", "instruction.md"))
 
 
+def holds_tasks(path: Path) -> bool:
+    return any(map(is_task, folders_in(path)))
+
+
 def _base(path: Path) -> Path:
     """The folder whose folders are the tasks; a task's own folder is a suite of one."""
-    if (path / "tasks").is_dir() and not is_task(path) and not any(map(is_task, folders_in(path))):
+    if (path / "tasks").is_dir() and not is_task(path) and not holds_tasks(path):
         return path / "tasks"
     return path
 
@@ -53,10 +79,19 @@ def _base(path: Path) -> Path:
 def _tasks(path: Path) -> list[Path]:
     if (path / "task.toml").is_file():
         return [path]
-    return [each for each in folders_in(_base(path)) if is_task(each)]
+    return list(_below(_base(path), MAX_DEPTH))
+
+
+def _below(folder: Path, depth: int) -> Iterator[Path]:
+    """Task folders, nested in folders of their category or not."""
+    for each in folders_in(folder):
+        if is_task(each):
+            yield each
+        elif depth:
+            yield from _below(each, depth - 1)
 
 
 def _strays(path: Path) -> list[Path]:
     if (path / "task.toml").is_file():
         return []
-    return [each for each in folders_in(_base(path)) if not is_task(each)]
+    return [each for each in folders_in(_base(path)) if not is_task(each) and not any(_below(each, MAX_DEPTH - 1))]

@@ -13,13 +13,15 @@ import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from runner.errors import SuiteError
 from runner.suites.documents import Table, read_yaml
 from runner.suites.findings import shown
+from runner.suites.harbor import holds_tasks, is_task
 from runner.suites.task_files import read_tree
-from runner.suites.task_folder import NAME, Shelf, TaskFolder, folders_in
+from runner.suites.task_folder import NAME, Shelf, TaskFolder, folders_in, mostly
 from runner.types import ACQUISITION_ROLES, Environment, Family, Files, Role, Task
 
 ENVIRONMENTS = {
@@ -70,8 +72,9 @@ class Spec:
 
 def looks_like(path: Path) -> bool:
     base = _base(path)
-    specs = any((each / "task-spec.yaml").exists() for each in folders_in(base / "tasks")) if _has(base) else False
-    return specs and not (path / "suite.yaml").exists()
+    if not _has(base) or (path / "suite.yaml").exists():
+        return False
+    return mostly([each for each in folders_in(base / "tasks") if _is_task(each) or holds_tasks(each)], _has_spec)
 
 
 def roots(path: Path) -> tuple[Path, ...]:
@@ -85,7 +88,11 @@ def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
         raise SuiteError(str(base), "folder", "the folders tasks and skills", "they are not there")
     metas = _metas(base / "skills", shelf)
     specs = _specs(base / "tasks", metas, shelf)
-    families = [family for key in sorted(metas) if (family := _family(metas[key], specs, shelf)) is not None]
+    read = [
+        shelf.findings.apart(f"family {meta.slug}", partial(_family, meta, specs, shelf))
+        for _, meta in sorted(metas.items())
+    ]
+    families = [family for family in read if family is not None]
     return tuple(
         Environment(key, name.replace("-", " ").capitalize(), found)
         for key, name in ENVIRONMENTS.items()
@@ -94,11 +101,19 @@ def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
 
 
 def _base(path: Path) -> Path:
-    return path / "benchmark" if (path / "benchmark").is_dir() else path
+    return path / "benchmark" if _has(path / "benchmark") else path
 
 
 def _has(base: Path) -> bool:
     return (base / "tasks").is_dir() and (base / "skills").is_dir()
+
+
+def _has_spec(path: Path) -> bool:
+    return (path / "task-spec.yaml").exists()
+
+
+def _is_task(path: Path) -> bool:
+    return _has_spec(path) or is_task(path)
 
 
 # --- families ---------------------------------------------------------------------------------------------------
@@ -107,18 +122,13 @@ def _has(base: Path) -> bool:
 def _metas(folder: Path, shelf: Shelf) -> dict[str, Meta]:
     found: dict[str, Meta] = {}
     for each in folders_in(folder):
-        with shelf.findings.kept():
-            meta = _meta(each, shelf)
-            if meta is not None and meta.key in found:
-                message = f"{meta.key} is also the family of skills/{found[meta.key].slug}"
-                shelf.findings.problem(each / "meta.yaml", "family_id", "every family once", message)
-            elif meta is not None:
-                found[meta.key] = meta
+        meta = shelf.findings.apart(f"family {each.name}", partial(_meta, each, found, shelf))
+        if meta is not None:
+            found[meta.key] = meta
     return found
 
 
-def _meta(folder: Path, shelf: Shelf) -> Meta | None:
-    before = len(shelf.findings.problems)
+def _meta(folder: Path, known: Mapping[str, Meta], shelf: Shelf) -> Meta:
     if folder.is_symlink() or not NAME.fullmatch(folder.name):
         raise SuiteError(str(folder), "folder", "a folder named by its slug", f"found {shown(folder.name)}")
     table = Table(read_yaml(folder / "meta.yaml"), folder / "meta.yaml", shelf.findings)
@@ -137,23 +147,23 @@ def _meta(folder: Path, shelf: Shelf) -> Meta | None:
     curated = {f"{folder.name}/{path}": file for path, file in read_tree(folder).items() if path != "meta.yaml"}
     if f"{folder.name}/SKILL.md" not in curated:
         shelf.findings.problem(folder, "SKILL.md", "a curated skill", "there is none")
-    if len(shelf.findings.problems) > before:
-        return None
+    if key in known:
+        message = f"{key} is also the family of skills/{known[key].slug}"
+        table.problem("family_id", "every family once", message)
     return Meta(key, folder.name, name, description, skill, curated)
 
 
 def _family(meta: Meta, specs: Mapping[str, Spec], shelf: Shelf) -> Family | None:
-    """None where it cannot be used: none of its tasks is here (a note), or only some are (a problem)."""
+    """None where none of its tasks is here. A family with some of its tasks cannot be used."""
     found = [specs[key] for index in range(1, 7) if (key := f"{meta.key}-T{index}") in specs]
     if not found:
-        if not shelf.findings.problems:
+        if not shelf.findings.set_aside:
             shelf.findings.note("is a family without tasks here and was left out", meta.key)
         return None
     missing = [role.value for index, role in enumerate(ROLES, start=1) if f"{meta.key}-T{index}" not in specs]
     if missing:
         source = found[0].folder.path.parent.parent / "skills" / meta.slug
-        shelf.findings.problem(source, meta.key, "six tasks, one per role", f"there is none for {', '.join(missing)}")
-        return None
+        raise SuiteError(str(source), meta.key, "six tasks, one per role", f"there is none for {', '.join(missing)}")
     tasks = tuple(_task(spec, shelf, specs) for spec in found)
     return Family(meta.key, meta.slug, meta.name, meta.description, meta.key[:2], tasks, meta.curated)
 
@@ -164,21 +174,16 @@ def _family(meta: Meta, specs: Mapping[str, Spec], shelf: Shelf) -> Family | Non
 def _specs(folder: Path, metas: Mapping[str, Meta], shelf: Shelf) -> dict[str, Spec]:
     found: dict[str, Spec] = {}
     for each in folders_in(folder):
-        if not (each / "task-spec.yaml").exists() and not (each / "task.toml").exists():
+        if not _is_task(each):
             shelf.findings.note("is no task and was left out", each.name)
             continue
-        with shelf.findings.kept():
-            spec = _spec(each, metas, shelf)
-            if spec is not None and spec.key in found:
-                message = f"{spec.key} is also the id of tasks/{found[spec.key].folder.path.name}"
-                shelf.findings.problem(each / "task-spec.yaml", "task_id", "every task once", message)
-            elif spec is not None:
-                found[spec.key] = spec
+        spec = shelf.findings.apart(f"task {each.name}", partial(_spec, each, metas, found, shelf))
+        if spec is not None:
+            found[spec.key] = spec
     return found
 
 
-def _spec(path: Path, metas: Mapping[str, Meta], shelf: Shelf) -> Spec | None:
-    before = len(shelf.findings.problems)
+def _spec(path: Path, metas: Mapping[str, Meta], known: Mapping[str, Spec], shelf: Shelf) -> Spec | None:
     folder = shelf.read(path)
     table = Table(read_yaml(path / "task-spec.yaml"), path / "task-spec.yaml", shelf.findings)
     key = table.text("task_id")
@@ -193,10 +198,12 @@ def _spec(path: Path, metas: Mapping[str, Meta], shelf: Shelf) -> Spec | None:
     requires = _requires(table, family, index)
     if meta is None:
         table.problem("family_id", "a family of skills/*/meta.yaml", f"{family} is not there, or cannot be read")
-    if folder is not None:
-        _metadata(folder.toml.metadata, key, index, meta)
-    if folder is None or meta is None or len(shelf.findings.problems) > before:
+    if key in known:
+        message = f"{key} is also the id of tasks/{known[key].folder.path.name}"
+        table.problem("task_id", "every task once", message)
+    if folder is None or meta is None:
         return None
+    _compare_metadata(folder, key, index, meta, shelf)
     return Spec(key, family, index, meta.skill, requires, folder)
 
 
@@ -246,16 +253,22 @@ def _requires(table: Table, family: str, index: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys([family, *(skill.partition(".")[0] for skill in skills)]))
 
 
-def _metadata(metadata: Table, key: str, index: int, meta: Meta | None) -> None:
-    """What task.toml repeats must agree."""
+def _compare_metadata(folder: TaskFolder, key: str, index: int, meta: Meta, shelf: Shelf) -> None:
+    """What task.toml repeats decides nothing; where it differs, task-spec.yaml counts and people are told."""
     role = ROLES[index - 1]
-    _equal(metadata, "task_id", key)
-    _equal(metadata, "role", role.value)
-    _equal(metadata, "skill_id", key.rpartition("-")[0])
-    _equal(metadata, "environment", ENVIRONMENTS[key[:2]])
-    _equal(metadata, "split", "learning" if role in ACQUISITION_ROLES else "evaluation")
-    if meta is not None:
-        _equal(metadata, "skill", meta.slug)
+    expected = {
+        "task_id": key,
+        "role": role.value,
+        "skill_id": key.rpartition("-")[0],
+        "environment": ENVIRONMENTS[key[:2]],
+        "split": "learning" if role in ACQUISITION_ROLES else "evaluation",
+        "skill": meta.slug,
+    }
+    told = folder.toml.metadata
+    for name, value in expected.items():
+        if name in told and told.raw(name) != value:
+            text = f"task.toml: {told.at(name)} is {shown(told.raw(name))}; task-spec.yaml and meta.yaml say {value!r}"
+            shelf.findings.note(text, folder.path.name)
 
 
 def _task(spec: Spec, shelf: Shelf, specs: Mapping[str, Spec]) -> Task:

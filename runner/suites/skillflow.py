@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 from runner.errors import SuiteError
 from runner.suites.documents import read_json
 from runner.suites.findings import shown
-from runner.suites.harbor import is_task
-from runner.suites.task_folder import NAME, Shelf, TaskFolder, folders_in
+from runner.suites.harbor import holds_tasks, is_task
+from runner.suites.task_folder import NAME, Shelf, TaskFolder, folders_in, mostly
 from runner.types import Environment, Family
 
 RANKING = "ALL_TASK_DIFFICULTY_RANKING.json"
@@ -28,7 +29,7 @@ BLANK = ("skills",)  # what a task ships there is no part of the protocol, whose
 
 
 def looks_like(path: Path) -> bool:
-    return any((family / RANKING).exists() for family in _families(path))
+    return mostly(_families(path), lambda family: (family / RANKING).exists())
 
 
 def roots(path: Path) -> tuple[Path, ...]:
@@ -39,9 +40,14 @@ def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
     families = _families(path)
     if not families:
         shelf.findings.problem(path, "folder", f"folders of tasks with a {RANKING}", "there is none")
-    read_ones = [(name, _ordered(each, shelf)) for each in families if (name := _key(each, shelf))]
+    found = [shelf.findings.apart(f"family {each.name}", partial(_family, each, shelf)) for each in families]
+    read_ones = [family for family in found if family is not None and family[1]]
     names = Counter(folder.path.name for _, folders in read_ones for folder in folders)
-    return tuple(_environment(name, folders, names, shelf) for name, folders in read_ones if folders)
+    return tuple(_environment(key, folders, names, shelf) for key, folders in read_ones)
+
+
+def _family(path: Path, shelf: Shelf) -> tuple[str, list[TaskFolder]]:
+    return _key(path, shelf), _ordered(path, shelf)
 
 
 def _families(path: Path) -> list[Path]:
@@ -56,7 +62,7 @@ def _families(path: Path) -> list[Path]:
 
 
 def _is_family(path: Path) -> bool:
-    return (path / RANKING).exists() or any(map(is_task, folders_in(path)))
+    return (path / RANKING).exists() or holds_tasks(path)
 
 
 def _key(family: Path, shelf: Shelf) -> str:
@@ -64,8 +70,7 @@ def _key(family: Path, shelf: Shelf) -> str:
     key = re.sub(r"[^A-Za-z0-9._]+", "-", family.name).strip("-._")[:MAX_KEY]
     if family.is_symlink() or not key:
         found = "it is a link" if family.is_symlink() else f"found {shown(family.name)}"
-        shelf.findings.problem(family, "folder", "a folder named with letters and digits", found)
-        return ""
+        raise SuiteError(str(family), "folder", "a folder named with letters and digits", found)
     if NAME.fullmatch(family.name):
         return family.name
     shelf.findings.note(f"is the key of a family whose folder is named {shown(family.name)}", key)
@@ -78,9 +83,7 @@ def _ordered(family: Path, shelf: Shelf) -> list[TaskFolder]:
     for each in folders_in(family):
         if each.name not in places:
             shelf.findings.note("is no task and was left out", f"{family.name}/{each.name}")
-    ranked: list[str] = []
-    with shelf.findings.kept():
-        ranked = _ranking(family, shelf)
+    ranked = _ranking(family, shelf)
     for name in ranked:
         if name not in places:
             shelf.findings.note(f"{RANKING} names a task that is not there", f"{family.name}/{name[:100]}")

@@ -13,6 +13,7 @@ build context, so nothing of tests, solutions and held-out tasks can be reached 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from runner.digests import digest_json
@@ -20,8 +21,9 @@ from runner.errors import SuiteError
 from runner.suites.documents import Table, read_yaml
 from runner.suites.file_digests import is_plain, look_at, walk
 from runner.suites.findings import shown
+from runner.suites.harbor import holds_tasks, is_task
 from runner.suites.task_files import MAX_FILE_BYTES, read_tree
-from runner.suites.task_folder import NAME, Shelf, TaskFolder, folders_in
+from runner.suites.task_folder import Shelf, TaskFolder, check_name, folders_in, mostly
 from runner.types import Corpus, CorpusKind, Environment, Family, Files, Task
 
 FORMAT = "skillgenbench-corpora/1"
@@ -34,7 +36,15 @@ HISTORY = {".git", ".hg", ".svn"}  # earlier states of a repository may hold wha
 
 
 def looks_like(path: Path) -> bool:
-    return any((each / SOURCE).is_file() for each in folders_in(_base(path)))
+    return mostly([each for each in folders_in(_base(path)) if _holds_something(each)], _is_corpus)
+
+
+def _is_corpus(path: Path) -> bool:
+    return (path / SOURCE).is_file()
+
+
+def _holds_something(path: Path) -> bool:
+    return _is_corpus(path) or is_task(path) or holds_tasks(path)
 
 
 def roots(path: Path) -> tuple[Path, ...]:
@@ -50,10 +60,10 @@ def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
     for folder in folders_in(base):
         if not (folder / SOURCE).exists() and not (folder / SOURCE).is_symlink():
             shelf.findings.note(f"has no {SOURCE} and was left out", folder.name)
-        elif _named(folder, shelf):
-            with shelf.findings.kept():
-                found.append(_environment(folder, shelf))
-    if not found and not shelf.findings.problems:
+        else:
+            environment = shelf.findings.apart(f"corpus {folder.name}", partial(_environment, folder, shelf))
+            found += [environment] if environment else []
+    if not found and not shelf.findings.all_problems():
         shelf.findings.problem(path, "folder", f"corpora/<key>/{SOURCE}", "there is none")
     return tuple(found)
 
@@ -62,15 +72,8 @@ def _base(path: Path) -> Path:
     return path / "corpora" if (path / "corpora").is_dir() else path
 
 
-def _named(folder: Path, shelf: Shelf) -> bool:
-    if NAME.fullmatch(folder.name) and not folder.is_symlink():
-        return True
-    found = "it is a link" if folder.is_symlink() else f"found {shown(folder.name)}"
-    shelf.findings.problem(folder, "folder", "a folder named with letters, digits, '.', '_' and '-'", found)
-    return False
-
-
 def _environment(folder: Path, shelf: Shelf) -> Environment:
+    check_name(folder)
     name, kind = _head(folder / SOURCE, shelf)
     _check_parts(folder, shelf)
     material = _material(folder / "material", shelf)
@@ -92,8 +95,8 @@ def _head(source: Path, shelf: Shelf) -> tuple[str, CorpusKind]:
     if kind not in tuple(CorpusKind):
         head.problem("kind", f"one of {', '.join(CorpusKind)}")
         kind = CorpusKind.REPOSITORY
-    for place in head.unasked():
-        shelf.findings.problem(source, place[:100], "format, name and kind", "nobody knows this field")
+    for name in head.unasked():
+        shelf.findings.problem(source, name[:100], "format, name and kind", "nobody knows this field")
     return name, CorpusKind(kind)
 
 
@@ -158,7 +161,7 @@ def _tasks(folder: Path, shelf: Shelf) -> tuple[Task, ...]:
         shelf.findings.note("has no practice task, so nothing is learned from trajectories before a seal", folder.name)
     key, tasks = folder.name, []
     for ordinal, each in enumerate((*count, *practice), start=1):
-        title = each.toml.task.text("name", "")
+        title = each.toml.task.label("name")
         task = each.task(environment=key, family=key, ordinal=ordinal, title=title)
         tasks.append(replace(task, practice=ordinal > len(count)))
     return tuple(tasks)

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from runner.suites.findings import shown
-from runner.suites.harbor import is_task
+from runner.suites.harbor import holds_tasks, is_task
 from runner.suites.key_points import FOLDER, read_key_points
 from runner.suites.task_files import read_tree
-from runner.suites.task_folder import NAME, Shelf, TaskFolder, folders_in
+from runner.suites.task_folder import Shelf, TaskFolder, check_name, folders_in, mostly
 from runner.types import Environment, Family, Files
 
 HUMAN = Path("skills") / "human_authored"
@@ -25,7 +26,7 @@ BLANK = ("skills",)  # the Dockerfiles copy it to every agent's skill folder; li
 
 
 def looks_like(path: Path) -> bool:
-    return any(_is_task(each) for each in folders_in(_base(path)))
+    return mostly(list(filter(holds_tasks, folders_in(_base(path)))), _is_task)
 
 
 def roots(path: Path) -> tuple[Path, ...]:
@@ -41,12 +42,12 @@ def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
         shelf.findings.problem(path / HUMAN, "folder", "a folder of the release", "it is a link, or lies behind one")
         return ()
     for each in folders_in(_base(path)):
-        if not any(map(is_task, folders_in(each))):
+        if not holds_tasks(each):
             shelf.findings.note("has no instance and was left out", each.name)
-        elif _named(each, shelf) and (instances := _instances(each, shelf)):
-            points = path / FOLDER / each.name
-            found.append(_environment(each.name, instances, _curated(path / HUMAN / each.name, shelf), points, shelf))
-    if not found and not shelf.findings.problems:
+        else:
+            environment = shelf.findings.apart(f"family {each.name}", partial(_environment, path, each, shelf))
+            found += [environment] if environment else []
+    if not found and not shelf.findings.all_problems():
         shelf.findings.problem(path, "folder", "tasks/<task>/<task>-1 and so on", "there is none")
     return tuple(found)
 
@@ -65,14 +66,6 @@ def _is_task(path: Path) -> bool:
     return any(pattern.fullmatch(each.name) and is_task(each) for each in folders_in(path))
 
 
-def _named(task: Path, shelf: Shelf) -> bool:
-    if NAME.fullmatch(task.name) and not task.is_symlink():
-        return True
-    found = "it is a link" if task.is_symlink() else f"found {shown(task.name)}"
-    shelf.findings.problem(task, "folder", "a folder named with letters, digits, '.', '_' and '-'", found)
-    return False
-
-
 def _instances(task: Path, shelf: Shelf) -> list[TaskFolder]:
     """In the order of their numbers. Folders beside them that are no instances are told."""
     numbered: list[tuple[int, Path]] = []
@@ -88,22 +81,24 @@ def _instances(task: Path, shelf: Shelf) -> list[TaskFolder]:
     numbers = [number for number, _ in numbered]
     if len(set(numbers)) < len(numbers):
         shelf.findings.problem(task, "folder", "every number once", "two instances have the same")
-    if numbered and 1 not in numbers:
-        shelf.findings.note("has no instance 1, so the one with the lowest number is its seed", task.name)
-    folders = [shelf.read(each, BLANK) for _, each in sorted(numbered)]
-    return [folder for folder in folders if folder is not None]
+    read = [(number, folder) for number, each in sorted(numbered) if (folder := shelf.read(each, BLANK))]
+    if read and read[0][0] != 1:
+        shelf.findings.note("has no instance 1 here, so the one with the lowest number is its seed", task.name)
+    return [folder for _, folder in read]
 
 
-def _curated(folder: Path, shelf: Shelf) -> Files:
-    found: Files = {}
-    if folder.is_dir():
-        with shelf.findings.kept():
-            found = read_tree(folder)
+def _curated(folder: Path) -> Files:
+    found = read_tree(folder) if folder.is_dir() else {}
     return {path: file for path, file in found.items() if "/" in path}  # a licence beside the skills is none
 
 
-def _environment(key: str, instances: list[TaskFolder], curated: Files, points: Path, shelf: Shelf) -> Environment:
-    """`points` is the folder of the task's key points, which need not be there."""
+def _environment(path: Path, task: Path, shelf: Shelf) -> Environment | None:
+    """The family of a task's instances, with skills and key points of the release in `path` where they are there."""
+    check_name(task)
+    instances = _instances(task, shelf)
+    if not instances:
+        return None
+    key, points, curated = task.name, path / FOLDER / task.name, _curated(path / HUMAN / task.name)
     title = key.replace("-", " ").replace("_", " ")
     tasks = tuple(
         replace(

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from runner.digests import digest_json
 from runner.errors import SuiteError
 from runner.evaluating.declaration import Evaluation
+from runner.suites import compose
 from runner.suites.documents import read_text
 from runner.suites.evaluation_toml import read_evaluation
 from runner.suites.file_digests import FileDigests, is_plain, look_at, walk
@@ -26,7 +27,6 @@ from runner.types import Machine, Role, Task
 FORMAT = "task-folder/1"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 SCRIPT, DECLARED = "tests/test.sh", "tests/evaluation.toml"
-COMPOSE = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
 PREBUILT = "harbor-prebuilt:"  # tags that SkillFlow's own script writes into task.toml; they exist on its machine only
 
 
@@ -79,29 +79,18 @@ class Shelf:
     digests: FileDigests
 
     def read(self, path: Path, blank_folders: tuple[str, ...] = ()) -> TaskFolder | None:
-        """The task in the folder; None when a problem of it was found. blank_folders as in Machine."""
-        before = len(self.findings.problems)
-        with self.findings.kept():
-            return self._read(path, blank_folders) if self._named(path) else None
-        assert len(self.findings.problems) > before
-        return None
-
-    def _named(self, path: Path) -> bool:
-        """A task's name goes into addresses, prompts and names of containers."""
-        if NAME.fullmatch(path.name) and not path.is_symlink():
-            return True
-        message = "it is a link" if path.is_symlink() else f"found {shown(path.name)}"
-        self.findings.problem(path, "folder", "a folder named with letters, digits, '.', '_' and '-'", message)
-        return False
+        """The task in the folder; None when it was set aside. blank_folders as in Machine."""
+        return self.findings.apart(f"task {path.name}", lambda: self._read(path, blank_folders))
 
     def _read(self, path: Path, blank_folders: tuple[str, ...]) -> TaskFolder | None:
+        check_name(path)
         before = len(self.findings.problems)
         files = self._files(path)
         self._expect(path, files)
         toml, instruction = None, ""
         if "task.toml" in files:
             with self.findings.kept():
-                toml = read_task_toml(path / "task.toml", path.name, self.findings)
+                toml = self._with_compose(path, read_task_toml(path / "task.toml", path.name, self.findings), files)
         if "instruction.md" in files:
             with self.findings.kept():
                 instruction = _instruction(path / "instruction.md")
@@ -114,6 +103,13 @@ class Shelf:
         if not machine.brings_files:
             self.findings.note("brings neither Dockerfile nor docker_image; it gets the sandbox's own image", path.name)
         return TaskFolder(path, toml, instruction, machine, digest_json([FORMAT, files]), evaluation)
+
+    def _with_compose(self, path: Path, toml: TaskToml, files: Collection[str]) -> TaskToml:
+        """Of several compose files the first counts, as for the program itself."""
+        found = [name for name in compose.FILES if f"environment/{name}" in files]
+        if not found:
+            return toml
+        return compose.read_compose(path / "environment" / found[0], self.findings, path.name).applied(toml)
 
     def _files(self, path: Path) -> dict[str, list[object]]:
         """path -> [digest, executable], of a link [None, where it points]."""
@@ -132,11 +128,14 @@ class Shelf:
         return found
 
     def _link(self, path: Path, name: str) -> str:
-        """Where a link points. Only those of a build context are taken, and only when they stay inside of it."""
+        """Where a link points. Only those of a build context are taken, and only when they stay inside of it; those
+        that nothing reads are told."""
         target = os.readlink(path / name)  # noqa: PTH115 - the text as it is
         inside = os.path.normpath(str(PurePosixPath(name).parent / target))
-        if not name.startswith("environment/"):
+        if name.startswith(("tests/", "solution/")) or name in ("task.toml", "instruction.md"):
             self.findings.problem(path / name, "file", "a plain file", "it is a link")
+        elif not name.startswith("environment/"):
+            self.findings.note("is a link, which is not followed", f"{path.name}/{name}")
         elif os.path.isabs(target) or not f"{inside}/".startswith("environment/"):  # noqa: PTH117
             self.findings.problem(path / name, "link", "a target inside environment/", f"it points to {shown(target)}")
         return target
@@ -146,15 +145,18 @@ class Shelf:
         for needed in ("instruction.md", "task.toml", *verifier):
             if needed not in files:
                 self.findings.problem(path, needed, "the file", "there is none")
-        for name in COMPOSE:
-            if f"environment/{name}" in files:
-                message = "it asks for several containers, which is not supported"
-                self.findings.problem(path / "environment" / name, "file", "a Dockerfile alone", message)
         if "trajectory.json" in files:
             message = "it asks for an agent that goes on from earlier work, which is not supported"
             self.findings.problem(path / "trajectory.json", "file", "none", message)
         if "solution/solve.sh" not in files:
             self.findings.note("has no solution/solve.sh, so the oracle cannot run it", path.name)
+
+
+def check_name(path: Path) -> None:
+    """SuiteError unless the folder has a name that fits into addresses, prompts and names of containers."""
+    if path.is_symlink() or not NAME.fullmatch(path.name):
+        message = "it is a link" if path.is_symlink() else f"found {shown(path.name)}"
+        raise SuiteError(str(path), "folder", "a folder named with letters, digits, '.', '_' and '-'", message)
 
 
 def has_verifier(files: Collection[str]) -> bool:
@@ -210,6 +212,11 @@ def _script(source: Path) -> None:
         first = file.readline(1_000)
     if first.startswith(b"#!") and first.endswith(b"\r\n"):
         raise SuiteError(str(source), "line 1", "line ends of Unix", "it ends with a carriage return")
+
+
+def mostly(folders: Sequence[Path], is_one: Callable[[Path], bool]) -> bool:
+    """Have at least half of these folders the shape? One odd folder says nothing of a release."""
+    return bool(folders) and 2 * sum(map(is_one, folders)) >= len(folders)
 
 
 def folders_in(path: Path) -> list[Path]:

@@ -72,7 +72,7 @@ def read_task_toml(source: Path, where: str, findings: Findings, *, network: boo
     SuiteError when it cannot be read at all.
     """
     whole = Table(read_toml(source), source, findings)
-    _version(whole)
+    _note_version(whole, findings, where)
     machine, agent, verifier, solution = (
         whole.table(name) for name in ("environment", "agent", "verifier", "solution")
     )
@@ -99,16 +99,17 @@ def read_task_toml(source: Path, where: str, findings: Findings, *, network: boo
     for name in DESCRIBING:
         whole.raw(name)
     for table in (whole, machine, agent, verifier, solution):
-        for place in table.unasked():
-            findings.note(f"task.toml: {place[:100]} is not known and has no effect", where)
+        for name in table.unasked():
+            findings.note(f"task.toml: {table.at(name)[:100]} is not known and has no effect", where)
     return read
 
 
-def _version(whole: Table) -> None:
+def _note_version(whole: Table, findings: Findings, where: str) -> None:
+    """People number their tasks as they like ("0.0"): fields decide, the number is told."""
     name = "schema_version" if "schema_version" in whole else "version"
     value = whole.raw(name)
     if value is not None and str(value) not in VERSIONS:
-        whole.problem(name, "one of " + ", ".join(VERSIONS))
+        findings.note(f"task.toml: {name} is {shown(value)}; it was read as {VERSIONS[-1]}", where)
 
 
 def _unsupported(tables: dict[str, Table], findings: Findings, where: str) -> None:

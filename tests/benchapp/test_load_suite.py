@@ -62,7 +62,7 @@ def test_it_records_environments_families_and_tasks(folder: Path) -> None:
 
 def test_a_check_records_nothing(folder: Path) -> None:
     status, out, _ = run(str(folder), "--check")
-    assert (status, "It can be loaded." in out, Suite.objects.count()) == (0, True, 0)
+    assert (status, "6 tasks can be loaded." in out, Suite.objects.count()) == (0, True, 0)
 
 
 def test_it_tells_every_problem_at_once_and_loads_nothing(folder: Path) -> None:
@@ -77,7 +77,22 @@ def test_it_tells_every_problem_at_once_and_loads_nothing(folder: Path) -> None:
     assert (status, told["recorded"], Suite.objects.count()) == (1, False, 0)
     _, _, err = run(str(folder))
     assert "Nothing was loaded" in err
+    assert "It was read as skillevolbench; --format reads it as another." in err
     assert "tests/test.sh: expected the file; there is none" in err
+
+
+def test_a_bad_task_is_set_aside_unless_all_of_a_release_is_asked_for(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(EXAMPLES / "skilllearnbench", tmp_path / "release"))
+    (folder / "tasks/log-level-counts/log-level-counts-2/tests/test.sh").unlink()
+    status, out, err = run(str(folder), "--strict")
+    assert (status, Suite.objects.count()) == (1, 0)
+    assert "tests/test.sh: expected the file; there is none" in err
+    status, out, _ = run(str(folder))
+    assert (status, Task.objects.count()) == (0, 3)
+    assert "set aside:\n  task log-level-counts-2\n    tasks/log-level-counts/log-level-counts-2, tests/test.sh" in out
+    assert "Loaded 3 tasks; 1 set aside. Launch it as suite: release" in out
+    told = json.loads(run(str(folder), "--check", "--json")[1])
+    assert [problem["place"] for problem in told["set_aside"]["task log-level-counts-2"]] == ["tests/test.sh"]
 
 
 def test_loading_again_after_a_change_adds_a_revision(folder: Path) -> None:

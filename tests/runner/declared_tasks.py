@@ -66,10 +66,10 @@ def write_tests(folder: Path, evaluation: str, files: Mapping[str, str | bytes] 
 def declared_task(
     folder: Path, evaluation: str, files: Mapping[str, str | bytes] = {}, machine: Machine | None = None
 ) -> Task:
-    """Raises what is wrong with the evaluation."""
+    """A task with this evaluation, which must be right."""
     findings = Findings()
     declared = read_evaluation(write_tests(folder, evaluation, files), findings)
-    findings.settle()
+    assert not findings.problems
     return Task(
         "T", "t", "E1", "E1-LS1", None, 1, "Do it.", "0" * 64, folder, machine=machine or Machine(), evaluation=declared
     )

@@ -196,11 +196,11 @@ def test_a_script_beside_it_is_not_run_and_that_is_told(tmp_path: Path) -> None:
 
 def test_a_mistake_in_it_makes_the_suite_unusable(tmp_path: Path) -> None:
     with pytest.raises(SuiteProblems, match=r"evaluation\.toml: mode: found 'other'"):
-        read_suite_folder(suite(tmp_path, SUM.replace('"execution"', '"other"')))
+        read_suite_folder(suite(tmp_path, SUM.replace('"execution"', '"other"')), strict=True)
 
 
 def test_without_either_the_script_is_missed(tmp_path: Path) -> None:
     path = suite(tmp_path, SUM)
     (path / "one" / "tests" / "evaluation.toml").unlink()
     with pytest.raises(SuiteProblems, match=r"tests/test\.sh: there is none"):
-        read_suite_folder(path)
+        read_suite_folder(path, strict=True)

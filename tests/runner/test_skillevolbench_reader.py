@@ -30,7 +30,7 @@ def suite(tmp_path: Path) -> Path:
 def problems(path: Path) -> list[tuple[str, str, str]]:
     """(path below the suite, place, message) of everything that is wrong."""
     with pytest.raises(SuiteProblems) as caught:
-        read_suite_folder(path)
+        read_suite_folder(path, strict=True)
     return [(str(Path(each.path).relative_to(path)), each.place, each.message) for each in caught.value.problems]
 
 
@@ -93,9 +93,6 @@ def test_a_family_whose_tasks_are_elsewhere_is_left_out_and_told(suite: Path) ->
         ("task-spec.yaml", "tests: tests", "tests: ../../other/tests", "harbor.tests"),
         ("task-spec.yaml", "trap_types:", "required_skills:", "required_skills"),
         ("task-spec.yaml", "latent_skill_id: E3-LS2", "latent_skill_id: E3-LS3", "latent_skill_id"),
-        ("task.toml", 'role = "adversarial"', 'role = "variant"', "metadata.role"),
-        ("task.toml", 'skill = "unit-aware-totals"', 'skill = "other"', "metadata.skill"),
-        ("task.toml", 'split = "evaluation"', "", "metadata.split"),
     ],
 )
 def test_a_skillevolbench_task_that_contradicts_itself_is_named(
@@ -106,6 +103,20 @@ def test_a_skillevolbench_task_that_contradicts_itself_is_named(
     assert (f"{TASKS}/doses-by-ward/{file}", place) in [each[:2] for each in found]
     # The only other thing said is that the family now lacks a task.
     assert {each[0] for each in found} <= {f"{TASKS}/doses-by-ward/{file}", "benchmark/skills/unit-aware-totals"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('role = "adversarial"', 'role = "variant"', "task.toml: metadata.role is 'variant'"),
+        ('skill = "unit-aware-totals"', 'skill = "other"', "task.toml: metadata.skill is 'other'"),
+        ('split = "evaluation"', "split = 3", "task.toml: metadata.split is 3"),
+    ],
+)
+def test_what_task_toml_repeats_decides_nothing_and_is_told(suite: Path, old: str, new: str, told: str) -> None:
+    rewrite(suite / TASKS / "doses-by-ward" / "task.toml", old, new)
+    (note,) = (note for note in read_suite_folder(suite, strict=True).notes if note.startswith(told))
+    assert note.endswith(": doses-by-ward")
 
 
 @pytest.mark.parametrize(

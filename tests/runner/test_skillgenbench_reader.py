@@ -62,7 +62,7 @@ def corpus(shop: Path) -> Corpus:
 def problems(shop: Path) -> list[tuple[str, str, str]]:
     """(path below the corpus, place, message) of everything that is wrong."""
     with pytest.raises(SuiteProblems) as caught:
-        read_suite_folder(shop.parents[1], "skillgenbench")
+        read_suite_folder(shop.parents[1], "skillgenbench", strict=True)
     return [(os.path.relpath(each.path, shop), each.place, each.message) for each in caught.value.problems]
 
 

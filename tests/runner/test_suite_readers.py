@@ -48,7 +48,7 @@ def tasks_of(suite: Suite) -> list[Task]:
 def problems(path: Path, format: str | None = None) -> list[tuple[str, str, str]]:
     """(path below the suite, place, message) of everything that is wrong."""
     with pytest.raises(SuiteProblems) as caught:
-        read_suite_folder(path, format)
+        read_suite_folder(path, format, strict=True)
     return [(str(Path(each.path).relative_to(path)), each.place, each.message) for each in caught.value.problems]
 
 
@@ -98,6 +98,77 @@ def test_a_folder_without_a_suite_names_the_formats(tmp_path: Path) -> None:
 )
 def test_a_suite_is_named_after_the_folder_that_says_something(path: str, key: str) -> None:
     assert key_of(Path("/data") / path) == key
+
+
+# --- one bad task ------------------------------------------------------------------------------------------------
+
+
+def test_one_bad_task_never_refuses_a_release(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        write_task(tmp_path / "s" / name)
+    write_task(tmp_path / "s/b", environment__compose_yaml="")
+    (tmp_path / "s/b/environment/compose.yaml").write_text("services: {api: {}, main: {}}\n")
+    suite = read_suite_folder(tmp_path / "s")
+    assert [task.key for task in tasks_of(suite)] == ["a", "c"]
+    ((what, (problem,)),) = suite.set_aside.items()
+    assert (what, problem.place, problem.message) == ("task b", "services", "found 2: 'api, main'")
+    assert problems(tmp_path / "s") == [("b/environment/compose.yaml", "services", "found 2: 'api, main'")]
+    write_task(tmp_path / "t/a")
+    write_task(tmp_path / "t/c")
+    without = read_suite_folder(tmp_path / "t")
+    assert [task.digest for task in tasks_of(without)] == [task.digest for task in tasks_of(suite)]
+
+
+def test_where_nothing_is_left_everything_is_told_with_the_format_it_was_read_in(tmp_path: Path) -> None:
+    (write_task(tmp_path / "s/a") / "instruction.md").unlink()
+    with pytest.raises(SuiteProblems, match=r"^read as harbor:\n.*instruction.md: there is none") as caught:
+        read_suite_folder(tmp_path / "s")
+    assert caught.value.format == "harbor"
+
+
+def test_a_family_goes_with_what_it_cannot_do_without_and_no_other_goes_with_it(tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLES / "skillflow", tmp_path / "flow")
+    shutil.copytree(EXAMPLES / "skilllearnbench", tmp_path / "learn")
+    shutil.copytree(tmp_path / "flow/Ledger-Reconciliation", tmp_path / "flow/Other")
+    for place, task in enumerate(sorted((tmp_path / "flow/Other").glob("*/task.toml"))):
+        task.parent.rename(tmp_path / f"flow/Other/t{place}")
+    (tmp_path / "flow/Other/ALL_TASK_DIFFICULTY_RANKING.json").write_text("{")
+    suite = read_suite_folder(tmp_path / "flow")
+    assert ([each.key for each in suite.environments], list(suite.set_aside)) == (
+        ["Ledger-Reconciliation"],
+        ["family Other"],
+    )
+    human = tmp_path / "learn/skills/human_authored/log-level-counts/log-levels"
+    (human / "elsewhere.md").symlink_to("/etc/passwd")
+    suite = read_suite_folder(tmp_path / "learn")
+    assert ([each.key for each in suite.environments], list(suite.set_aside)) == (
+        ["overlapping-meetings"],
+        ["family log-level-counts"],
+    )
+
+
+def test_an_instance_that_is_set_aside_leaves_the_others_and_the_seed_is_told(tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLES / "skilllearnbench", tmp_path / "s")
+    (tmp_path / "s/tasks/log-level-counts/log-level-counts-1/instruction.md").write_text("")
+    suite = read_suite_folder(tmp_path / "s")
+    assert [task.key for task in tasks_of(suite)][0] == "log-level-counts-2"
+    assert list(suite.set_aside) == ["task log-level-counts-1"]
+    assert "has no instance 1 here, so the one with the lowest number is its seed: log-level-counts" in suite.notes
+
+
+@pytest.mark.parametrize(
+    "odd", ["sums/sums-1", "sums/sums-1/../ALL_TASK_DIFFICULTY_RANKING.json", "sums/corpus.yaml", "sums/task-spec.yaml"]
+)
+def test_one_odd_folder_does_not_decide_the_format(tmp_path: Path, odd: str) -> None:
+    for name in ("add/a", "add/b", "join/c", "join/d", "split/e"):
+        write_task(tmp_path / "s/tasks" / name)
+    (tmp_path / "s/skills").mkdir()
+    if odd.endswith("-1"):
+        write_task(tmp_path / "s/tasks" / odd)
+    else:
+        write_task(tmp_path / "s/tasks/sums/f")
+        (tmp_path / "s/tasks" / odd.replace("sums-1/../", "")).write_text("{}")
+    assert format_of(tmp_path / "s") == "harbor"
 
 
 # --- SkillLearnBench --------------------------------------------------------------------------------------------
@@ -179,13 +250,13 @@ def test_a_curated_library_that_lies_elsewhere_on_this_machine_is_refused(linked
     place.parent.mkdir(parents=True, exist_ok=True)
     place.symlink_to({"skills": private.parents[1], "human_authored": private.parent}.get(place.name, private))
     with pytest.raises(SuiteProblems, match="a link"):
-        read_suite_folder(release)
+        read_suite_folder(release, strict=True)
 
 
 def test_an_instance_by_another_name_is_named_and_a_missing_seed_told(tmp_path: Path) -> None:
     write_task(tmp_path / "s/tasks/sums/sums-2")
     assert (
-        "has no instance 1, so the one with the lowest number is its seed: sums"
+        "has no instance 1 here, so the one with the lowest number is its seed: sums"
         in read_suite_folder(tmp_path / "s").notes
     )
     write_task(tmp_path / "s/tasks/sums/totals-3")
@@ -298,7 +369,9 @@ def test_families_whose_names_come_to_one_key_are_told(tmp_path: Path) -> None:
         write_task(tmp_path / "s" / family / f"t-{len(family)}{ord(family[1])}")
         (tmp_path / "s" / family / "ALL_TASK_DIFFICULTY_RANKING.json").write_text("[]")
     told = {place for _, place, _ in problems(tmp_path / "s")}
-    assert told == {"environment", "family"}
+    assert told == {"family"}
+    suite = read_suite_folder(tmp_path / "s")
+    assert ([each.key for each in suite.environments], list(suite.set_aside)) == (["A-B"], ["family A-B"])
 
 
 def test_a_protocol_that_goes_by_roles_refuses_tasks_without_them() -> None:
@@ -325,7 +398,22 @@ def test_harbor_makes_one_environment_whose_tasks_share_a_family_unless_they_nam
         ("joins", [("b", "b")]),
         ("mine", [("a", "org/a"), ("c", "c")]),
     ]
-    assert suite.notes == ("is no task and was left out: assets",)
+    assert suite.notes == ("holds no task and was left out: assets",)
+
+
+def test_tasks_may_lie_in_folders_of_their_category(tmp_path: Path) -> None:
+    for name in ("data/join", "data/pivot", "web/join", "web/parse"):
+        write_task(tmp_path / "set/tasks" / name)
+    (tmp_path / "set/tasks/docs").mkdir()
+    suite = read_suite_folder(tmp_path / "set")
+    assert [(family.key, [task.key for task in family.tasks]) for family in suite.environments[0].families] == [
+        ("data", ["data.join", "pivot"]),
+        ("web", ["web.join", "parse"]),
+    ]
+    assert suite.notes == (
+        "holds no task and was left out: docs",
+        "is a task's name in several folders, so the folder stands before it: data/join, web/join",
+    )
 
 
 def test_a_task_that_lacks_a_file_is_named(tmp_path: Path) -> None:

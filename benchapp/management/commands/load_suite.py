@@ -10,19 +10,20 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from benchapp.suite_files import SuiteFolder, read_folder, record_folder
-from runner.errors import SetupError, SuiteError, SuiteProblems
+from benchapp.suite_files import SuiteFolder, problem_as_json, read_folder, record_folder
+from runner.errors import SetupError, SuiteProblems
 from runner.suites import FORMATS
 from runner.suites.findings import plain
 
 NOTHING_LOADED = 1
 SHOWN_PROBLEMS = 200
+SHOWN_OF_EACH = 5
 
 
 class Command(BaseCommand):
     help = (
-        "Take in a suite from a folder: all of it is checked first, and every problem is told. Nothing is loaded while "
-        "there is one. Every worker needs the folder at the same path. Exit status: 0 loaded, 1 nothing loaded."
+        "Take in a suite from a folder. Tasks and families that cannot run here are set aside with every reason; the "
+        "rest is loaded. Every worker needs the folder at the same path. Exit status: 0 loaded, 1 nothing loaded."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -31,12 +32,13 @@ class Command(BaseCommand):
             "--format", choices=list(FORMATS), help="how to read it; found by its shape where not given"
         )
         parser.add_argument("--key", help="the name to launch it by; the folder's where not given")
+        parser.add_argument("--strict", action="store_true", help="load nothing if anything would be set aside")
         parser.add_argument("--check", action="store_true", help="only check, record nothing")
         parser.add_argument("--json", action="store_true", help="print one JSON object instead of a summary")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            folder = read_folder(Path(options["path"]), options["format"], options["key"])
+            folder = read_folder(Path(options["path"]), options["format"], options["key"], strict=options["strict"])
             if not options["check"]:
                 record_folder(folder)
         except SetupError as error:
@@ -56,29 +58,44 @@ class Command(BaseCommand):
             self.stdout.write("\nworth knowing:")
         for note in folder.suite.notes:
             self.stdout.write(f"  {note}")
-        self.stdout.write("\nIt can be loaded." if checked else f"\nLoaded. Launch it as suite: {folder.suite.key}")
+        self._tell_set_aside(folder)
+        loaded = f"{len(folder.tasks):,} task{'s' if len(folder.tasks) > 1 else ''}"
+        left = f"; {len(folder.suite.set_aside):,} set aside" if folder.suite.set_aside else ""
+        self.stdout.write(
+            f"\n{loaded} can be loaded{left}."
+            if checked
+            else f"\nLoaded {loaded}{left}. Launch it as suite: {folder.suite.key}"
+        )
+
+    def _tell_set_aside(self, folder: SuiteFolder) -> None:
+        if folder.suite.set_aside:
+            self.stdout.write("\nset aside:")
+        for what, problems in folder.suite.set_aside.items():
+            self.stdout.write(f"  {plain(what)}")
+            for problem in problems[:SHOWN_OF_EACH]:
+                self.stdout.write(f"    {_line(problem_as_json(problem), folder.path)}")
+            if len(problems) > SHOWN_OF_EACH:
+                self.stdout.write(f"    ... and {len(problems) - SHOWN_OF_EACH:,} more; --json has them all")
 
     def _refuse(self, error: SetupError, *, as_json: bool) -> None:
-        problems = list(map(_as_json, _problems(error)))
+        format = error.format if isinstance(error, SuiteProblems) else ""
+        problems = [
+            problem_as_json(each) for each in (error.problems if isinstance(error, SuiteProblems) else (error,))
+        ]
         if as_json:
-            self.stdout.write(json.dumps({"recorded": False, "problems": problems}, ensure_ascii=False))
+            told = {"recorded": False, "format": format, "problems": problems}
+            self.stdout.write(json.dumps(told, ensure_ascii=False))
             return
         for problem in problems[:SHOWN_PROBLEMS]:
-            place = (
-                f"{problem['path']}, {problem['place']}: expected {problem['expected']}; " if problem["path"] else ""
-            )
-            self.stderr.write(f"  {place}{problem['message']}")
+            self.stderr.write(f"  {_line(problem)}")
         if len(problems) > SHOWN_PROBLEMS:
             self.stderr.write(f"  ... and {len(problems) - SHOWN_PROBLEMS:,} more; --json has them all")
-        self.stderr.write(f"\nNothing was loaded; problems: {len(problems):,}.")
+        read_as = f" It was read as {format}; --format reads it as another." if format else ""
+        self.stderr.write(f"\nNothing was loaded; problems: {len(problems):,}.{read_as}")
 
 
-def _problems(error: SetupError) -> tuple[SetupError, ...]:
-    return error.problems if isinstance(error, SuiteProblems) else (error,)
-
-
-def _as_json(error: SetupError) -> dict[str, str]:
-    parts = ("", "", "", str(error))
-    if isinstance(error, SuiteError):
-        parts = (error.path, error.place, error.expected, error.message)
-    return dict(zip(("path", "place", "expected", "message"), map(plain, parts), strict=True))
+def _line(problem: dict[str, str], below: Path | None = None) -> str:
+    if not problem["path"]:
+        return problem["message"]
+    path = problem["path"].removeprefix(f"{below}/") if below else problem["path"]
+    return f"{path}, {problem['place']}: expected {problem['expected']}; {problem['message']}"
