@@ -1,4 +1,4 @@
-"""A folder of Harbor tasks: one environment. Tasks may lie in folders of their category, as in tasks/<category>/<task>.
+"""A folder of Harbor tasks: an environment for each family. Tasks may lie in folders, as in tasks/<category>/<task>.
 
 A task's family is the one its metadata names, else its category, else the suite.
 """
@@ -38,7 +38,7 @@ def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
             families.setdefault(family, []).append((_key(place, category, names, shelf), folder))
     if not places:
         shelf.findings.problem(path, "folder", "folders with a task.toml each", "there is none")
-    return (Environment(key, key, tuple(_family(key, name, tasks) for name, tasks in sorted(families.items()))),)
+    return tuple(_environment(name, tasks) for name, tasks in sorted(families.items()))
 
 
 def _key(place: Path, category: str, names: Counter[str], shelf: Shelf) -> str:
@@ -50,14 +50,12 @@ def _key(place: Path, category: str, names: Counter[str], shelf: Shelf) -> str:
     return f"{category}.{place.name}"
 
 
-def _family(environment: str, key: str, found: list[tuple[str, TaskFolder]]) -> Family:
+def _environment(key: str, found: list[tuple[str, TaskFolder]]) -> Environment:
     tasks = tuple(
-        folder.task(
-            environment=environment, family=key, ordinal=ordinal, key=name, title=folder.toml.task.label("name")
-        )
+        folder.task(environment=key, family=key, ordinal=ordinal, key=name, title=folder.toml.task.label("name"))
         for ordinal, (name, folder) in enumerate(found, start=1)
     )
-    return Family(key, key, key, key.replace("-", " "), environment, tasks)
+    return Environment(key, key, (Family(key, key, key, key.replace("-", " "), key, tasks),))
 
 
 def is_task(path: Path) -> bool:

@@ -65,6 +65,7 @@ def problems(path: Path, format: str | None = None) -> list[tuple[str, str, str]
         ("skillflow", "skillflow"),
         ("skillflow/Ledger-Reconciliation", "skillflow"),
         ("harbor/first-steps", "harbor"),
+        ("harbor/public-set", "harbor"),
         ("harbor/first-steps/hello-file", "harbor"),
     ],
 )
@@ -386,17 +387,16 @@ def test_a_protocol_that_goes_by_roles_refuses_tasks_without_them() -> None:
 # --- Harbor -----------------------------------------------------------------------------------------------------
 
 
-def test_harbor_makes_one_environment_whose_tasks_share_a_family_unless_they_name_others(tmp_path: Path) -> None:
+def test_harbor_tasks_share_a_family_unless_they_name_others_and_a_family_is_an_environment(tmp_path: Path) -> None:
     write_task(tmp_path / "mine/a", '[task]\nname = "org/a"\n')
     write_task(tmp_path / "mine/b", '[metadata]\nfamily = "joins"\n')
     write_task(tmp_path / "mine/c")
     (tmp_path / "mine/assets").mkdir()
     suite = read_suite_folder(tmp_path / "mine")
-    (environment,) = suite.environments
-    assert environment.key == "mine"
-    assert [(family.key, [(task.key, task.title) for task in family.tasks]) for family in environment.families] == [
-        ("joins", [("b", "b")]),
-        ("mine", [("a", "org/a"), ("c", "c")]),
+    families = [(each.key, family) for each in suite.environments for family in each.families]
+    assert [(key, family.key, [(task.key, task.title) for task in family.tasks]) for key, family in families] == [
+        ("joins", "joins", [("b", "b")]),
+        ("mine", "mine", [("a", "org/a"), ("c", "c")]),
     ]
     assert suite.notes == ("holds no task and was left out: assets",)
 
@@ -406,7 +406,7 @@ def test_tasks_may_lie_in_folders_of_their_category(tmp_path: Path) -> None:
         write_task(tmp_path / "set/tasks" / name)
     (tmp_path / "set/tasks/docs").mkdir()
     suite = read_suite_folder(tmp_path / "set")
-    assert [(family.key, [task.key for task in family.tasks]) for family in suite.environments[0].families] == [
+    assert [(each.key, [task.key for task in each.families[0].tasks]) for each in suite.environments] == [
         ("data", ["data.join", "pivot"]),
         ("web", ["web.join", "parse"]),
     ]

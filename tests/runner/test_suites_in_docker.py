@@ -78,6 +78,7 @@ def test_a_skillevolbench_family_runs_through_the_engine(agent: str, passes: boo
     verdicts = [recorder.verdict(slot) for slot in slots]
     told = [
         (each.success, each.reward, each.outcome, each.process, each.overall, len(each.checks), len(each.dimensions))
+        + each.notes
         for each in verdicts
         if each is not None
     ]
@@ -85,14 +86,14 @@ def test_a_skillevolbench_family_runs_through_the_engine(agent: str, passes: boo
     assert told == [(True, 1.0, 1.0, 1.0, 1.0, 5, 4) if passes else (False, 0.25, 0.0, 0.5, 0.25, 5, 4)] * 6
 
 
-@pytest.mark.parametrize("name", ["skilllearnbench", "skillflow", "harbor/first-steps"])
+@pytest.mark.parametrize("name", ["skilllearnbench", "skillflow", "harbor/first-steps", "harbor/public-set"])
 def test_every_oracle_passes_and_every_nop_fails(name: str) -> None:
     suite = read_suite_folder(EXAMPLES / name)
     found = {
         task.key: tuple(verdict_of(suite, environment, task, agent).success for agent in ("oracle", "nop"))
         for environment, task in tasks_of(suite)
     }
-    assert len(found) == {"skilllearnbench": 4, "skillflow": 4, "harbor/first-steps": 2}[name]
+    assert len(found) == {"skilllearnbench": 4, "skillflow": 4, "harbor/first-steps": 2, "harbor/public-set": 2}[name]
     assert found == dict.fromkeys(found, (True, False))
 
 
@@ -101,10 +102,11 @@ def test_the_checks_of_a_ctrf_report_are_those_of_its_tests() -> None:
     environment, task = next(tasks_of(suite))
     verdict = verdict_of(suite, environment, task, "nop")
     assert [(check.group, check.name, check.status) for check in verdict.checks] == [
-        (CheckGroup.TEST, "test_the_levels_are_there", CheckStatus.FAILED),
-        (CheckGroup.TEST, "test_the_numbers_are_right", CheckStatus.FAILED),
+        (CheckGroup.TEST, "test_outputs.py::test_the_levels_are_there", CheckStatus.FAILED),
+        (CheckGroup.TEST, "test_outputs.py::test_the_numbers_are_right", CheckStatus.FAILED),
     ]
-    assert verdict.checks[0].message.startswith("FileNotFoundError")
+    assert "E   FileNotFoundError" in verdict.checks[0].message
+    assert all(0 <= (check.duration_seconds or 0) < 10 for check in verdict.checks)
 
 
 def test_every_instance_runs_on_its_own_files() -> None:
@@ -124,9 +126,10 @@ def test_every_instance_runs_on_its_own_files() -> None:
 
 
 @pytest.mark.parametrize("agent", ["oracle", "nop"])
-def test_a_verdict_says_what_the_files_say(agent: str) -> None:
+@pytest.mark.parametrize(("folder", "has_total"), [("cheese-by-dairy", True), ("parcels-by-depot", False)])
+def test_a_verdict_says_what_the_files_say(agent: str, folder: str, has_total: bool) -> None:
     suite = read_suite_folder(EXAMPLES / "skillevolbench")
-    _, task = next(tasks_of(suite))
+    task = next(task for _, task in tasks_of(suite) if task.folder.name == folder)
     sandbox = open_sandbox(task, name="files")
     try:
         sandbox.put(WORKSPACE, workspace_files(task))
@@ -146,7 +149,8 @@ def test_a_verdict_says_what_the_files_say(agent: str) -> None:
     assert [(check.name, check.status is CheckStatus.PASSED) for check in verdict.checks] == [
         (each["name"], each["passed"]) for each in results
     ]
-    assert verdict.overall == score["total_score"] / score["max_score"]
+    assert (verdict.overall, verdict.notes) == (verdict.rewards["normalized_score"], ())
+    assert ("total_score" in score, "ratio" in score["dimensions"][0]) == (has_total, has_total)
     assert [(each.name, each.score) for each in verdict.dimensions] == [
-        (each["name"], each["ratio"]) for each in score["dimensions"]
+        (each["name"], each["tests_passed"] / each["tests_matched"]) for each in score["dimensions"]
     ]

@@ -5,12 +5,13 @@ from checking import EXPECTED, near, section, totals
 
 def test_the_totals_are_written():
     """totals.json holds a number for every group."""
-    return all(isinstance(value, int | float) for value in totals().values())
+    found = totals()
+    return {"groups": len(found)} if all(isinstance(value, int | float) for value in found.values()) else False
 
 
 def test_every_group_is_there():
     """The groups are those of the input."""
-    return sorted(totals()) == sorted(EXPECTED["totals"])
+    assert sorted(totals()) == sorted(EXPECTED["totals"])
 
 
 def test_the_totals_are_right():

@@ -13,15 +13,16 @@ EXPECTED = json.loads((TESTS / "expected.json").read_text())
 
 
 def section(name, checks):
-    """A check passes unless it raises or gives False."""
+    """A check passes unless it raises or gives False. What it gives, of whatever kind, is its detail."""
     results = []
     for check in checks:
-        error = None
+        detail = error = None
         try:
-            passed = check() is not False
+            detail = check()
+            passed = detail is not False
         except Exception as problem:
             passed, error = False, f"{type(problem).__name__}: {problem}"[:300]
-        results.append({"name": check.__name__, "passed": passed, "detail": check.__doc__ or "", "error": error})
+        results.append({"name": check.__name__, "passed": passed, "detail": detail, "error": error})
     return {"section": name, "results": results, "passed": sum(r["passed"] for r in results), "total": len(results)}
 
 

@@ -42,7 +42,9 @@ def write(name, value):
 
 write("outcome_report.json", outcome)
 write("process_report.json", process)
-write("score_report.json", {"total_score": total, "max_score": 100, "dimensions": dimensions})
+for each in dimensions:  # a later verifier of the release leaves the total and the ratios to whoever reads
+    del each["ratio"], each["score"]
+write("score_report.json", {"max_score": 100, "dimensions": dimensions})
 write("reward.json", {"total_score": total, "max_score": 100, "normalized_score": total / 100, "outcome_passed": full(outcome), "process_passed": full(process)})
 (logs / "reward.txt").write_text(f"{total / 100:.6f}\n")
 sys.exit(0 if full(outcome) and full(process) else 1)

@@ -1,0 +1,3 @@
+#!/bin/bash
+set -e
+LC_ALL=C sort -f /root/names.txt > /root/sorted.txt
