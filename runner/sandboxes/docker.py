@@ -126,6 +126,7 @@ class DockerSandbox:
             "task": task.key,
             "image": image.id,
             "image_name": image.name,
+            **({"stands_for": image.stands_for} if image.stands_for else {}),
         }
         self._watch: DiskWatch | None = None
         self._breach: str | None = None

@@ -23,6 +23,11 @@ _PIECE = 1 << 20
 # Task folders of one suite copy a folder of skills that the released tasks do not have.
 _COPIES_SKILLS = re.compile(r"^\s*(?:COPY|ADD)\s+(?:--\S+\s+)*(?:\./)?skills/?\s", re.IGNORECASE | re.MULTILINE)
 _FROM = re.compile(r"^\s*FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?", re.IGNORECASE | re.MULTILINE)
+# A line that goes on, however many follow; and the start of a document inside an instruction.
+_CONTINUED = re.compile(r"[\\`][ \t]*\r?\n(?:[ \t]*#[^\n]*\n|[ \t]*\r?\n)*")
+_HEREDOC = re.compile(
+    r"^\s*(?:ONBUILD\s+)?(?:RUN|COPY|ADD)\s(?:[^\n]*?[\s;|&(])?\d*<<-?['\"]?\w", re.IGNORECASE | re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,12 @@ class Context:
             stages.add(stage.lower())
         return tuple(dict.fromkeys(found))
 
+    @property
+    def has_heredocs(self) -> bool:
+        """Does an instruction bring a document of its own? The classic builder of newer engines parses it, leaves it
+        out and reports success."""
+        return _HEREDOC.search(_CONTINUED.sub(" ", self.dockerfile)) is not None
+
     def digest(self, bases: tuple[str, ...] = ()) -> str:
         """SHA-256 over every path, mode, link target and content, and over the ids of the images below it.
 
@@ -63,10 +74,18 @@ class Context:
         known.save()
         return total.hexdigest()
 
-    def stream(self) -> Iterator[bytes]:
-        """The context as tar. Links go as links: the engine resolves them inside the context only."""
+    def stream(self, dockerfile: str | None = None) -> Iterator[bytes]:
+        """The context as tar. Links go as links: the engine resolves them inside the context only.
+
+        `dockerfile`: what goes in the Dockerfile's place.
+        """
         for entry, path in self._entries():
-            yield from padded(entry, _pieces(path) if entry.isreg() else iter(()))
+            if dockerfile is not None and entry.name == DOCKERFILE:
+                content = dockerfile.encode("utf-8", "surrogateescape")
+                entry.size = len(content)
+                yield from padded(entry, iter((content,)))
+            else:
+                yield from padded(entry, _pieces(path) if entry.isreg() else iter(()))
         yield END_OF_ARCHIVE
 
     def _entries(self) -> Iterator[tuple[tarfile.TarInfo, Path]]:
