@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
 import os
 import re
@@ -32,12 +33,14 @@ _HEREDOC = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """`paths` are relative to `folder`, sorted; `extra_folders` are empty folders sent along though they do not exist."""
+    """`paths` are relative to `folder`, sorted; `extra_folders` are sent as empty folders, whether they exist or not, and
+    `extra_files` as empty files."""
 
     folder: Path
     dockerfile: str
     paths: tuple[str, ...]
     extra_folders: tuple[str, ...]
+    extra_files: tuple[str, ...] = ()
 
     @property
     def bases(self) -> tuple[str, ...]:
@@ -69,7 +72,7 @@ class Context:
             total.update(
                 f"{entry.name}\0{entry.type!r}\0{entry.mode:o}\0{entry.linkname}\0".encode("utf-8", "surrogateescape")
             )
-            if entry.isreg():
+            if entry.isreg() and entry.name not in self.extra_files:
                 total.update(bytes.fromhex(known.digest(str(path.absolute()), look_at(path.lstat()))))
         known.save()
         return total.hexdigest()
@@ -85,15 +88,17 @@ class Context:
                 entry.size = len(content)
                 yield from padded(entry, iter((content,)))
             else:
-                yield from padded(entry, _pieces(path) if entry.isreg() else iter(()))
+                yield from padded(entry, _pieces(path) if entry.size else iter(()))
         yield END_OF_ARCHIVE
 
     def _entries(self) -> Iterator[tuple[tarfile.TarInfo, Path]]:
-        for name in (*self.extra_folders, *self.paths):
+        for name in (*self.extra_folders, *self.extra_files, *self.paths):
             path = self.folder / name
             if name in self.extra_folders:
                 entry = tarfile.TarInfo(name)
                 entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+            elif name in self.extra_files:
+                entry = tarfile.TarInfo(name)
             else:
                 entry = _entry(path, name)
             yield entry, path
@@ -111,16 +116,31 @@ def read_context(folder: Path, blank: tuple[str, ...] = ()) -> Context:
     ignore = folder / ".dockerignore"
     patterns = ignore.read_text("utf-8", "replace").splitlines() if ignore.is_file() and not ignore.is_symlink() else []
     wanted = [line.strip() for line in patterns if line.strip() and not line.startswith("#")]
-    paths = tuple(
-        sorted(
-            path
-            for path in exclude_paths(str(folder), wanted, DOCKERFILE)
-            if path.split("/", 1)[0] not in blank and _can_be_sent(folder / path)
-        )
-    )
+    found = sorted(path for path in exclude_paths(str(folder), wanted, DOCKERFILE) if _can_be_sent(folder / path))
+    paths = tuple(path for path in found if not _lies_in(path, blank))
     _check_size(folder, paths)
     needs_skills = _COPIES_SKILLS.search(text) and not os.path.lexists(folder / "skills")
-    return Context(folder, text, paths, tuple(sorted({*blank, *(("skills",) if needs_skills else ())})))
+    named = _named(text, [path for path in found if _lies_in(path, blank)])
+    files = tuple(path for path in named if not (folder / path).is_dir())
+    folders = {*blank, *(set(named) - set(files)), *(("skills",) if needs_skills else ())}
+    return Context(folder, text, paths, tuple(sorted(folders)), files)
+
+
+def _named(dockerfile: str, paths: list[str]) -> list[str]:
+    """Those of the paths that the Dockerfile itself names: copying one fails where it is not there at all."""
+    words = {word.strip("/") for word in re.findall(r"[^\s\"',\[\]=]+/[^\s\"',\[\]]+", dockerfile)}
+    words = {word.removeprefix("./") for word in words}
+    return [path for path in paths if any(_is(path, word) for word in words)]
+
+
+def _is(path: str, word: str) -> bool:
+    """Is it the path, or a pattern of it?"""
+    return path.count("/") == word.count("/") and fnmatch.fnmatchcase(path, word)
+
+
+def _lies_in(path: str, folders: tuple[str, ...]) -> bool:
+    """Is it one of them, or below one?"""
+    return f"{path}/".startswith(tuple(f"{folder}/" for folder in folders))
 
 
 def _can_be_sent(path: Path) -> bool:

@@ -15,6 +15,7 @@ from runner.protocols.conditions import condition_named
 from runner.protocols.plan import EpisodePlan
 from runner.suites import FORMATS, format_of, key_of, read_suite_folder
 from runner.suites.starter_suite import STARTER
+from runner.suites.task_files import workspace_files
 from runner.types import KeyPoint, Suite, Task
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "suites"
@@ -98,6 +99,50 @@ def test_a_folder_without_a_suite_names_the_formats(tmp_path: Path) -> None:
 )
 def test_a_suite_is_named_after_the_folder_that_says_something(path: str, key: str) -> None:
     assert key_of(Path("/data") / path) == key
+
+
+# --- skills that tasks ship ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", ["one", "family/one"])
+def test_skills_that_a_task_ships_are_left_out_in_every_format(tmp_path: Path, place: str) -> None:
+    format = {"one": "harbor", "family/one": "skillflow"}[place]
+    skill = {"environment__skills__told__SKILL.md": "x", "environment__data__agent_skills__deep__er__SKILL.md": "x"}
+    write_task(tmp_path / "set" / place, **skill)
+    suite = read_suite_folder(tmp_path / "set", format)
+    assert set(tasks_of(suite)[0].machine.blank_folders) == {"skills", "data/agent_skills"}
+    assert [note for note in suite.notes if "ships skills" in note] == [
+        "ships skills; they are left out: environment/data/agent_skills: one",
+        "ships skills; they are left out: environment/skills: one",
+    ]
+
+
+def test_data_named_skills_is_the_tasks_own(tmp_path: Path) -> None:
+    write_task(tmp_path / "set" / "one", environment__skills__table_csv="a", environment__SKILL_md="x")
+    assert tasks_of(read_suite_folder(tmp_path / "set"))[0].machine.blank_folders == ()
+
+
+def test_a_task_that_never_ran_with_its_skills_keeps_its_digest(tmp_path: Path) -> None:
+    """Formats that always left the folder out go on as they were; elsewhere the task is another one now."""
+    digests = set()
+    for format, place in (("harbor", "one"), ("skillflow", "family/one")):
+        write_task(tmp_path / format / place, **{"environment__skills__told__SKILL.md": "x"})
+        digests.add(tasks_of(read_suite_folder(tmp_path / format, format))[0].digest)
+    assert len(digests) == 2
+
+
+def test_a_task_without_an_image_gets_none_of_them_in_its_working_directory(tmp_path: Path) -> None:
+    folder = write_task(tmp_path / "set" / "one", **{"environment__skills__told__SKILL.md": "x", "environment__a": "x"})
+    (folder / "environment" / "Dockerfile").unlink()
+    assert list(workspace_files(tasks_of(read_suite_folder(tmp_path / "set"))[0])) == ["a"]
+
+
+def test_a_named_image_beside_a_dockerfile_is_told(tmp_path: Path) -> None:
+    write_task(tmp_path / "set" / "one", '[environment]\ndocker_image = "registry.example/one:1"\n')
+    suite = read_suite_folder(tmp_path / "set")
+    machine = tasks_of(suite)[0].machine
+    assert (machine.image, machine.context is not None) == ("registry.example/one:1", True)
+    assert "is built from its Dockerfile where the image that its task.toml names cannot be had: one" in suite.notes
 
 
 # --- SkillLearnBench --------------------------------------------------------------------------------------------
