@@ -148,7 +148,8 @@ class DockerSandbox:
             labels=self.labels,
         )
         self.container = self._create(self._mounts(), self.labels)
-        self._clear_skills()
+        if not self.needs.image_skills:
+            self._clear_skills()
         if self.needs.provider is not None:
             self.gateway, self.provider_url = open_gateway(self.client, self.network, self.needs)
 

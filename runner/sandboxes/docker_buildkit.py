@@ -88,7 +88,7 @@ class BuildKitBuild:
         with _control_group(self.client, self.shells, self.limits) as group, _settings() as settings:
             if group is None:
                 tell("[no image with a shell is there to hold the limits: this build's memory is not bounded]\n")
-            error = self._build(group, settings, self.context.dockerfile, tell)
+            error = self._build(group, settings, None, tell)
             syntax = syntax_of(self.context.dockerfile)
             if error is None or syntax is None or not _NO_FRONTEND.search(error) or self._ended:
                 return error
@@ -103,7 +103,9 @@ class BuildKitBuild:
             self._process.kill()
         return True
 
-    def _build(self, group: str | None, settings: Path, dockerfile: str, tell: Callable[[str], None]) -> str | None:
+    def _build(
+        self, group: str | None, settings: Path, dockerfile: str | None, tell: Callable[[str], None]
+    ) -> str | None:
         process = subprocess.Popen(
             self._command(group),
             stdin=subprocess.PIPE,

@@ -19,6 +19,7 @@ from runner.sandboxes.docker_archive import END_OF_ARCHIVE, padded
 from runner.suites.file_digests import FileDigests, look_at, store_for
 
 DOCKERFILE = "Dockerfile"
+IGNORE_FILES = (f"{DOCKERFILE}.dockerignore", ".dockerignore")  # the first that is there, as BuildKit has it
 MAX_CONTEXT_BYTES = 8 * 1024**3
 _PIECE = 1 << 20
 # Task folders of one suite copy a folder of skills that the released tasks do not have.
@@ -29,6 +30,7 @@ _CONTINUED = re.compile(r"[\\`][ \t]*\r?\n(?:[ \t]*#[^\n]*\n|[ \t]*\r?\n)*")
 _HEREDOC = re.compile(
     r"^\s*(?:ONBUILD\s+)?(?:RUN|COPY|ADD)\s(?:[^\n]*?[\s;|&(])?\d*<<-?['\"]?\w", re.IGNORECASE | re.MULTILINE
 )
+_DELIMITER = re.compile(r"<<(-?)['\"]?(\w[\w.-]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Context:
         """The images it builds on, as written, without stages of its own."""
         stages: set[str] = set()
         found = []
-        for image, stage in _FROM.findall(self.dockerfile):
+        for image, stage in _FROM.findall(without_heredocs(self.dockerfile)):
             if image.lower() not in stages and image != "scratch":
                 found.append(image)
             stages.add(stage.lower())
@@ -104,6 +106,20 @@ class Context:
             yield entry, path
 
 
+def without_heredocs(dockerfile: str) -> str:
+    """The instructions alone: a line of a document (SQL's FROM) is none. What looks like the start of a document and
+    has no end is kept."""
+    kept, lines = [], dockerfile.splitlines()
+    place = 0
+    while place < len(lines):
+        kept.append(lines[place])
+        place += 1
+        for tabs, delimiter in _DELIMITER.findall(lines[place - 1]):
+            rest = [line.lstrip("\t") if tabs else line for line in lines[place:]]
+            place += rest.index(delimiter) + 1 if delimiter in rest else 0
+    return "\n".join(kept) + "\n"
+
+
 def read_context(folder: Path, blank: tuple[str, ...] = ()) -> Context:
     """The context in `folder` without what .dockerignore names; folders in `blank` are sent empty, whatever is in them.
 
@@ -113,13 +129,13 @@ def read_context(folder: Path, blank: tuple[str, ...] = ()) -> Context:
     if dockerfile.is_symlink() or not dockerfile.is_file():
         raise SuiteError(str(dockerfile), "file", "a Dockerfile", "there is none")
     text = dockerfile.read_text("utf-8", "replace")
-    ignore = folder / ".dockerignore"
+    ignore = next((place for name in IGNORE_FILES if (place := folder / name).is_file()), folder / IGNORE_FILES[-1])
     patterns = ignore.read_text("utf-8", "replace").splitlines() if ignore.is_file() and not ignore.is_symlink() else []
     wanted = [line.strip() for line in patterns if line.strip() and not line.startswith("#")]
     found = sorted(path for path in exclude_paths(str(folder), wanted, DOCKERFILE) if _can_be_sent(folder / path))
     paths = tuple(path for path in found if not _lies_in(path, blank))
     _check_size(folder, paths)
-    needs_skills = _COPIES_SKILLS.search(text) and not os.path.lexists(folder / "skills")
+    needs_skills = _COPIES_SKILLS.search(without_heredocs(text)) and not os.path.lexists(folder / "skills")
     named = _named(text, [path for path in found if _lies_in(path, blank)])
     files = tuple(path for path in named if not (folder / path).is_dir())
     folders = {*blank, *(set(named) - set(files)), *(("skills",) if needs_skills else ())}

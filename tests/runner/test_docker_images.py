@@ -20,16 +20,21 @@ from runner.errors import SandboxError, SetupError, SuiteError
 from runner.sandboxes import docker_buildkit, docker_builds
 from runner.sandboxes.docker import open_sandbox
 from runner.sandboxes.docker_builds import BuildWatch
-from runner.sandboxes.docker_engine import CARRIER_LABEL, connect
+from runner.sandboxes.docker_contexts import read_context
+from runner.sandboxes.docker_engine import CARRIER_LABEL, OWNER_LABEL, connect
 from runner.sandboxes.docker_images import CONTEXT_LABEL, STANDS_FOR_LABEL, Image, image_for
 from runner.sandboxes.docker_limits import ContainerLimits
 from runner.sandboxes.docker_sweep import sweep
+from runner.sandboxes.process_names import ProcessName, this_process
 from runner.types import Machine, Task
 from tests.conftest import SHARED_DATA
 from tests.docker_images import base_image
 from tests.runner.container_trials import TEST, ScriptAgent, attempt, container_task
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
+
+
+LONG = f"1077.{os.getpid()}"  # seconds that no test waits, and a mark of this process's builds
 
 
 @pytest.fixture
@@ -81,8 +86,9 @@ def ended(words: str) -> bool:
 
 
 def held(client: docker.APIClient) -> list[str]:
-    """Containers that hold limits of a build."""
-    return [row["Id"] for row in client.containers(all=True, filters={"label": CARRIER_LABEL})]
+    """Containers that hold limits of a build of this process."""
+    wanted = [CARRIER_LABEL, f"{OWNER_LABEL}={this_process()}"]
+    return [row["Id"] for row in client.containers(all=True, filters={"label": wanted})]
 
 
 def dockerfile(task: Task, *lines: str) -> None:
@@ -162,13 +168,13 @@ def test_a_failing_build_keeps_its_log(task: Task, client: docker.APIClient) -> 
 
 
 @pytest.mark.usefixtures("builder")
-@pytest.mark.parametrize("command", ["sleep 1077", "while :; do echo still at it; sleep 0.2; done; echo 1077"])
+@pytest.mark.parametrize("command", [f"sleep {LONG}", f"while :; do echo still at it; sleep 0.2; done; echo {LONG}"])
 def test_a_build_ends_at_its_time_limit(task: Task, client: docker.APIClient, command: str) -> None:
     dockerfile(task, f"RUN {command}")
     slow = replace(task, machine=replace(task.machine, build_timeout_seconds=4))
     with pytest.raises(SandboxError, match="was not built within 4 s"):
         image_for(client, slow)
-    assert ended("1077")
+    assert ended(LONG)
     assert held(client) == []
 
 
@@ -207,10 +213,10 @@ def test_a_build_that_fills_the_disk_is_ended(
 ) -> None:
     answers = iter([None])  # room at first
     monkeypatch.setattr(BuildWatch, "full", lambda self: next(answers, "none is left"))
-    dockerfile(task, "RUN sleep 1075")
+    dockerfile(task, f"RUN sleep {LONG}")
     with pytest.raises(SandboxError, match="the image was not built to its end: none is left"):
         image_for(client, task)
-    assert ended("sleep 1075")
+    assert ended(LONG)
     assert held(client) == []
 
 
@@ -317,6 +323,31 @@ def test_a_frontend_that_cannot_be_fetched_is_replaced_by_the_engines_own_and_th
         assert ("exit code: 4" in str(caught.value)) is replaced
 
 
+@pytest.mark.buildkit
+def test_lines_of_a_document_are_no_instructions(task: Task, client: docker.APIClient) -> None:
+    """An engine refuses `Users;` as the name of an image."""
+    lines = ("COPY <<-A <<'B-1' /t/", "SELECT name", "FROM Users;", "\tA", "FROM Other;", "B-1", "RUN : $((1 << 2))")
+    dockerfile(task, *lines, "COPY <<C /t/C", "COPY skills /t/", "C")
+    context = read_context(task.folder / "environment")
+    assert (context.bases, context.extra_folders) == ((base_image(),), ())
+    assert listing(client, replace(image_for(client, task), folder="/t")) == "/t/A\n/t/B-1\n/t/C"
+
+
+def test_an_ignore_file_of_the_dockerfiles_own_counts_before_the_folders(task: Task) -> None:
+    dockerfile(task)
+    for name, content in {"a": "", "b": "", ".dockerignore": "a\n", "Dockerfile.dockerignore": "b\n"}.items():
+        (task.folder / "environment" / name).write_text(content)
+    assert set(read_context(task.folder / "environment").paths) >= {"Dockerfile", "a"}
+    assert "b" not in read_context(task.folder / "environment").paths
+
+
+@pytest.mark.buildkit
+def test_no_step_joins_the_hosts_network(task: Task, client: docker.APIClient) -> None:
+    dockerfile(task, "RUN --network=host true")
+    with pytest.raises(SandboxError, match="network.host is not allowed"):
+        image_for(client, task)
+
+
 @pytest.mark.parametrize(
     ("text", "frontend", "rest"),
     [
@@ -335,21 +366,22 @@ def test_a_syntax_line_counts_where_only_directives_stand_before_it(text: str, f
 @pytest.mark.buildkit
 def test_a_build_ends_with_the_process_that_asked_for_it(task: Task, client: docker.APIClient) -> None:
     """Also where that one is killed and can end nothing any more."""
-    dockerfile(task, "RUN sleep 1074")
+    dockerfile(task, f"RUN sleep {LONG}")
     pid = os.fork()
     if pid == 0:
         with suppress(BaseException):
             image_for(connect(), task)
         os._exit(0)
     until = time.monotonic() + 60
-    while not running("sleep 1074") and time.monotonic() < until:
+    while not running(LONG) and time.monotonic() < until:
         time.sleep(0.1)
-    began = running("sleep 1074")
+    began = running(LONG)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     assert began
-    assert ended("sleep 1074")
-    assert [each.kind for each in sweep(lambda left: left.owner_is_gone).removed] == ["container"]
+    assert ended(LONG)
+    removed = sweep(lambda left: getattr(ProcessName.parse(left.owner), "pid", 0) == pid and left.owner_is_gone).removed
+    assert [each.kind for each in removed] == ["container"]
 
 
 @pytest.mark.buildkit

@@ -146,6 +146,18 @@ def test_skills_of_a_ready_image_reach_no_agent(tmp_path: Path, skilled_image: s
 
 @pytest.mark.docker
 @pytest.mark.slow
+def test_a_program_that_is_no_agent_keeps_what_its_image_brings(tmp_path: Path, skilled_image: str) -> None:
+    sandbox = open_sandbox(
+        container_task(tmp_path, Machine(image=skilled_image)), name="t", needs=Needs(image_skills=True)
+    )
+    try:
+        assert sandbox.execute("ls /root/.claude/skills", timeout_seconds=60).output == "told\n"
+    finally:
+        sandbox.close()
+
+
+@pytest.mark.docker
+@pytest.mark.slow
 def test_a_clean_image_is_said_nothing_of(tmp_path: Path) -> None:
     there, handle = found(container_task(tmp_path, Machine(image=base_image())), ("/root/.claude/skills",))
     assert there == []
