@@ -33,12 +33,13 @@ OLD_ENGINE = "update the engine to Docker 23.0 or newer"
 _PLUGIN = "docker-buildx"
 _ROOTS = ("/usr/local/lib", "/usr/local/libexec", "/usr/lib", "/usr/libexec")
 # What the client is told of our environment: where the engine is, and nothing else.
-_PASSED = ("PATH", "HOME", "DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "XDG_RUNTIME_DIR")
+_PASSED = ("PATH", "HOME", "DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR")
 _LOGINS = ("auths", "credHelpers", "credsStore")  # of Docker's settings, what fetching an image may need
 _SYNTAX = re.compile(r"\s*#\s*syntax\s*=\s*(\S+)\s*", re.IGNORECASE)
 _DIRECTIVE = re.compile(r"\s*#\s*\w+\s*=.*")
 _OFFICIAL = re.compile(r"(docker\.io/)?docker/dockerfile(-upstream)?([:@]\S+)?")
 _NO_FRONTEND = re.compile(r"failed to resolve source metadata for \S*docker/dockerfile", re.IGNORECASE)
+_LONG_COMMAND = re.compile(r'(process ".{300}).*(" did not complete)')  # a whole heredoc; the log has it
 _WAIT = 'trap "exit 0" TERM; while :; do sleep 86400 & wait; done'
 _OWN_GROUP = "while read -r line; do echo $line; done < /proc/1/cgroup"
 _PROCESSES = 4_096  # of one build; a compiler's many jobs fit
@@ -124,8 +125,10 @@ class BuildKitBuild:
         feeder.start()
         try:
             last = _follow(process.stdout, tell)
+        except BaseException:
+            process.kill()
+            raise
         finally:
-            process.kill()  # nothing to do where it ended by itself
             status = process.wait()
             process.stdout.close()
             feeder.join()
@@ -189,7 +192,7 @@ def _follow(output: IO[bytes], tell: Callable[[str], None]) -> str:
         line = piece.decode("utf-8", "replace")
         tell(line)
         if line.startswith("ERROR: "):
-            error = line.removeprefix("ERROR: ").strip()
+            error = _LONG_COMMAND.sub(r"\1...\2", line.removeprefix("ERROR: ").strip())
     return error
 
 

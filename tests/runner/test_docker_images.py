@@ -342,6 +342,13 @@ def test_an_ignore_file_of_the_dockerfiles_own_counts_before_the_folders(task: T
 
 
 @pytest.mark.buildkit
+def test_a_long_document_that_fails_still_says_how_it_ended(task: Task, client: docker.APIClient) -> None:
+    dockerfile(task, "RUN <<END", *(f"echo line {number} of many" for number in range(200)), "exit 8", "END")
+    with pytest.raises(SandboxError, match=r"line 3.*\.\.\..*exit code: 8$"):
+        image_for(client, task)
+
+
+@pytest.mark.buildkit
 def test_no_step_joins_the_hosts_network(task: Task, client: docker.APIClient) -> None:
     dockerfile(task, "RUN --network=host true")
     with pytest.raises(SandboxError, match="network.host is not allowed"):
