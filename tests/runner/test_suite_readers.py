@@ -14,7 +14,7 @@ from runner.protocols import slots
 from runner.protocols.conditions import condition_named
 from runner.protocols.plan import EpisodePlan
 from runner.suites import FORMATS, format_of, key_of, read_suite_folder
-from runner.suites.starter_suite import STARTER
+from runner.suites.starter_suite import STARTER, STARTER_CORPORA
 from runner.suites.task_files import workspace_files
 from runner.types import KeyPoint, Suite, Task
 
@@ -115,6 +115,25 @@ def test_skills_that_a_task_ships_are_left_out_in_every_format(tmp_path: Path, p
         "ships skills; they are left out: environment/data/agent_skills: one",
         "ships skills; they are left out: environment/skills: one",
     ]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [STARTER, STARTER_CORPORA, *(EXAMPLES / name for name in ("skillevolbench", "skillflow", "harbor/first-steps"))],
+    ids=lambda path: path.name,
+)
+def test_every_reader_leaves_them_out(tmp_path: Path, source: Path) -> None:
+    release = tmp_path / "release"
+    shutil.copytree(source, release, ignore=shutil.ignore_patterns("__pycache__"))
+    before = {task.key: task.digest for task in tasks_of(read_suite_folder(release))}
+    for toml in release.rglob("task.toml"):
+        skill = toml.parent / "environment" / "skills" / "told" / "SKILL.md"
+        skill.parent.mkdir(parents=True)
+        skill.write_text("x")
+    suite = read_suite_folder(release)
+    assert {task.machine.blank_folders for task in tasks_of(suite)} == {("skills",)}
+    assert all(task.digest != before[task.key] for task in tasks_of(suite))
+    assert [note for note in suite.notes if note.startswith("ships skills; they are left out: environment/skills: ")]
 
 
 def test_data_named_skills_is_the_tasks_own(tmp_path: Path) -> None:
