@@ -1,8 +1,9 @@
 # One image for web, workers and commands; what differs is the command and the environment (docs/deploy.md).
 #
-# BASE needs Python 3.11 or newer with venv. Pin it by digest in what you build for others, as in
-#   docker build --build-arg BASE=python:3.12-slim-bookworm@sha256:... -t skillglass .
-ARG BASE=python:3.12-slim-bookworm
+# BASE needs Python 3.11 or newer with venv; from Debian 13 on it has buildx, too. Pin it by digest in what you build for
+# others, as in
+#   docker build --build-arg BASE=python:3.12-slim-trixie@sha256:... -t skillglass .
+ARG BASE=python:3.12-slim-trixie
 
 # --- what is installed, once: compilers and caches stay behind in this stage ---
 FROM ${BASE} AS installed
@@ -14,6 +15,13 @@ RUN python3 -m venv /venv \
 FROM ${BASE}
 LABEL org.opencontainers.image.title="Skillglass" \
       org.opencontainers.image.licenses="Apache-2.0"
+
+# Workers build tasks' images with it. On a base that does not have it they use the engine's classic builder.
+RUN apt-get update \
+    && if apt-cache show docker-buildx >/dev/null 2>&1; \
+       then apt-get install -y --no-install-recommends docker-buildx; \
+       else echo "no docker-buildx for this base: Dockerfiles with heredocs will not be built" >&2; fi \
+    && rm -rf /var/lib/apt/lists/*
 
 # A fixed number, so that volumes keep their owner from one image to the next.
 RUN groupadd --gid 10001 skillglass \

@@ -50,7 +50,19 @@ class Finding:
 
 def findings() -> Iterator[Finding]:
     """Everything, the demo's needs first. Never raises for what is missing, never shows a secret's value."""
-    for look in (_python, _var, _disk, _database, _broker, _docker, _storage, _limits, _base_image, _browser):
+    for look in (
+        _python,
+        _var,
+        _disk,
+        _database,
+        _broker,
+        _docker,
+        _storage,
+        _limits,
+        _buildkit,
+        _base_image,
+        _browser,
+    ):
         yield look()
     there = engine_checks.volumes()
     for name in programs.names():
@@ -130,6 +142,11 @@ def _storage() -> Finding:
 
 def _limits() -> Finding:
     return _attempt("Docker limits", engine_checks.limits, "tasks in containers run without these limits")
+
+
+def _buildkit() -> Finding:
+    cost = "the classic builder builds images: Dockerfiles with heredocs, mounts or other newer syntax cannot be built"
+    return _attempt("BuildKit", engine_checks.buildkit, cost)
 
 
 def _program(name: str, there: set[str] | None) -> Finding:

@@ -9,6 +9,7 @@ from typing import Any
 
 from runner.errors import NotOnThisMachine
 from runner.programs import installed, pin_of
+from runner.sandboxes.docker_buildkit import buildx, what_is_missing
 from runner.sandboxes.docker_programs import volume_name
 
 # What the engine's kernel can hold a container to: its name in the engine's answer, and ours.
@@ -17,6 +18,10 @@ LIMITS = {"MemoryLimit": "memory", "SwapLimit": "swap", "CpuCfsQuota": "processo
 
 class NoLimits(Exception):
     """The engine leaves some limits of a task without effect."""
+
+
+class NoBuildKit(Exception):
+    """The client or the engine cannot build with BuildKit."""
 
 
 @contextmanager
@@ -46,6 +51,14 @@ def limits() -> str:
     if missing := [name for key, name in LIMITS.items() if not info.get(key)]:
         raise NoLimits(f"the engine does not enforce: {', '.join(missing)}")
     return f"{', '.join(LIMITS.values())} enforced by the engine; {_disk(str(info.get('DockerRootDir') or ''))}"
+
+
+def buildkit() -> str:
+    """How images of tasks are built. NoBuildKit says what to do where it is the classic builder."""
+    with engine() as client:
+        if missing := what_is_missing(client.api):
+            raise NoBuildKit(missing)
+    return f"the engine's own, through {buildx()}"
 
 
 def _disk(root: str) -> str:

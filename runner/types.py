@@ -67,7 +67,7 @@ class Machine:
     """
 
     context: Path | None = None  # folder with the Dockerfile
-    image: str | None = None  # a ready image, used instead of building
+    image: str | None = None  # a ready image; with a context, too, that one is built where this one cannot be had
     cpus: float = 1.0
     memory_mb: int = 2_048
     storage_mb: int = 10_240
@@ -75,7 +75,7 @@ class Machine:
     build_timeout_seconds: float = 600.0
     environment: Mapping[str, str] = field(default_factory=dict)  # of every process; values may be ${NAME:-default}
     host_variables: tuple[str, ...] = ()  # names the task asks of the host; see runner/suites/host_variables.py
-    blank_folders: tuple[str, ...] = ()  # of the build context, made empty whether they are there or not
+    blank_folders: tuple[str, ...] = ()  # below environment/, made empty whether they are there or not
 
     @property
     def brings_files(self) -> bool:

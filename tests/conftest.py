@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -40,9 +41,24 @@ def docker_answers() -> bool:
         return False
 
 
+@cache
+def buildkit_answers() -> bool:
+    from runner.errors import SandboxError
+    from runner.sandboxes.docker_buildkit import what_is_missing
+    from runner.sandboxes.docker_engine import connect
+
+    try:
+        client = connect(timeout=20)
+    except SandboxError:
+        return False
+    with contextlib.closing(client):
+        return what_is_missing(client) is None
+
+
 # mark -> (is it there?, what to say where it is not)
 NEEDS: dict[str, tuple[Callable[[], bool], str]] = {
     "docker": (docker_answers, "no Docker engine answers"),
+    "buildkit": (buildkit_answers, "buildx is not installed, or the Docker engine is older than 23.0"),
     "postgresql": (lambda: "TEST_POSTGRESQL_URL" in os.environ, "TEST_POSTGRESQL_URL is not set"),
     "browser": (lambda: chromium() is not None, f"none of {', '.join(BROWSERS)} is installed"),
 }

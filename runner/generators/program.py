@@ -11,7 +11,7 @@ from runner.authoring.material import text_of
 from runner.authoring.reply import MAX_REPLY_CHARS
 from runner.errors import SandboxRuined
 from runner.generators import Generator
-from runner.sandboxes import WORKSPACE, Completed, Sandbox, SandboxKind
+from runner.sandboxes import WORKSPACE, Completed, Needs, Sandbox, SandboxKind
 from runner.sandboxes.trees import Tree
 from runner.types import Files, Machine, Task
 
@@ -37,7 +37,7 @@ def run_generator(generator: Generator, given: Files, sandboxes: SandboxKind, *,
     SandboxError where the machine fails. Whatever the program does, its sandbox included, is told in the output.
     """
     sandboxes.end_named(name)
-    sandbox = sandboxes.open_sandbox(_task(generator), name=name)
+    sandbox = sandboxes.open_sandbox(_task(generator), name=name, needs=Needs(image_skills=True))
     try:
         program = {f"program/{path}": file for path, file in generator.files.items()}
         sandbox.put(WORKSPACE, {**program, **given})

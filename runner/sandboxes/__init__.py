@@ -65,6 +65,7 @@ class Needs:
     after_call: Callable[[Usage], None] | None = None  # told by the gateway what each call used
     counted: bool = False  # does a budget count on what each call used? A provider that does not tell is then refused
     price: Callable[[Usage, int], float | None] | None = None  # US dollars of a call's usage, of which written to cache
+    image_skills: bool = False  # may skills that the image brings stay? For programs that are no agents
 
 
 NOTHING = Needs()

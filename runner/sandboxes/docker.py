@@ -1,9 +1,10 @@
 """A container of its own for every attempt, for suites that are not trusted.
 
-What confines it and what does not: docs/sandboxes.md. The container starts with the first command, so files can be put
-in before. `end_processes` kills it whole: the kernel ends everything in it at once, whatever it forked or caught; the
-next command starts it again on the same files with nothing else running. So a container that the agent brought down is
-no failure of the machine, and one that cannot be started again because of what the agent did to it is `SandboxRuined`.
+What confines it and what does not: docs/sandboxes.md. The container starts when it is made, to be rid of the skills that
+its image brings, and files come after that. `end_processes` kills it whole: the kernel ends everything in it at once,
+whatever it forked or caught; the next command starts it again on the same files with nothing else running. So a container
+that the agent brought down is no failure of the machine, and one that cannot be started again because of what the agent
+did to it is `SandboxRuined`.
 """
 
 from __future__ import annotations
@@ -29,8 +30,10 @@ from runner.sandboxes.docker_images import Image, image_for
 from runner.sandboxes.docker_limits import LIMITS, ContainerLimits, host_config, init_command
 from runner.sandboxes.docker_networks import Network, leave, network_for, open_gateway
 from runner.sandboxes.docker_programs import mount, program_volume
+from runner.sandboxes.docker_skills import MAX_TOLD, clearing
 from runner.sandboxes.gateway import Gateway
 from runner.sandboxes.trees import Tree, check_relative
+from runner.suites.findings import plain
 from runner.suites.host_variables import resolved
 from runner.types import Files, Task
 
@@ -45,7 +48,7 @@ WENT_DOWN = "the container went down; everything that ran in it is gone"
 
 
 def open_sandbox(task: Task, *, name: str, needs: Needs = NOTHING) -> DockerSandbox:
-    """A container made for this attempt and not started yet. SandboxError and SetupError say what is missing."""
+    """A container made for this attempt, in which nothing of it runs yet. SandboxError and SetupError say what is missing."""
     client = engine.connect()
     mark = secrets.token_hex(16)
     try:
@@ -126,6 +129,7 @@ class DockerSandbox:
             "task": task.key,
             "image": image.id,
             "image_name": image.name,
+            **({"stands_for": image.stands_for} if image.stands_for else {}),
         }
         self._watch: DiskWatch | None = None
         self._breach: str | None = None
@@ -144,8 +148,25 @@ class DockerSandbox:
             labels=self.labels,
         )
         self.container = self._create(self._mounts(), self.labels)
+        if not self.needs.image_skills:
+            self._clear_skills()
         if self.needs.provider is not None:
             self.gateway, self.provider_url = open_gateway(self.client, self.network, self.needs)
+
+    def _clear_skills(self) -> None:
+        """Whatever the image brings, an agent finds its library's skills and no others."""
+        command = clearing(self.image.folder, self.needs.skill_folders)
+        done = self._executed(command, seconds=60, environment={}, user="0")
+        found = sorted({plain(line)[:200] for line in done.text.splitlines()})[:MAX_TOLD]
+        reason = self._why_ended(done)
+        if self._breach:
+            return  # no command of the agent runs any more
+        if done.exit_code != 0:
+            said = reason or done.text[-500:]
+            raise SandboxError(told(f"taking away the skills that image {self.image.name} brings", said))
+        if found:
+            log.info("skills of image %s are left out: %s", self.image.name, ", ".join(found))
+            self.handle["skills_left_out"] = found
 
     def _mounts(self) -> list[Any]:
         mounts = []
@@ -261,16 +282,18 @@ class DockerSandbox:
             return f"[{self._breach}]\n"
         return None
 
-    def _executed(self, command: str, *, seconds: float, environment: Mapping[str, str]) -> Executed:
+    def _executed(
+        self, command: str, *, seconds: float, environment: Mapping[str, str], user: str | None = None
+    ) -> Executed:
         deadline = time.monotonic() + seconds
-        done = self._started(command, environment).follow(self.limits.output_characters, deadline)
+        done = self._started(command, environment, user).follow(self.limits.output_characters, deadline)
         if not done.started and self._sealed and not self._runs_a_shell(self.container):
             raise self._blame(done.text)
         return done
 
-    def _started(self, command: str, environment: Mapping[str, str]) -> Execution:
+    def _started(self, command: str, environment: Mapping[str, str], user: str | None = None) -> Execution:
         """The command, running. A container that is down is started once; one that goes down again is nobody's."""
-        user = "0" if self._sealed or not self.image.user else self.image.user
+        user = user or ("0" if self._sealed or not self.image.user else self.image.user)
         for _ in range(2):
             self._start()
             with engine_errors("running a command"):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import logging
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +25,20 @@ DEFAULT_BASE = "python:3.12-slim"
 WORKSPACE_FOLDER = "/workspace"  # where the image names no working directory
 REPOSITORY = "skillglass-task"
 CONTEXT_LABEL = "skillglass.context"
+STANDS_FOR_LABEL = "skillglass.stands-for"  # the image that a task names and that could not be had
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image of the engine. `id` is its content digest; `user` is empty for root; `folder` is absolute."""
+    """An image of the engine. `id` is its content digest; `user` is empty for root; `folder` is absolute; `stands_for`
+    is the image that the task names, where this one was built because that one cannot be had."""
 
     id: str
     name: str
     folder: str
     user: str
+    stands_for: str = ""
 
 
 def base_name() -> str:
@@ -46,12 +51,34 @@ def image_for(client: Any, task: Task) -> Image:
     SetupError when a named image does not exist, SandboxError when it cannot be had or built (with the log).
     """
     machine = task.machine
+    if machine.image is not None and machine.context is not None:
+        return _ready_or_built(client, machine, machine.image, machine.context)
     if machine.image is not None:
         return _ready(client, machine.image)
     if machine.context is not None:
         return _built(client, machine, machine.context)
     image = _ready(client, base_name())
     return Image(image.id, image.name, WORKSPACE_FOLDER, image.user)
+
+
+def _ready_or_built(client: Any, machine: Machine, name: str, folder: Path) -> Image:
+    """The image of that name; where it cannot be had, one built from the task's Dockerfile. Once built it is taken again,
+    without asking the registry for every trial, unless the named one has come to the engine."""
+    found = _inspect(client, name)
+    if found is not None:
+        return found
+    context = read_context(folder, machine.blank_folders)
+    built = _inspect(client, _name_and_digest(client, context, name)[0])
+    if built is None:
+        try:
+            return _ready(client, name)
+        except (SetupError, SandboxError) as error:
+            log.warning("%s; it is built from the task's Dockerfile instead", error)
+            built = _built(client, machine, folder, stands_for=name)
+    log.warning(
+        "image %s stands for %s, which cannot be had; it was built from the task's Dockerfile", built.name, name
+    )
+    return replace(built, stands_for=name)
 
 
 def _ready(client: Any, name: str) -> Image:
@@ -96,26 +123,46 @@ def _fetch(client: Any, name: str) -> None:
 # --- building ---------------------------------------------------------------------------------------------------
 
 
-def _built(client: Any, machine: Machine, folder: Path) -> Image:
+def _built(client: Any, machine: Machine, folder: Path, stands_for: str = "") -> Image:
     """The image of this context and the images it stands on, built once. Of two that build at once one waits."""
     context = read_context(folder, machine.blank_folders)
-    digest = context.digest(_base_ids(client, context))
-    name = f"{REPOSITORY}:{digest[:32]}"
+    name, digest = _name_and_digest(client, context, stands_for)
     found = _inspect(client, name)
     if found is None:
         with _alone(name):
             found = _inspect(client, name)
             if found is None:
-                build(client, context, machine, name, {LABEL: "1", CONTEXT_LABEL: digest})
+                labels = {LABEL: "1", CONTEXT_LABEL: digest} | ({STANDS_FOR_LABEL: stands_for} if stands_for else {})
+                build(client, context, machine, name, labels, _with_a_shell(client, context))
                 found = _inspect(client, name)
     if found is None:
         raise SandboxError(f"{folder}: the engine says it built {name}, and does not have it")
     return found
 
 
+def _name_and_digest(client: Any, context: Context, stands_for: str) -> tuple[str, str]:
+    """An image that stands for another has a name and a label of its own: it is not what the task names."""
+    bases = (*_base_ids(client, context), *((f"stands for {stands_for}",) if stands_for else ()))
+    digest = context.digest(bases)
+    return f"{REPOSITORY}:{digest[:32]}", digest
+
+
 def _base_ids(client: Any, context: Context) -> tuple[str, ...]:
     """So that a base image made anew under its old name makes a new task image."""
     return tuple(found.id if (found := _inspect(client, base)) else base for base in context.bases if "$" not in base)
+
+
+def _with_a_shell(client: Any, context: Context) -> tuple[str, ...]:
+    """Images of the engine that may hold a build's limits, ours first: a task's base may bring a shell of its own making.
+
+    BuildKit keeps what it fetches to itself, so a base that is not there is fetched where no image is.
+    """
+    bases = [base for base in context.bases if "$" not in base]
+    found = [image.id for name in (base_name(), *bases) if (image := _inspect(client, name))]
+    for base in bases if not found else ():
+        with suppress(SandboxError, SetupError):  # the builder says what is wrong
+            return (_ready(client, base).id,)
+    return tuple(found)
 
 
 @contextmanager

@@ -169,6 +169,8 @@ def _task(folder: Path, shared: Files, environment: str, family: str, ordinal: i
     for needed in ("instruction.md", *verifier, "tests/rubric.yaml", "solution/solve.sh"):
         if needed not in files:
             raise SuiteError(str(folder), needed, "the file", "there is none")
+    machine = machine_of(folder, toml, files, findings)
+    left_out = [{"left_out": list(machine.blank_folders)}] if machine.blank_folders else []
     requires = tuple(str(each) for each in spec.get("requires") or ())
     if (role is Role.COMPOSITION) != bool(requires):
         raise SuiteError(
@@ -182,13 +184,13 @@ def _task(folder: Path, shared: Files, environment: str, family: str, ordinal: i
         role=role,
         ordinal=ordinal,
         instruction=_instruction(files["instruction.md"], folder),
-        digest=digest_json([FORMAT, manifest(files), manifest(shared)]),
+        digest=digest_json([FORMAT, manifest(files), manifest(shared), *left_out]),
         folder=folder,
         agent_timeout_seconds=toml.agent_timeout_seconds,
         verifier_timeout_seconds=toml.verifier_timeout_seconds,
         requires=requires,
         shared_tests=tuple(folder.parent.parent / name for name in shared),
-        machine=machine_of(folder, toml, files, findings),
+        machine=machine,
         verifier_environment=toml.verifier_environment,
         solution_environment=toml.solution_environment,
         evaluation=declared_evaluation(folder, files, findings),

@@ -15,7 +15,11 @@ _BASH_OR_SH = '"$(command -v bash || echo sh)"'
 
 def workspace_files(task: Task) -> Files:
     """What is put into the agent's working directory; nothing where the task's image brings it."""
-    return {} if task.machine.brings_files else read_tree(task.folder / "environment")
+    if task.machine.brings_files:
+        return {}
+    blank = tuple(f"{folder}/" for folder in task.machine.blank_folders)
+    found = read_tree(task.folder / "environment")
+    return {path: file for path, file in found.items() if not path.startswith(blank)}
 
 
 def test_files(task: Task) -> Files:

@@ -27,6 +27,7 @@ from runner.types import Machine, Role, Task
 FORMAT = "task-folder/1"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 SCRIPT, DECLARED = "tests/test.sh", "tests/evaluation.toml"
+_SKILL = re.compile(r"environment/((?:[^/]+/)*?[^/]*skills?)/(?:[^/]+/)*SKILL\.md$", re.IGNORECASE)
 PREBUILT = "harbor-prebuilt:"  # tags that SkillFlow's own script writes into task.toml; they exist on its machine only
 
 
@@ -102,7 +103,10 @@ class Shelf:
         machine = machine_of(path, toml, files, self.findings, blank_folders)
         if not machine.brings_files:
             self.findings.note("brings neither Dockerfile nor docker_image; it gets the sandbox's own image", path.name)
-        return TaskFolder(path, toml, instruction, machine, digest_json([FORMAT, files]), evaluation)
+        # Only the tasks that used to be run with what they ship are other tasks than before.
+        left_out = sorted(set(machine.blank_folders) - set(blank_folders))
+        digest = digest_json([FORMAT, files, *([{"left_out": left_out}] if left_out else [])])
+        return TaskFolder(path, toml, instruction, machine, digest, evaluation)
 
     def _with_compose(self, path: Path, toml: TaskToml, files: Collection[str]) -> TaskToml:
         """Of several compose files the first counts, as for the program itself."""
@@ -182,6 +186,10 @@ def machine_of(
     if image is not None and context is not None and image.startswith(PREBUILT):
         findings.note("is built from its Dockerfile, not taken from a tag made on another machine", path.name)
         image = None
+    elif image is not None and context is not None:
+        findings.note("is built from its Dockerfile where the image that its task.toml names cannot be had", path.name)
+    for folder in shipped_skills(files):
+        findings.note(f"ships skills; they are left out: environment/{folder}", path.name)
     if image is None and context is None:
         with findings.kept():
             read_tree(path / "environment")
@@ -195,8 +203,14 @@ def machine_of(
         build_timeout_seconds=toml.build_timeout_seconds,
         environment=toml.environment,
         host_variables=toml.host_variables,
-        blank_folders=blank_folders,
+        blank_folders=tuple(dict.fromkeys((*blank_folders, *shipped_skills(files)))),
     )
+
+
+def shipped_skills(files: Collection[str]) -> tuple[str, ...]:
+    """Folders of skills below environment/, as in Machine.blank_folders. What an agent knows comes from its library
+    alone: without one it must find none, wherever the Dockerfile would copy them."""
+    return tuple(sorted({match[1] for name in files if (match := _SKILL.match(name))}))
 
 
 def _instruction(source: Path) -> str:

@@ -13,6 +13,7 @@ from django.core.management import call_command
 from benchapp import checks, embedded
 from benchapp.checks import KEYS, Finding, findings
 from runner.programs import installed, pin_of
+from runner.sandboxes import docker_buildkit
 from runner.sandboxes.docker_programs import volume_name
 
 pytestmark = pytest.mark.django_db
@@ -109,6 +110,9 @@ class Engine:
     def info(self) -> dict[str, Any]:
         return self.told
 
+    def version(self) -> dict[str, Any]:
+        return {"Version": "28.0.0", "ApiVersion": "1.48"}
+
     def volumes(self) -> dict[str, Any]:
         return {"Volumes": [{"Name": name} for name in self.names]}
 
@@ -131,6 +135,26 @@ def test_it_tells_how_well_the_disk_is_watched_from_here(monkeypatch: pytest.Mon
 
 def test_without_an_engine_its_storage_and_limits_are_missing_too() -> None:
     assert {found("Docker storage").detail, found("Docker limits").detail} == {"no engine at the socket"}
+
+
+def test_it_tells_whether_buildkit_is_there_and_what_its_absence_costs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    plugin = tmp_path / "cli-plugins" / "docker-buildx"
+    plugin.parent.mkdir()
+    plugin.write_text("")
+    plugin.chmod(0o755)
+    monkeypatch.setattr(docker, "from_env", lambda **_: Engine())
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    assert found("BuildKit").detail == f"the engine's own, through {plugin}"
+    monkeypatch.setattr(Engine, "version", lambda self: {"Version": "20.10.24", "ApiVersion": "1.41"})
+    old = found("BuildKit")
+    assert (old.is_there, old.detail) == (False, "update the engine to Docker 23.0 or newer")
+    assert "heredocs" in old.cost
+    plugin.unlink()
+    monkeypatch.setattr(docker_buildkit, "_ROOTS", ())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert found("BuildKit").detail.startswith("install buildx where the worker runs")
 
 
 def test_it_tells_which_programs_are_installed_and_loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from runner.protocols import slots
 from runner.protocols.conditions import condition_named
 from runner.protocols.plan import EpisodePlan
 from runner.suites import FORMATS, format_of, key_of, read_suite_folder
-from runner.suites.starter_suite import STARTER
+from runner.suites.starter_suite import STARTER, STARTER_CORPORA
+from runner.suites.task_files import workspace_files
 from runner.types import KeyPoint, Suite, Task
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "suites"
@@ -170,6 +171,69 @@ def test_one_odd_folder_does_not_decide_the_format(tmp_path: Path, odd: str) -> 
         write_task(tmp_path / "s/tasks/sums/f")
         (tmp_path / "s/tasks" / odd.replace("sums-1/../", "")).write_text("{}")
     assert format_of(tmp_path / "s") == "harbor"
+
+
+# --- skills that tasks ship ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", ["one", "family/one"])
+def test_skills_that_a_task_ships_are_left_out_in_every_format(tmp_path: Path, place: str) -> None:
+    format = {"one": "harbor", "family/one": "skillflow"}[place]
+    skill = {"environment__skills__told__SKILL.md": "x", "environment__data__agent_skills__deep__er__SKILL.md": "x"}
+    write_task(tmp_path / "set" / place, **skill)
+    suite = read_suite_folder(tmp_path / "set", format)
+    assert set(tasks_of(suite)[0].machine.blank_folders) == {"skills", "data/agent_skills"}
+    assert [note for note in suite.notes if "ships skills" in note] == [
+        "ships skills; they are left out: environment/data/agent_skills: one",
+        "ships skills; they are left out: environment/skills: one",
+    ]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [STARTER, STARTER_CORPORA, *(EXAMPLES / name for name in ("skillevolbench", "skillflow", "harbor/first-steps"))],
+    ids=lambda path: path.name,
+)
+def test_every_reader_leaves_them_out(tmp_path: Path, source: Path) -> None:
+    release = tmp_path / "release"
+    shutil.copytree(source, release, ignore=shutil.ignore_patterns("__pycache__"))
+    before = {task.key: task.digest for task in tasks_of(read_suite_folder(release))}
+    for toml in release.rglob("task.toml"):
+        skill = toml.parent / "environment" / "skills" / "told" / "SKILL.md"
+        skill.parent.mkdir(parents=True)
+        skill.write_text("x")
+    suite = read_suite_folder(release)
+    assert {task.machine.blank_folders for task in tasks_of(suite)} == {("skills",)}
+    assert all(task.digest != before[task.key] for task in tasks_of(suite))
+    assert [note for note in suite.notes if note.startswith("ships skills; they are left out: environment/skills: ")]
+
+
+def test_data_named_skills_is_the_tasks_own(tmp_path: Path) -> None:
+    write_task(tmp_path / "set" / "one", environment__skills__table_csv="a", environment__SKILL_md="x")
+    assert tasks_of(read_suite_folder(tmp_path / "set"))[0].machine.blank_folders == ()
+
+
+def test_a_task_that_never_ran_with_its_skills_keeps_its_digest(tmp_path: Path) -> None:
+    """Formats that always left the folder out go on as they were; elsewhere the task is another one now."""
+    digests = set()
+    for format, place in (("harbor", "one"), ("skillflow", "family/one")):
+        write_task(tmp_path / format / place, **{"environment__skills__told__SKILL.md": "x"})
+        digests.add(tasks_of(read_suite_folder(tmp_path / format, format))[0].digest)
+    assert len(digests) == 2
+
+
+def test_a_task_without_an_image_gets_none_of_them_in_its_working_directory(tmp_path: Path) -> None:
+    folder = write_task(tmp_path / "set" / "one", **{"environment__skills__told__SKILL.md": "x", "environment__a": "x"})
+    (folder / "environment" / "Dockerfile").unlink()
+    assert list(workspace_files(tasks_of(read_suite_folder(tmp_path / "set"))[0])) == ["a"]
+
+
+def test_a_named_image_beside_a_dockerfile_is_told(tmp_path: Path) -> None:
+    write_task(tmp_path / "set" / "one", '[environment]\ndocker_image = "registry.example/one:1"\n')
+    suite = read_suite_folder(tmp_path / "set")
+    machine = tasks_of(suite)[0].machine
+    assert (machine.image, machine.context is not None) == ("registry.example/one:1", True)
+    assert "is built from its Dockerfile where the image that its task.toml names cannot be had: one" in suite.notes
 
 
 # --- SkillLearnBench --------------------------------------------------------------------------------------------
