@@ -11,7 +11,7 @@ import hashlib
 import json
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -45,6 +45,7 @@ MAX_SAMPLE_BYTES = 1024 * 1024 * 1024
 MAX_ALL_BYTES = 64 * 1024 * 1024 * 1024
 MAX_RATIO = 1_200  # of deflate, whose limit is about 1,030
 LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # Inspect's own meaning of the letters
+_BESIDE = frozenset({"eval-set.json", "logs.json"})
 _STREAMED = frozenset({"messages", "events"})
 _BROKEN = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError)
 
@@ -53,6 +54,11 @@ def claims_file(root: Root, entry: Entry) -> bool:
     """By name and by the first bytes of a zip."""
     with root.open(entry.path) as stream:
         return entry.path.suffix == ".eval" and stream.read(4) == b"PK\x03\x04"
+
+
+def is_companion(entries: Sequence[Entry]) -> Callable[[Entry], bool]:
+    """What Inspect keeps of a whole folder of logs."""
+    return lambda entry: entry.path.name in _BESIDE
 
 
 def find_files(root: Root, entries: Sequence[Entry]) -> Iterator[FoundExperiment]:

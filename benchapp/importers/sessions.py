@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -57,6 +57,7 @@ HARNESSES = {
     "qwen-session": "qwen-code",
     "kimi-wire": "kimi-cli",
 }
+_BESIDE = frozenset({"sessions-index.json", "state.json", "context.jsonl", "logs.json"})
 TITLE_CHARS = 120
 LOOKED_AT = 30  # steps, for what the agent was told and its model
 END_BYTES = 64 * 1024
@@ -67,6 +68,13 @@ _TIME = re.compile(rb'"timestamp"\s*:\s*"([0-9T:.+Z-]{19,40})"')
 def claims_file(root: Root, entry: Entry) -> bool:
     with root.open(entry.path) as stream:
         return sniff(stream) in LOGS
+
+
+def is_companion(entries: Sequence[Entry]) -> Callable[[Entry], bool]:
+    """Indexes, states and kept outputs that the programs write beside their sessions."""
+    return lambda entry: (
+        entry.path.name in _BESIDE or entry.path.name.endswith(".meta.json") or entry.path.parent.name == "tool-results"
+    )
 
 
 def find_files(root: Root, entries: Sequence[Entry]) -> Iterator[FoundExperiment]:

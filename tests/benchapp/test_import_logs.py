@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +25,8 @@ from tests.benchapp.log_files import (
 )
 
 pytestmark = pytest.mark.django_db
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "trajectories"
 
 
 def steps() -> list:
@@ -154,7 +158,8 @@ def test_it_reads_a_folder_of_trajectories(tmp_path):
     traj(tmp_path / "run-1", "acme__sums-2", info={"exit_status": "exit_cost"})
     report = bring_in(tmp_path)
     assert list(report.problems) == []
-    assert (Experiment.objects.get().name, Run.objects.get().agent_model) == ("SWE-agent run-1", "lab/model-1")
+    assert Experiment.objects.get().name == f"SWE-agent {'/'.join((tmp_path / 'run-1').parts[-3:])}"
+    assert (Run.objects.get().harness, Run.objects.get().agent_model) == ("swe-agent", "lab/model-1")
     first, second = Trial.objects.order_by("task__key")
     assert (first.status, first.input_tokens, first.output_tokens, first.cost_usd) == ("unscored", 900, 40, 0.25)
     assert (first.exception_type, second.exception_type) == ("", "exit_cost")
@@ -175,6 +180,112 @@ def test_it_gives_actions_as_steps_after_what_the_agent_was_told(tmp_path):
     assert Trial.objects.get().skills_read == 1
 
 
+@pytest.mark.parametrize("layout", ["{}/trajs", "{}/sub-a/trajs", "lite/{}/trajs"])
+def test_two_submissions_with_the_same_instances_are_two_experiments(tmp_path, layout):
+    for name in ("one", "two"):
+        traj(tmp_path / layout.format(name), environment=name)
+    report = bring_in(tmp_path)
+    assert list(report.problems) == []
+    assert (Experiment.objects.count(), Trial.objects.count(), Attempt.objects.filter(counts=True).count()) == (2, 2, 2)
+    for path in (tmp_path, *(tmp_path / layout.format(name) for name in ("one", "two"))):
+        again = bring_in(path)
+        assert (again.counts["created"], again.counts["changed"]) == (0, 0)
+    assert Experiment.objects.count() == 2
+
+
+def test_the_same_folder_elsewhere_is_the_same_experiment(tmp_path):
+    traj(tmp_path / "first" / "lite" / "sub-a" / "trajs")
+    shutil.copytree(tmp_path / "first", tmp_path / "second")
+    bring_in(tmp_path / "first")
+    again = bring_in(tmp_path / "second")
+    assert (again.counts["created"], again.counts["unchanged"]) == (0, 1)
+
+
+def test_submissions_whose_paths_end_alike_are_told_apart(tmp_path):
+    for name in ("one", "two"):
+        traj(tmp_path / name / "lite" / "sub-a" / "trajs", environment=name)
+    bring_in(tmp_path)
+    assert (Experiment.objects.count(), Trial.objects.count()) == (2, 2)
+
+
+def test_two_trajectories_of_one_instance_in_a_run_are_both_kept(tmp_path):
+    traj(tmp_path / "run-1")
+    shutil.copy(traj(tmp_path / "elsewhere"), tmp_path / "run-1" / "acme__sums-1.traj")
+    report = bring_in(tmp_path / "run-1")
+    assert told(report, "acme__sums-1.traj") == [": one trajectory for each instance of a run"]
+    assert Trial.objects.count() == 2
+
+
+def test_it_reads_a_demonstration_that_has_only_a_history(tmp_path):
+    shutil.copy(FIXTURES / "swe_agent_history.traj", tmp_path / "demo.traj")
+    assert list(bring_in(tmp_path).problems) == []
+    assert [step.message for step in steps()][-2:] == ["I look for it.", "I hand it in."]
+    assert Run.objects.get().agent_model == "unknown"
+
+
+def test_it_reads_a_run_of_mini_swe_agent(tmp_path):
+    for name, fixture in (("sums-1", "mini_swe_agent_2.json"), ("sums-2", "mini_swe_agent_bare.json")):
+        write(tmp_path / "run-1" / name / f"{name}.traj.json", (FIXTURES / fixture).read_bytes())
+    write(tmp_path / "run-1" / "preds.json", {})
+    write(tmp_path / "run-1" / "minisweagent.log", "started\n")
+    report = bring_in(tmp_path)
+    assert list(report.problems) == []
+    assert set(Trial.objects.values_list("task__key", "episode__run__harness", "episode__run__agent_model")) == {
+        ("sums-1", "mini-swe-agent", "lab/model-1"),
+        ("sums-2", "mini-swe-agent", "unknown"),
+    }
+    first = Attempt.objects.get(trial__task__key="sums-1")
+    assert (first.exception_type, first.cost_usd, first.input_tokens) == ("", 0.5, 100)
+    assert list(record_check.flaws()) == []
+
+
+# --- files that nobody takes --------------------------------------------------------------------------------------
+
+
+def test_files_that_look_like_logs_and_are_none_are_told_in_one_line_for_each_kind(tmp_path):
+    claude_session(tmp_path / "s-1.jsonl")
+    for number in range(30):
+        write(tmp_path / "data" / f"part-{number:02d}" / "rows.json", {"row": number})
+    write(tmp_path / "chats" / "talk.json", [{"role": "user", "content": "Hello."}])
+    write(tmp_path / "chats" / "empty.jsonl", "")
+    write(tmp_path / "chats" / "old.jsonl.gz", b"\x1f\x8b")
+    write(tmp_path / "README.md", "# Notes")
+    report = bring_in(tmp_path)
+    assert [(problem.path, problem.place, problem.message) for problem in report.problems] == [
+        (str(tmp_path / "chats"), "*.jsonl", "1 file without content; not read: empty.jsonl"),
+        (str(tmp_path / "chats"), "*.gz", "1 file to be unpacked first; not read: old.jsonl.gz"),
+        (
+            str(tmp_path / "chats"),
+            "*.json",
+            "1 file of messages alone, which tell neither program nor session; not read: talk.json",
+        ),
+        (
+            str(tmp_path / "data"),
+            "*.json",
+            "30 files in no known format; not read: part-00/rows.json, part-01/rows.json, part-02/rows.json, "
+            "part-03/rows.json, part-04/rows.json and 25 more",
+        ),
+    ]
+    assert report.exit_status == 3
+
+
+def test_a_config_of_another_program_hides_no_logs(tmp_path):
+    write(tmp_path / "config.json", {"theme": "dark"})
+    claude_session(tmp_path / "s-1.jsonl")
+    claude_session(tmp_path / "more" / "s-2.jsonl", "s-2")
+    report = bring_in(tmp_path)
+    assert Trial.objects.count() == 2
+    assert told(report, "config.json") == ["whole file: the result or config of a Harbor trial or job"]
+
+
+def test_a_swe_agent_file_that_is_none_is_told(tmp_path):
+    traj(tmp_path / "run-1")
+    write(tmp_path / "run-1" / "acme__sums-2" / "acme__sums-2.traj", "{")
+    assert [problem.message for problem in bring_in(tmp_path).problems] == [
+        "1 file in no known format; not read: acme__sums-2.traj"
+    ]
+
+
 # --- sessions -----------------------------------------------------------------------------------------------------
 
 
@@ -184,7 +295,7 @@ def test_it_reads_the_logs_that_agents_leave(tmp_path):
     gemini_chat(tmp_path / "chats" / "session-1.json")
     write(tmp_path / "notes.json", {"hello": 1})
     report = bring_in(tmp_path)
-    assert list(report.problems) == []
+    assert [problem.message for problem in report.problems] == ["1 file in no known format; not read: notes.json"]
     assert set(Trial.objects.values_list("task__title", "episode__run__harness", "episode__run__agent_model")) == {
         ("Sum the column.", "claude-code", "claude-opus-4-5"),
         ("List the files.", "codex", "gpt-5.2-codex"),
