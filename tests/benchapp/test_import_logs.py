@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchapp import record_check
-from benchapp.importers import inspect_log as inspect_module
+from benchapp.importers import inspect_containers
 from benchapp.models import Attempt, Blob, Experiment, Run, Task, Trajectory, Trial, Verdict
 from benchapp.trajectory_store import iterate_steps
 from tests.benchapp.import_folders import bring_in, job, told, write
@@ -20,6 +20,7 @@ from tests.benchapp.log_files import (
     codex_rollout,
     gemini_chat,
     inspect_log,
+    packed_with_zstandard,
     sample,
     traj,
 )
@@ -93,7 +94,7 @@ def test_a_log_that_never_ended_is_an_experiment_cut_short(tmp_path):
     report = bring_in(log)
     assert told(report, "sums.eval") == [
         "_journal/start.json: the header of a log that ended",
-        ": a folder, or a log that stands alone",
+        "samples: samples",
     ]
 
 
@@ -119,15 +120,15 @@ def test_it_leaves_out_an_entry_that_claims_more_than_a_zip_can_hold(tmp_path):
 def test_it_reports_a_broken_log(tmp_path, content):
     write(tmp_path / "sums.eval", content)
     report = bring_in(tmp_path)
-    assert told(report, "sums.eval") == [": a whole .eval file (zip)"]
+    assert told(report, "sums.eval") == [": a whole Inspect log"]
     assert report.exit_status == 1
 
 
 def test_it_reads_no_list_of_entries_that_would_fill_the_memory(tmp_path, monkeypatch):
     inspect_log(tmp_path / "sums.eval", sample("s1"))
-    monkeypatch.setattr(inspect_module, "MAX_READ", 60)
+    monkeypatch.setattr(inspect_containers, "MAX_READ", 60)
     report = bring_in(tmp_path)
-    assert told(report, "sums.eval") == [": a whole .eval file (zip)"]
+    assert told(report, "sums.eval") == [": a whole Inspect log"]
     assert "bytes to be read at once" in next(iter(report.problems)).message
 
 
@@ -148,6 +149,55 @@ def test_a_spoiled_sample_stops_no_other(tmp_path):
     report = bring_in(log)
     assert len(report.problems) == 1
     assert list(Trial.objects.values_list("task__title", flat=True)) == ["two"]
+
+
+def test_it_reads_a_log_packed_with_zstandard(tmp_path):
+    packed_with_zstandard(inspect_log(tmp_path / "sums.eval", sample("one"), sample("two")))
+    assert list(bring_in(tmp_path).problems) == []
+    assert set(Trial.objects.values_list("task__key", "success")) == {("sums/one", True), ("sums/two", True)}
+    assert [step.message for step in iterate_steps(Trajectory.objects.first())][1] == "Sum the column."
+
+
+def test_a_spoiled_sample_packed_with_zstandard_stops_no_other(tmp_path):
+    log = packed_with_zstandard(inspect_log(tmp_path / "sums.eval", sample("one"), sample("two")))
+    raw = bytearray(log.read_bytes())
+    at = raw.find(b"samples/one_epoch_1.json") + len("samples/one_epoch_1.json") + 20
+    raw[at : at + 40] = b"\xff" * 40
+    log.write_bytes(bytes(raw))
+    assert len(bring_in(log).problems) == 1
+    assert list(Trial.objects.values_list("task__title", flat=True)) == ["two"]
+
+
+def test_it_reads_a_log_written_as_one_json_document(tmp_path):
+    samples = [sample("one"), sample("one", 2, scores={"match": {"value": "I"}}), sample(2)]
+    log = write(tmp_path / "logs" / "sums.json", {**HEADER, "samples": samples, "reductions": []})
+    report = bring_in(tmp_path)
+    assert list(report.problems) == []
+    assert list(Trial.objects.order_by("task__key", "sample").values_list("task__key", "sample", "success")) == [
+        ("sums/2", 0, True),
+        ("sums/one", 0, True),
+        ("sums/one", 1, False),
+    ]
+    assert Trial.objects.first().input_tokens == 100
+    assert Experiment.objects.get().finished_at is not None
+    again = bring_in(log)
+    assert (again.counts["created"], again.counts["unchanged"]) == (0, 3)
+    assert list(record_check.flaws()) == []
+
+
+def test_a_json_log_that_breaks_off_keeps_the_samples_before_the_break(tmp_path):
+    text = json.dumps({**HEADER, "samples": [sample("one"), sample("two")]})
+    write(tmp_path / "sums.json", text[: text.rindex('"messages"')])
+    assert told(bring_in(tmp_path), "sums.json") == ["end of what could be read: one whole JSON value"]
+    assert list(Trial.objects.values_list("task__title", flat=True)) == ["one"]
+
+
+def test_two_logs_of_one_evaluation_are_both_kept(tmp_path):
+    inspect_log(tmp_path / "sums.eval", sample("one"))
+    write(tmp_path / "sums.json", {**HEADER, "samples": [sample("one")]})
+    assert told(bring_in(tmp_path), "sums.json") == ["eval.eval_id: an id of its own for every log"]
+    assert Attempt.objects.filter(counts=True).count() == 2
+    assert bring_in(tmp_path).counts["changed"] == 0
 
 
 # --- SWE-agent ----------------------------------------------------------------------------------------------------
