@@ -28,7 +28,7 @@ from benchapp.importers.sources import (
     TrajectorySource,
     TrialSource,
 )
-from benchapp.importers.walking import Entry, Root, name_of
+from benchapp.importers.walking import TAIL, Entry, Root, name_of, tail_of
 from runner.trajectories.problems import Problems
 from runner.trajectories.reading import read_trajectory, sniff
 from runner.trajectories.streams import walk
@@ -39,7 +39,6 @@ NAME = "swe-agent"
 SUFFIXES = frozenset({".traj", ".json"})
 HARNESSES = frozenset({NAME, "mini-swe-agent"})  # their logs are formats of the same names
 SUBMITTED = "submitted"
-TAIL = 3  # folders that name a run: <split>/<submission>/trajs, trajectories/<user>/<run>
 _BESIDE = frozenset({"preds.json", "all_preds.jsonl", "run_batch.log", "minisweagent.log"})
 _ENDINGS = (".traj.json", ".traj", ".json")
 _STREAMED = frozenset({"trajectory", "history", "messages"})
@@ -88,14 +87,10 @@ def _names(folders: Sequence[Path]) -> dict[Path, str]:
     longest = max((len(folder.parts) for folder in folders), default=0)
     names: dict[Path, str] = {}
     for length in range(TAIL, max(TAIL, longest) + 1):
-        tails = {folder: _tail(folder, length) for folder in folders if folder not in names}
+        tails = {folder: tail_of(folder, length) for folder in folders if folder not in names}
         counts = Counter(tails.values())
         names |= {folder: tail for folder, tail in tails.items() if counts[tail] == 1 or length >= longest}
     return names
-
-
-def _tail(folder: Path, length: int) -> str:
-    return storable("/".join([part for part in folder.parts if part != folder.anchor][-length:]))
 
 
 def _stem(path: Path) -> str:
