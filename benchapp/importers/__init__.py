@@ -1,7 +1,8 @@
 """Importers: one module per format, found by name here, or by what lies in a folder.
 
 A format of folders has `claims(root, folder) -> bool` (is the folder itself one?) and `find(root, folder) ->
-experiments`, which reads only as much as is needed to list them; see sources.py for what it hands over. A format of
+experiments`, which reads only as much as is needed to list them; see sources.py for what it hands over. Where it has
+`OWN`, names of folders, other formats of folders are looked for beside those. A format of
 files has `SUFFIXES`, `claims_file(root, entry) -> bool`, `find_files(root, entries) -> experiments`, and
 `is_companion(entries) -> (entry -> bool)`: does a program that left those logs leave this file beside them?
 """
@@ -81,9 +82,10 @@ def _claimed(
     module = next((module for module in modules if module.claims(quiet, folder)), None)
     if module is not None:
         yield folder, module
-    elif depth and not harbor.claims(quiet, folder):
+    own = getattr(module, "OWN", None)
+    if depth and (own or (module is None and not harbor.claims(quiet, folder))):
         for sub in quiet.listing(folder)[0]:
-            if sub.name not in _NOT_ENTERED:
+            if sub.name not in (own or ()) and sub.name not in _NOT_ENTERED:
                 yield from _claimed(quiet, sub, depth - 1, modules)
 
 
