@@ -166,6 +166,10 @@ class _Import:
             done += 1
             self._tell(found.source.name, done, total)
         recorder.finish()
+        if recorder.places.is_new and found.trials and not recorder.places.experiment.runs.exists():
+            self.experiments.discard(recorder.places.experiment.pk)  # all its trials came in with another folder
+            recorder.places.experiment.delete()
+            return
         self.runs |= set(
             Run.objects.filter(experiment=recorder.places.experiment, episodes__library__isnull=False).values_list(
                 "pk", flat=True

@@ -57,6 +57,7 @@ class Places:
                 "source": redact_text(source.path)[:1000],
             },
         )
+        self.is_new = is_new
         changed = [name for name, value in told.items() if getattr(experiment, name) != value]
         if changed and not is_new:
             for name in changed:

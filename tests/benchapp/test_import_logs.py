@@ -248,7 +248,7 @@ def test_the_same_folder_elsewhere_is_the_same_experiment(tmp_path):
     shutil.copytree(tmp_path / "first", tmp_path / "second")
     bring_in(tmp_path / "first")
     again = bring_in(tmp_path / "second")
-    assert (again.counts["created"], again.counts["unchanged"]) == (0, 1)
+    assert (again.counts["created"], again.counts["unchanged"], Experiment.objects.count()) == (0, 1, 1)
 
 
 def test_submissions_whose_paths_end_alike_are_told_apart(tmp_path):
@@ -356,6 +356,7 @@ def test_it_reads_the_logs_that_agents_leave(tmp_path):
     assert list(record_check.flaws()) == []
     again = bring_in(tmp_path / "projects" / "p" / "s-1.jsonl")
     assert (again.counts["created"], again.counts["unchanged"]) == (0, 1)
+    assert Experiment.objects.count() == 1
 
 
 CODEX_SURROUNDINGS = "<environment_context>\n  <cwd>/app</cwd>\n</environment_context>"
