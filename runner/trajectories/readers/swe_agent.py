@@ -54,7 +54,7 @@ def _answers(result: ReadTrajectory) -> Iterator[Mapping[str, Any]]:
 
 
 def _is_answer(message: Mapping[str, Any]) -> bool:
-    return message.get("role") not in _SOURCES and not message.get("is_demo")
+    return str(message.get("role")) not in _SOURCES and not message.get("is_demo")
 
 
 def _in_chat_shape(messages: Iterator[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
