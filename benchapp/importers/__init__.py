@@ -1,8 +1,10 @@
 """Importers: one module per format, found by name here, or by what lies in a folder.
 
 A format of folders has `claims(root, folder) -> bool` (is the folder itself one?) and `find(root, folder) ->
-experiments`, which reads only as much as is needed to list them; see sources.py for what it hands over. A format of
-files has `SUFFIXES`, `claims_file(root, entry) -> bool` and `find_files(root, entries) -> experiments`.
+experiments`, which reads only as much as is needed to list them; see sources.py for what it hands over. Where it has
+`OWN`, names of folders, other formats of folders are looked for beside those. A format of
+files has `SUFFIXES`, `claims_file(root, entry) -> bool`, `find_files(root, entries) -> experiments`, and
+`is_companion(entries) -> (entry -> bool)`: does a program that left those logs leave this file beside them?
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from benchapp.importers import (
 )
 from benchapp.importers.problems import ProblemList
 from benchapp.importers.sources import FoundExperiment
+from benchapp.importers.unclaimed import ARCHIVES, report_unclaimed
 from benchapp.importers.walking import MAX_DEPTH, Entry, Root
 
 AUTO = "auto"
@@ -49,7 +52,7 @@ def find(root: Root, format: str = AUTO) -> Iterator[FoundExperiment]:
         for folder in claimed or [root.base]:
             yield from module.find(root, folder)
     elif FORMATS[format] in LOOSE_FILES:
-        yield from _find_loose(root, _loose(quiet, root.base, frozenset(), 0), (FORMATS[format],))
+        yield from _find_loose(root, _loose(root, quiet, root.base, frozenset(), 0), (FORMATS[format],))
     else:
         yield from FORMATS[format].find(root, root.base)
 
@@ -58,7 +61,7 @@ def find_file(root: Root, path: Path, format: str = AUTO) -> Iterator[FoundExper
     """What one file holds; nothing where it is no log that stands alone. `root` is the folder it lies in."""
     modules = LOOSE_FILES if format == AUTO else tuple(m for m in LOOSE_FILES if format == m.NAME)
     entries = [entry for entry in root.listing(root.base)[1] if entry.path.name == path.name]
-    yield from _find_loose(root, entries, modules)
+    yield from _find_loose(root, entries, modules, told=frozenset({path.name}))
 
 
 def _find_all(root: Root, quiet: Root) -> Iterator[FoundExperiment]:
@@ -68,7 +71,8 @@ def _find_all(root: Root, quiet: Root) -> Iterator[FoundExperiment]:
     if root.base in claimed:
         return
     yield from harbor.find(root, root.base, skip=claimed)
-    yield from _find_loose(root, _loose(quiet, root.base, frozenset(claimed), 0), LOOSE_FILES)
+    entries = _loose(quiet, quiet, root.base, frozenset(claimed), 0)  # the walk's own problems are told by Harbor's
+    yield from _find_loose(root, entries, LOOSE_FILES, told=harbor.FILES)
 
 
 def _claimed(
@@ -78,32 +82,45 @@ def _claimed(
     module = next((module for module in modules if module.claims(quiet, folder)), None)
     if module is not None:
         yield folder, module
-    elif depth and not harbor.claims(quiet, folder):
+    own = getattr(module, "OWN", None)
+    if depth and (own or (module is None and not harbor.claims(quiet, folder))):
         for sub in quiet.listing(folder)[0]:
-            if sub.name not in _NOT_ENTERED:
+            if sub.name not in (own or ()) and sub.name not in _NOT_ENTERED:
                 yield from _claimed(quiet, sub, depth - 1, modules)
 
 
-def _loose(quiet: Root, folder: Path, skip: frozenset[Path], depth: int) -> Iterator[Entry]:
+def _loose(root: Root, quiet: Root, folder: Path, skip: frozenset[Path], depth: int) -> Iterator[Entry]:
     """Files that stand alone: in no folder that is a job, a trial, or claimed by another format."""
-    if depth > MAX_DEPTH or folder in skip or harbor.has_names(folder):
+    if folder in skip or harbor.claims(quiet, folder):
         return
-    folders, files = quiet.listing(folder)
+    if depth > MAX_DEPTH:
+        root.report(folder, "", f"folders nested at most {MAX_DEPTH} deep", "what lies below is left out")
+        return
+    folders, files = root.listing(folder)
     yield from files
     for sub in folders:
         if sub.name not in _NOT_ENTERED:
-            yield from _loose(quiet, sub, skip, depth + 1)
+            yield from _loose(root, quiet, sub, skip, depth + 1)
 
 
-def _find_loose(root: Root, entries: Iterable[Entry], modules: tuple[ModuleType, ...]) -> Iterator[FoundExperiment]:
+def _find_loose(
+    root: Root, entries: Iterable[Entry], modules: tuple[ModuleType, ...], *, told: frozenset[str] = frozenset()
+) -> Iterator[FoundExperiment]:
+    """`told`: names of files of which something is said elsewhere when no format takes them."""
     found: dict[ModuleType, list[Entry]] = {module: [] for module in modules}
+    left: list[Entry] = []
     for entry in entries:
-        module = next((m for m in modules if entry.path.suffix in m.SUFFIXES and _is_one(root, entry, m)), None)
+        able = [module for module in modules if entry.path.suffix.lower() in module.SUFFIXES]
+        module = next((module for module in able if _is_one(root, entry, module)), None)
         if module is not None:
             found[module].append(entry)
+        elif (able or entry.path.suffix.lower() in ARCHIVES) and entry.path.name not in told:
+            left.append(entry)
     for module, mine in found.items():
         if mine:
             yield from module.find_files(root, mine)
+    companions = [module.is_companion(mine) for module, mine in found.items() if mine]
+    report_unclaimed(root, (entry for entry in left if not any(belongs(entry) for belongs in companions)))
 
 
 def _is_one(root: Root, entry: Entry, module: ModuleType) -> bool:

@@ -118,7 +118,7 @@ class _Import:
         if not path.exists():
             problems.add(str(path), "", "a folder", "there is nothing")
             return
-        before = self.report.counts["attempts"] + self.report.counts["snapshots"]
+        before, told_before = self.report.counts["attempts"] + self.report.counts["snapshots"], len(problems)
         is_folder = path.is_dir()
         root = Root(path if is_folder else path.parent, problems)
         for found in find(root, self.format) if is_folder else find_file(root, path, self.format):
@@ -127,7 +127,7 @@ class _Import:
             return
         if is_folder:
             problems.add(str(path), "", EXPECTED, "none was found in it")
-        else:
+        elif len(problems) == told_before:
             problems.add(
                 str(path), "", "a folder, or a log that stands alone", "another file, or an archive; unpack it first"
             )
@@ -166,6 +166,10 @@ class _Import:
             done += 1
             self._tell(found.source.name, done, total)
         recorder.finish()
+        if recorder.places.is_new and found.trials and not recorder.places.experiment.runs.exists():
+            self.experiments.discard(recorder.places.experiment.pk)  # all its trials came in with another folder
+            recorder.places.experiment.delete()
+            return
         self.runs |= set(
             Run.objects.filter(experiment=recorder.places.experiment, episodes__library__isnull=False).values_list(
                 "pk", flat=True

@@ -20,6 +20,7 @@ from benchapp.importers.sources import FoundExperiment
 from benchapp.importers.walking import MAX_DEPTH, Root
 
 NAME = "harbor"
+FILES = frozenset({"result.json", "config.json"})  # what a job's or trial's files are called
 _PARTS_OF_A_TRIAL = frozenset({"agent", "verifier", "trajectory", "steps"})
 _NOT_ENTERED = frozenset({".git", "node_modules", "__pycache__"})
 
@@ -42,12 +43,6 @@ class Scan:
 def claims(root: Root, folder: Path) -> bool:
     """Does the folder itself look like a job or a trial?"""
     return _kind(_muted(root), folder) in (Kind.TRIAL, Kind.JOB)
-
-
-def has_names(folder: Path) -> bool:
-    """Do its files bear a job's or trial's names, or do the folders in it make it a trial? What lies in it is its own."""
-    named = any((folder / name).exists() for name in ("result.json", "config.json"))
-    return named or all((folder / name).is_dir() for name in ("agent", "verifier"))
 
 
 def find(root: Root, folder: Path, *, skip: Iterable[Path] = ()) -> Iterator[FoundExperiment]:

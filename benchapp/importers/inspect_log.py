@@ -1,21 +1,27 @@
-"""Inspect's .eval files: a zip of a header and one JSON file for each sample and epoch.
+"""Inspect's logs, .eval or .json (inspect_containers.py).
 
 A log is a run of the experiment that its eval set, or its call of `inspect eval`, was; a sample is a task of the family
-named after the Inspect task, an epoch a sample of ours. Nothing is unpacked to disk: entries are read one at a time, as
-far as their declared sizes are believable.
+named after the Inspect task, an epoch a sample of ours.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import zipfile
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any
 
-from benchapp.importers.documents import MAX_JSON_BYTES, Document, is_finite
+from benchapp.importers.documents import Document, is_finite
+from benchapp.importers.inspect_containers import (
+    BROKEN,
+    Container,
+    Stored,
+    is_document,
+    is_zip,
+    open_document,
+    open_zip,
+)
 from benchapp.importers.sources import (
     UNKNOWN,
     Choice,
@@ -29,71 +35,64 @@ from benchapp.importers.sources import (
     TrialSource,
 )
 from benchapp.importers.times import aware, read_time, seconds_between
-from benchapp.importers.walking import Entry, Root
+from benchapp.importers.walking import Entry, Root, name_of
 from runner.trajectories.problems import Problems
 from runner.trajectories.readers.inspect_sample import usage_of
 from runner.trajectories.streams import walk
-from runner.trajectories.text import clean, storable_value
+from runner.trajectories.text import clean, storable, storable_value
 from runner.types import Usage, Verdict
 
 NAME = "inspect"
-SUFFIXES = frozenset({".eval"})
-HEADERS = ("header.json", "_journal/start.json")
-MAX_ENTRIES = 200_000
-MAX_READ = 32 * 1024 * 1024  # at once: Python reads the list of entries whole, each a few hundred bytes in memory
-MAX_SAMPLE_BYTES = 1024 * 1024 * 1024
-MAX_ALL_BYTES = 64 * 1024 * 1024 * 1024
-MAX_RATIO = 1_200  # of deflate, whose limit is about 1,030
+SUFFIXES = frozenset({".eval", ".json"})
 LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # Inspect's own meaning of the letters
+_BESIDE = frozenset({"eval-set.json", "logs.json"})
 _STREAMED = frozenset({"messages", "events"})
-_BROKEN = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError)
 
 
 def claims_file(root: Root, entry: Entry) -> bool:
-    """By name and by the first bytes of a zip."""
+    """By name and by the beginning: of a zip, or of a JSON document that says which evaluation it is of."""
     with root.open(entry.path) as stream:
-        return entry.path.suffix == ".eval" and stream.read(4) == b"PK\x03\x04"
+        return is_zip(stream) if entry.path.suffix == ".eval" else is_document(stream)
+
+
+def is_companion(entries: Sequence[Entry]) -> Callable[[Entry], bool]:
+    """What Inspect keeps of a whole folder of logs."""
+    return lambda entry: entry.path.name in _BESIDE
 
 
 def find_files(root: Root, entries: Sequence[Entry]) -> Iterator[FoundExperiment]:
+    seen: dict[str, str] = {}
     for entry in entries:
         try:
-            log = Log.open(root, entry)
-        except (OSError, *_BROKEN) as error:
-            root.report(entry.path, "", "a whole .eval file (zip)", f"{type(error).__name__}: {error}")
+            container = (open_zip if entry.path.suffix == ".eval" else open_document)(root, entry)
+        except (OSError, *BROKEN) as error:
+            told = (error.strerror if isinstance(error, OSError) else "") or f"{type(error).__name__}: {error}"
+            root.report(entry.path, "", "a whole Inspect log", told)
             continue
-        if log is not None:
-            yield log.found()
+        if container is None:
+            continue
+        log = Log(root, entry, container)
+        other = seen.setdefault(log.ident, name_of(entry.path))
+        if other != name_of(entry.path):
+            told = f"{log.ident} is also that of {other}; both are kept"
+            root.report(entry.path, "eval.eval_id", "an id of its own for every log", told)
+            log.ident = f"{log.ident}@{name_of(entry.path)}"
+        yield log.found()
 
 
 @dataclass
 class Log:
-    """One opened .eval file. `header`: what it says of the whole evaluation."""
+    """One opened log. `ident`: its evaluation's, unless another log of this import has the same."""
 
     root: Root
     entry: Entry
-    zip: zipfile.ZipFile
-    header: Document
+    container: Container
 
-    @classmethod
-    def open(cls, root: Root, entry: Entry) -> Log | None:
-        archive = zipfile.ZipFile(_Bounded(root.open(entry.path)))
-        members = archive.infolist()
-        total = sum(member.file_size for member in members)
-        if len(members) > MAX_ENTRIES or total > MAX_ALL_BYTES:
-            expected = f"at most {MAX_ENTRIES:,} entries of {MAX_ALL_BYTES:,} bytes together"
-            root.report(entry.path, "", expected, f"{len(members):,} of {total:,}; it was not read")
-            return None
-        by_name = {member.filename: member for member in reversed(members)}
-        named = next((name for name in HEADERS if name in by_name), None)
-        value: Any = None
-        if named is not None and _is_believable(by_name[named]) and by_name[named].file_size <= MAX_JSON_BYTES:
-            with archive.open(by_name[named]) as stream:
-                value = _json(stream.read(MAX_JSON_BYTES))
-        if not isinstance(value, dict) or not isinstance(value.get("eval"), dict):
-            root.report(entry.path, named or HEADERS[0], "the header of an Inspect log", "there is none; not read")
-            return None
-        return cls(root, entry, archive, Document(root, entry.path, value, named or ""))
+    def __post_init__(self) -> None:
+        self.header = self.container.header
+        told = self.header.object("eval")
+        stem = storable(self.entry.path.stem)[:200]
+        self.ident = told.text("eval_id", 200) or told.text("task_id", 200) or stem
 
     def found(self) -> FoundExperiment:
         told, stats = self.header.object("eval"), self.header.object("stats")
@@ -115,15 +114,18 @@ class Log:
         return FoundExperiment(source, trials=tuple(sorted(self._samples(), key=lambda sample: sample.order)))
 
     def _samples(self) -> Iterator[Sample]:
-        for member in self.zip.infolist():
-            if not member.filename.startswith("samples/") or not member.filename.endswith(".json"):
+        if not self.container.samples:
+            told = f"none: it ended with the status {self.header.raw.get('status')!r}"
+            self.root.report(self.entry.path, "samples", "samples", told)
+        seen: set[str] = set()
+        for stored in self.container.samples:
+            sample = Sample(self, stored)
+            if sample.ids[0] in seen:
+                expected = "each sample and epoch once"
+                self.root.report(self.entry.path, stored.name[:300], expected, "it comes again; the first counts")
                 continue
-            if member.flag_bits & 0x1 or not _is_believable(member) or member.file_size > MAX_SAMPLE_BYTES:
-                told = f"{member.file_size:,} bytes from {member.compress_size:,}"
-                expected = f"a sample of at most {MAX_SAMPLE_BYTES:,} bytes, packed as deflate can, not encrypted"
-                self.root.report(self.entry.path, member.filename[:300], expected, f"{told}; left out")
-                continue
-            yield Sample(self, member)
+            seen.add(sample.ids[0])
+            yield sample
 
     @property
     def run(self) -> RunSource:
@@ -135,7 +137,7 @@ class Log:
             harness_version=(told.object("packages").text("inspect_ai", 100) or ""),
             agent_model=told.text("model", 200) or UNKNOWN,
             author_model="",
-            skills=told.text("eval_id", 200) or told.text("task_id", 200) or self.entry.path.stem[:200],
+            skills=self.ident,
             setup=setup,
         )
 
@@ -145,36 +147,33 @@ class Sample:
     """One sample of one epoch (sources.FoundTrial)."""
 
     log: Log
-    member: zipfile.ZipInfo
+    stored: Stored
 
     def __post_init__(self) -> None:
-        self.path = f"{self.log.root.label(self.log.entry.path)}/{clean(self.member.filename)[:500]}"
-        stem = clean(self.member.filename).removeprefix("samples/").removesuffix(".json")
+        self.path = f"{self.log.root.label(self.log.entry.path)}/{clean(self.stored.name)[:500]}"
+        stem = clean(self.stored.name).removeprefix("samples/").removesuffix(".json")
         name, _, epoch = stem.rpartition("_epoch_")
         self.name, number = (name, epoch) if name and epoch.isdigit() and len(epoch) < 9 else (stem, "1")
         self.order = (self.name, f"{int(number):09d}")
-        self.ids = (f"{NAME}:{self.log.run.skills}/{stem}"[:900],)
-
-    def open(self) -> BinaryIO:
-        return _Entry(self.log.zip.open(self.member))  # type: ignore[return-value]
+        self.ids = (f"{NAME}:{self.log.ident}/{stem}"[:900],)
 
     def digest(self) -> str:
         digest = hashlib.sha256(json.dumps(self.log.header.raw.get("status")).encode())
-        with self.open() as stream:
+        with self.stored.open() as stream:
             while piece := stream.read(1024 * 1024):
                 digest.update(piece)
         return digest.hexdigest()
 
     def read(self) -> TrialSource:
-        with self.open() as stream:
+        with self.stored.open() as stream:
             items = walk(stream, Problems(), streamed=_STREAMED)
             raw = {key: storable_value(value) for key, value in items if key not in _STREAMED and key != "attachments"}
-        told = Document(self.log.root, self.log.entry.path, raw, self.member.filename[:200])
+        told = Document(self.log.root, self.log.entry.path, raw, self.stored.name[:200])
         task = self.log.header.object("eval").text("task", 150) or UNKNOWN
         started, finished = read_time(told, "started_at"), read_time(told, "completed_at")
         seconds = told.amount("total_time")
         usage = raw.get("model_usage")
-        source = TrajectorySource(self.member.filename[:300], self.open, self.member.file_size)
+        source = TrajectorySource(self.stored.name[:300], self.stored.open, self.stored.size)
         return TrialSource(
             run=self.log.run,
             task=TaskSource(NAME, f"{task}/{self.name}"[:300], self.name[:300], family=task),
@@ -235,61 +234,3 @@ def _exception(told: Document) -> ExceptionSource | None:
     if limit := told.object("limit"):
         return ExceptionSource(f"limit:{limit.text('type', 60) or UNKNOWN}", f"limit {limit.raw.get('limit')}")
     return None
-
-
-def _is_believable(member: zipfile.ZipInfo) -> bool:
-    return member.file_size <= MAX_RATIO * max(member.compress_size, 1) + 1024
-
-
-def _json(content: bytes) -> Any:
-    try:
-        return storable_value(json.loads(content.decode("utf-8", "replace"), parse_constant=lambda _: None))
-    except (ValueError, RecursionError):
-        return None
-
-
-class _Bounded:
-    """The zip itself. A list of entries that would fill the memory is not read, however few the file says there are."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-
-    def read(self, size: int = -1) -> bytes:
-        if size > MAX_READ:
-            raise OSError(f"{size:,} bytes to be read at once, at most {MAX_READ:,} are")
-        return self._stream.read(size)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
-class _Entry:
-    """An entry of the zip whose faults are those of a file that cannot be read."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def read(self, size: int = -1) -> bytes:
-        try:
-            return bytes(self._stream.read(size))
-        except _BROKEN as error:
-            raise OSError(f"broken entry of the zip: {error}") from error
-
-    def readline(self, size: int = -1) -> bytes:
-        try:
-            return bytes(self._stream.readline(size))
-        except _BROKEN as error:
-            raise OSError(f"broken entry of the zip: {error}") from error
-
-    def close(self) -> None:
-        self._stream.close()
-
-    def __enter__(self) -> _Entry:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def __iter__(self) -> Iterator[bytes]:
-        while line := self.readline():
-            yield line

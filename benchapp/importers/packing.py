@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from benchapp.importers.problems import ProblemList
-from benchapp.importers.sources import Choice, TrajectorySource, TrialSource
+from benchapp.importers.sources import Choice, TrajectorySource, TrialSource, place_of
 from benchapp.importers.trajectory_files import references
 from benchapp.models import Attempt, Blob, Compaction, SkillUse, Trajectory
 from benchapp.redaction import Redactor
@@ -213,7 +213,8 @@ class AttemptPacker:
     def _report(self, source: TrajectorySource, place: str, expected: str, message: str) -> None:
         """Tells the problem now, and keeps it with the trajectory, to be told again when its source is unchanged."""
         message = Redactor(self.redactor.known).text(message)
-        self.problems.add(f"{self.path}/{source.path}", place, expected, message)
+        paths = (found.path for choice in self.trial.choices for found in choice.trajectories)
+        self.problems.add(place_of(self.path, source.path, paths), place, expected, message)
         told = self.told.setdefault(source.path, [])
         if len(told) < MAX_KEPT_PROBLEMS:
             told.append({"place": storable(place), "expected": storable(expected), "message": storable(message)})

@@ -30,6 +30,7 @@ class Places:
         self._suites: dict[str, Suite] = {}
         self._families: dict[tuple[str, str], Family] = {}
         self._tasks: dict[tuple[str, str], Task] = {}
+        self._titles: dict[int, dict[str, str]] = {}
         self._revisions: dict[tuple[int, str], TaskRevision] = {}
         self._runs: dict[tuple[str, ...], Run] = {}
         self._episodes: dict[tuple[int, str], Episode] = {}
@@ -56,6 +57,7 @@ class Places:
                 "source": redact_text(source.path)[:1000],
             },
         )
+        self.is_new = is_new
         changed = [name for name, value in told.items() if getattr(experiment, name) != value]
         if changed and not is_new:
             for name in changed:
@@ -85,18 +87,30 @@ class Places:
         place = (source.suite, source.key)
         if place not in self._tasks:
             suite = self.suite(source.suite)
+            titles = self._titles_of(suite)
+            title = (
+                source.title
+                if titles.setdefault(source.title[:300], source.key[:300]) == source.key[:300]
+                else _apart(source)
+            )
             self._tasks[place], _ = Task.objects.select_related("family", "suite").get_or_create(
                 suite=suite,
                 key=source.key[:300],
                 defaults={
                     "public_id": derived_id("task", suite.key, source.key),
-                    "title": source.title[:300],
+                    "title": title[:300],
                     "family": self.family(source.suite, source.family) if source.family else None,
                     "role": source.role or "",
                     "ordinal": source.ordinal,
                 },
             )
         return self._tasks[place]
+
+    def _titles_of(self, suite: Suite) -> dict[str, str]:
+        """Key of the task that has each title, of those known before."""
+        if suite.pk not in self._titles:
+            self._titles[suite.pk] = dict(suite.tasks.order_by("-pk").values_list("title", "key"))
+        return self._titles[suite.pk]
 
     def revision(self, task: Task, digest: str) -> TaskRevision:
         place = (task.pk, digest)
@@ -161,6 +175,11 @@ class Places:
         if _told(rows) != _told(task.key_points.all()):
             task.key_points.all().delete()
             KeyPoint.objects.bulk_create(rows)
+
+
+def _apart(source: TaskSource) -> str:
+    """A title that another task of the suite has, with what tells the two apart."""
+    return f"{source.title[:150]} ({source.key})"
 
 
 def _told(rows: Any) -> list[tuple[Any, ...]]:

@@ -24,7 +24,15 @@ from benchapp.importers.packing import AttemptPacker, redacted_files
 from benchapp.importers.places import Places
 from benchapp.importers.problems import ProblemList
 from benchapp.importers.remapping import OF_RUN, SET_BY_MAP, Remapping
-from benchapp.importers.sources import Choice, ExperimentSource, FoundTrial, HistorySource, LibrarySource, TrialSource
+from benchapp.importers.sources import (
+    Choice,
+    ExperimentSource,
+    FoundTrial,
+    HistorySource,
+    LibrarySource,
+    TrialSource,
+    place_of,
+)
 from benchapp.importers.trial_rows import AttemptParts, empty
 from benchapp.models import Activity, Attempt, Episode, Run, Snapshot, Trajectory, Trial
 from benchapp.models.base import derived_id
@@ -101,7 +109,8 @@ class ExperimentRecorder:
             if getattr(error, "errno", None) in MACHINE_FAILURES:
                 raise
             logger.exception("reading the trial in %s failed", found.path)
-            self.problems.add(found.path, "", "a trial that can be read", f"{type(error).__name__}: {error}; left out")
+            told = getattr(error, "strerror", None) or error  # the text of an OSError says the path again
+            self.problems.add(found.path, "", "a trial that can be read", f"{type(error).__name__}: {told}; left out")
             return None
 
     def _look_elsewhere(self, trials: Sequence[FoundTrial]) -> None:
@@ -215,10 +224,11 @@ class ExperimentRecorder:
             )
         )
         self._count(len(rows), sum(steps for _, steps, _ in rows))
+        stored = {path for path, _, _ in rows}
         for path, _, problems in rows:
             for problem in problems or ():
-                self.problems.add(f"{found.path}/{path}", problem["place"], problem["expected"], problem["message"])
-        stored = {path for path, _, _ in rows}
+                place = place_of(found.path, path, stored)
+                self.problems.add(place, problem["place"], problem["expected"], problem["message"])
         empty = [
             Choice(tuple(item for item in choice.trajectories if item.path not in stored)) for choice in source.choices
         ]

@@ -7,14 +7,17 @@ same task. The folder given is the experiment; agent and model make the runs. No
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import islice
+from pathlib import Path
 
+from benchapp.importers.session_requests import first_request
 from benchapp.importers.sources import (
     UNKNOWN,
     Choice,
@@ -26,11 +29,12 @@ from benchapp.importers.sources import (
     TrajectorySource,
     TrialSource,
 )
-from benchapp.importers.walking import Entry, Root, name_of
+from benchapp.importers.subagents import is_of_subagent, parent_of
+from benchapp.importers.walking import Entry, Root, name_of, tail_of
 from benchapp.redaction import redact_text
 from runner.trajectories.reading import ReadTrajectory, read_trajectory, sniff
 from runner.trajectories.text import storable
-from runner.types import Source, TrajectoryKind
+from runner.types import TrajectoryKind
 
 NAME = "sessions"
 SUFFIXES = frozenset({".jsonl", ".json", ".txt", ".log"})
@@ -57,16 +61,23 @@ HARNESSES = {
     "qwen-session": "qwen-code",
     "kimi-wire": "kimi-cli",
 }
+_BESIDE = frozenset({"sessions-index.json", "state.json", "context.jsonl", "logs.json"})
 TITLE_CHARS = 120
-LOOKED_AT = 30  # steps, for what the agent was told and its model
+LOOKED_AT = 50  # steps, for what the agent was told and its model
 END_BYTES = 64 * 1024
-_SIDE = re.compile(rb'"isSidechain"\s*:\s*true')
 _TIME = re.compile(rb'"timestamp"\s*:\s*"([0-9T:.+Z-]{19,40})"')
 
 
 def claims_file(root: Root, entry: Entry) -> bool:
     with root.open(entry.path) as stream:
         return sniff(stream) in LOGS
+
+
+def is_companion(entries: Sequence[Entry]) -> Callable[[Entry], bool]:
+    """Indexes, states and kept outputs that the programs write beside their sessions."""
+    return lambda entry: (
+        entry.path.name in _BESIDE or entry.path.name.endswith(".meta.json") or entry.path.parent.name == "tool-results"
+    )
 
 
 def find_files(root: Root, entries: Sequence[Entry]) -> Iterator[FoundExperiment]:
@@ -90,12 +101,14 @@ def _joined(sessions: Sequence[Session]) -> list[Session]:
     for key, mine in grouped.items():
         wholes = [session for session in mine if not session.is_side] or mine[:1]
         wholes[0].sides = [session for session in mine if session.is_side and session is not wholes[0]]
-        for number, session in enumerate(wholes):
-            if number:
-                other = wholes[0].path
-                expected = "an id of its own for every session"
-                session.root.report(session.entry.path, "", expected, f"{key} is also that of {other}; both are kept")
-                session.ids = (f"{session.ids[0]}@{session.entry.name}",)
+        for session in wholes[1:]:
+            expected = "an id of its own for every session"
+            told = f"{key} is also that of {wholes[0].path}; both are kept"
+            session.root.report(session.entry.path, "", expected, told)
+        for number, session in enumerate(wholes[1:], start=2):
+            ident = f"{session.ids[0]}@{tail_of(session.entry.path)}"
+            taken = any(ident == other.ids[0] for other in wholes[: number - 1])
+            session.ids = (f"{ident}#{number}" if taken else ident,)
         kept += wholes
     return kept
 
@@ -112,10 +125,11 @@ class Session:
         self.path = self.root.label(self.entry.path)
         with self.root.open(self.entry.path) as stream:
             start = stream.read(END_BYTES)
-        self.is_side = bool(_SIDE.search(start))
         head = self._opened().head
-        self.format, ident = head.source_format, head.session_id
-        self.key = f"{self.format}:{ident or name_of(self.entry.path)}"
+        self.format = head.source_format
+        self.is_side = is_of_subagent(self.format, self.entry.path.as_posix(), lambda: self.root.open(self.entry.path))
+        self.ident = parent_of(self.format, start) or head.session_id or _ident_of_path(self.format, self.entry.path)
+        self.key = f"{self.format}:{self.ident}"
         self.ids: tuple[str, ...] = (f"{NAME}:{self.key}",)
         first = _TIME.search(start)
         self.started = first[1].decode() if first else ""
@@ -136,15 +150,14 @@ class Session:
         """(what the agent was told, the model)."""
         opened = self._opened()
         steps = list(islice(opened.steps, LOOKED_AT))
-        told = next((step.message for step in steps if step.source is Source.USER and step.message.strip()), "")
         model = opened.head.model or next((step.model for step in steps if step.model), None)
-        return told, model
+        return first_request(steps), model
 
     def read(self) -> TrialSource:
         told, model = self._look
         head = self._opened().head
         started, finished = _time(self.started), _time(self._end())
-        name = self.key.rpartition(":")[2]
+        name = self.ident
         title = " ".join(redact_text(storable(told)).split())[:TITLE_CHARS]
         return TrialSource(
             run=RunSource(
@@ -161,7 +174,7 @@ class Session:
             ),
             verdict=None,
             config={},
-            choices=(Choice((self._trajectory(), *(side.as_subagent() for side in self.sides))),),
+            choices=(Choice((self._trajectory(), *(side.as_subagent(self) for side in self.sides))),),
         )
 
     def _seconds(self, started: datetime | None, finished: datetime | None) -> float | None:
@@ -178,10 +191,11 @@ class Session:
     def _trajectory(self) -> TrajectorySource:
         return TrajectorySource(self.entry.name, lambda: self.root.open(self.entry.path), self.entry.size)
 
-    def as_subagent(self) -> TrajectorySource:
-        name = name_of(self.entry.path.with_suffix(""))
+    def as_subagent(self, session: Session) -> TrajectorySource:
+        path = self.entry.path
+        name = name_of(path.parent if self.format == "kimi-wire" else path.with_suffix(""))
         return TrajectorySource(
-            self.entry.name,
+            storable(os.path.relpath(path, session.entry.path.parent)),
             lambda: self.root.open(self.entry.path),
             self.entry.size,
             name=name,
@@ -195,6 +209,14 @@ class Session:
             stream.seek(max(0, self.entry.size - END_BYTES))
             found = _TIME.findall(stream.read(END_BYTES + 1))
         return found[-1].decode() if found else ""
+
+
+def _ident_of_path(source_format: str, path: Path) -> str:
+    """For logs that do not tell their session's id. Kimi Code's lie in sessions/<project>/<session>/agents/<agent>/."""
+    if source_format == "kimi-wire":
+        folder = path.parent.parent.parent if path.parent.parent.name == "agents" else path.parent
+        return tail_of(folder, 2)
+    return tail_of(path)
 
 
 def _time(text: str) -> datetime | None:

@@ -23,7 +23,7 @@ from benchapp.importers.sources import (
     RunSource,
 )
 from benchapp.importers.walking import Root, name_of
-from benchapp.importers.workspaces import experiment_around
+from benchapp.importers.workspaces import experiment_around, report_left
 from runner.suites.skillevolbench import ENVIRONMENTS
 
 __all__ = ["NAME", "claims", "find"]
@@ -142,6 +142,9 @@ def _records(root: Root, folder: Path, run_id: str, run: RunSource, libraries: d
                 skills=_slugs(library, document.text("library_hash_pre", 64) or ""),
             )
         )
+    named = {record.harbor.folder for record in found if record.harbor is not None}
+    left = sorted(trial for trial in trials.values() if trial not in named)
+    report_left(root, folder / "harbor-job", left, "trials that a replay record names")
     return sorted(found, key=lambda record: record.order)
 
 

@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from benchapp.importers import harbor
 from benchapp.importers.documents import Document, read_object
 from benchapp.importers.harbor_trial import HarborTrial, header_of
 from benchapp.importers.problems import ProblemList
@@ -30,7 +31,7 @@ from benchapp.importers.sources import (
     TrialSource,
 )
 from benchapp.importers.walking import Root, name_of
-from benchapp.importers.workspaces import experiment_around
+from benchapp.importers.workspaces import experiment_around, report_left
 from runner.types import Phase
 
 NAME = "skillflow"
@@ -49,6 +50,9 @@ def claims(root: Root, folder: Path) -> bool:
 def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
     run_root = folder.parent if _evolves(folder) else folder
     jobs = [folder] if _evolves(folder) else [job for job in root.listing(folder)[0] if _is_family_job(root, job)]
+    if not _evolves(folder):
+        left = [sub for sub in root.listing(folder)[0] if sub not in jobs and harbor.claims(root, sub)]
+        report_left(root, folder, left, "jobs of SkillFlow's runners, named <run>__<family>")
     families = [Family(root, run_root, job) for job in jobs]
     run = _run(run_root, families)
     yield FoundExperiment(
@@ -124,11 +128,14 @@ class Family:
     def found(self) -> list[HarborTrial]:
         """In the order in which they began; that is the order in which the library grew."""
         quiet = Root(self.root.given, ProblemList())
-        found = []
+        found, left = [], []
         for folder in self.root.listing(self.folder)[0]:
             has_result = (folder / "result.json").is_file() or (folder / "config.json").is_file()
             if has_result and folder.name != SHARED:
                 found.append(HarborTrial(self.root, folder, header_of(quiet, folder), f"{NAME}:{self.folder.name}"))
+            elif (folder / "agent").is_dir():
+                left.append(folder)
+        report_left(self.root, self.folder, left, "trials with a result or a config")
         found.sort(key=lambda trial: trial.order)
         self.replay.order([trial.folder for trial in found])
         return found

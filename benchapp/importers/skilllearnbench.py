@@ -31,6 +31,7 @@ from benchapp.importers.sources import (
     TrajectorySource,
     TrialSource,
 )
+from benchapp.importers.trajectory_files import PREFERENCE
 from benchapp.importers.walking import Entry, Root, name_of
 from runner.protocols.skilllearnbench import CONDITIONS
 from runner.suites.key_points import FILES
@@ -39,6 +40,7 @@ from runner.trajectories.text import clean
 from runner.types import File
 
 NAME = "skilllearnbench"
+OWN = frozenset({"skills", "eval_keypoints"})  # the folders that are read; its runner's output can lie beside them
 MAX_SKILL_FILE_BYTES = 16 * 1024 * 1024
 MAX_LIBRARY_BYTES = 256 * 1024 * 1024
 VENDORS = (
@@ -56,7 +58,6 @@ VENDORS = (
     "mistral",
     "grok",
 )
-TRAJECTORY_FORMATS = ("claude-stream-json", "claude-session", "codex-jsonl", "gemini-native", "atif")
 
 _VENDOR = re.compile(rf"-(?=(?:{'|'.join(VENDORS)})(?:-|\d|$))", re.I)
 _NUMBERED = re.compile(r"^b\d+-")
@@ -217,19 +218,23 @@ class Instance:
 
     @cached_property
     def log(self) -> Entry | None:
-        """The log among the files, by content. A dataclaw export says nothing that the log it was made of does not."""
+        """The first log among the files, by content. A dataclaw export says nothing that the log it was made of does not."""
+        log: Entry | None = None
         for entry in self._files:
             if entry.name in FILES or entry.name.endswith(".dataclaw.jsonl"):
                 continue
             try:
                 with self.root.open(entry.path) as stream:
-                    if sniff(stream) in TRAJECTORY_FORMATS:
-                        return entry
+                    is_log = sniff(stream) in PREFERENCE
             except OSError as error:
                 self.root.report(entry.path, "", "a file that can be read", error.strerror or str(error))
                 continue
-            self.root.report(entry.path, "", "an agent's log or a list of key points", "neither; it was left out")
-        return None
+            if is_log and log is None:
+                log = entry
+                continue
+            told = f"a second log beside {log.name}" if is_log and log is not None else "neither"
+            self.root.report(entry.path, "", "one agent's log, or a list of key points", f"{told}; it was left out")
+        return log
 
     @property
     def task(self) -> TaskSource:

@@ -6,6 +6,7 @@ full (`read`), and libraries. None means that the files do not tell.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -159,6 +160,14 @@ class FoundTrial(Protocol):
         ...
 
     def read(self) -> TrialSource: ...
+
+
+def place_of(trial: str, path: str, others: Iterable[str]) -> str:
+    """Where a trajectory lies: `path` is relative to the trial's folder, but a trial can be a single file as well, whose
+    own path ends with that of one of its trajectories (`others`)."""
+    whole = next((other for other in others if trial == other or trial.endswith(f"/{other}")), None)
+    folder = trial if whole is None else trial.removesuffix(whole).rstrip("/")
+    return posixpath.normpath(f"{folder}/{path}") if path.startswith("../") else f"{folder}/{path}" if folder else path
 
 
 @dataclass(frozen=True, slots=True)

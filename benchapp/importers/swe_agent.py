@@ -1,15 +1,16 @@
-"""SWE-agent's trajectories: <run folder>/<instance>/<instance>.traj, or .traj files side by side.
+"""Trajectories of SWE-agent and mini-swe-agent: <run folder>/<instance>/<instance>.traj (or .traj.json), or side by side.
 
-A folder of trajectories is an experiment with one run for each model. SWE-agent judges nothing: how a patch fared is
-told by another tool, so trials are unscored, never failed.
+A folder of trajectories is an experiment with one run for each model, named by the end of its path: `trajs` alone names
+half of all folders. Neither program judges: how a patch fared is told by another tool, so trials are unscored, never
+failed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,56 +28,102 @@ from benchapp.importers.sources import (
     TrajectorySource,
     TrialSource,
 )
-from benchapp.importers.walking import Entry, Root, name_of
+from benchapp.importers.walking import TAIL, Entry, Root, name_of, tail_of
 from runner.trajectories.problems import Problems
 from runner.trajectories.reading import read_trajectory, sniff
 from runner.trajectories.streams import walk
-from runner.trajectories.text import clean, storable_value
+from runner.trajectories.text import clean, storable, storable_value
 from runner.types import Usage
 
 NAME = "swe-agent"
-SUFFIXES = frozenset({".traj"})
+SUFFIXES = frozenset({".traj", ".json"})
+HARNESSES = frozenset({NAME, "mini-swe-agent"})  # their logs are formats of the same names
 SUBMITTED = "submitted"
-_STREAMED = frozenset({"trajectory", "history"})
+_BESIDE = frozenset({"preds.json", "all_preds.jsonl", "run_batch.log", "minisweagent.log"})
+_ENDINGS = (".traj.json", ".traj", ".json")
+_STREAMED = frozenset({"trajectory", "history", "messages"})
 _KEPT_CHARS = 200_000  # of each text of the config that is kept
 
 
 def claims_file(root: Root, entry: Entry) -> bool:
     with root.open(entry.path) as stream:
-        return sniff(stream) == NAME
+        return sniff(stream) in HARNESSES
+
+
+def is_companion(entries: Sequence[Entry]) -> Callable[[Entry], bool]:
+    """Logs of the program and predictions, named after an instance or the whole run."""
+    stems = {(entry.path.parent, _stem(entry.path)) for entry in entries}
+
+    def belongs(entry: Entry) -> bool:
+        parts = entry.path.name.split(".")
+        named = (".".join(parts[:length]) for length in range(1, len(parts)))
+        return entry.path.name in _BESIDE or any((entry.path.parent, stem) in stems for stem in named)
+
+    return belongs
 
 
 def find_files(root: Root, entries: Sequence[Entry]) -> Iterator[FoundExperiment]:
     """One experiment for each folder of trajectories."""
-    grouped: defaultdict[Path, list[Instance]] = defaultdict(list)
+    grouped: defaultdict[Path, list[Entry]] = defaultdict(list)
     for entry in entries:
-        own_folder = entry.path.parent.name == entry.path.stem
-        folder = entry.path.parent.parent if own_folder else entry.path.parent
-        grouped[folder].append(Instance(root, entry, folder))
-    for folder, instances in grouped.items():
+        own_folder = entry.path.parent.name == _stem(entry.path)
+        grouped[entry.path.parent.parent if own_folder else entry.path.parent].append(entry)
+    names = _names(list(grouped))
+    for folder, mine in grouped.items():
+        name = names[folder]
         source = ExperimentSource(
-            key=f"{NAME}:{name_of(folder)}",
-            name=f"SWE-agent {name_of(folder)}",
+            key=f"{NAME}:{name}",
+            name=f"SWE-agent {name}",
             path=root.label(folder) if folder.is_relative_to(root.base) else root.label(root.base),
             spec={"format": NAME},
             suite=NAME,
         )
+        instances = _told_apart([Instance(root, entry, name) for entry in mine])
         yield FoundExperiment(source, trials=tuple(sorted(instances, key=lambda found: found.order)))
+
+
+def _names(folders: Sequence[Path]) -> dict[Path, str]:
+    """The end of each folder's path; more of it where two of them end alike."""
+    longest = max((len(folder.parts) for folder in folders), default=0)
+    names: dict[Path, str] = {}
+    for length in range(TAIL, max(TAIL, longest) + 1):
+        tails = {folder: tail_of(folder, length) for folder in folders if folder not in names}
+        counts = Counter(tails.values())
+        names |= {folder: tail for folder, tail in tails.items() if counts[tail] == 1 or length >= longest}
+    return names
+
+
+def _stem(path: Path) -> str:
+    """The instance that a file is named after."""
+    return next((path.name.removesuffix(ending) for ending in _ENDINGS if path.name.endswith(ending)), path.name)
+
+
+def _told_apart(instances: Sequence[Instance]) -> Sequence[Instance]:
+    """Two trajectories of one instance are both kept, the second under an id derived from its path, and reported."""
+    first: dict[str, Instance] = {}
+    for instance in instances:
+        other = first.setdefault(instance.ids[0], instance)
+        if other is not instance:
+            expected = "one trajectory for each instance of a run"
+            message = f"{instance.task} is also that of {other.path}; both are kept"
+            instance.root.report(instance.entry.path, "", expected, message)
+            instance.ids = (f"{instance.ids[0]}@{name_of(instance.entry.path)}",)
+    return instances
 
 
 @dataclass
 class Instance:
-    """One .traj file (sources.FoundTrial)."""
+    """One trajectory (sources.FoundTrial). `folder`: the name of the run's folder."""
 
     root: Root
     entry: Entry
-    folder: Path
+    folder: str
 
     def __post_init__(self) -> None:
         self.path = self.root.label(self.entry.path)
-        self.task = name_of(self.entry.path.with_suffix(""))
-        self.ids = (f"{NAME}:{name_of(self.folder)}/{self.task}",)
-        self.order = (self.task,)
+        self.task = storable(_stem(self.entry.path))
+        self.ids = (f"{NAME}:{self.folder}/{self.task}",)
+        self.order = (self.task, name_of(self.entry.path))
 
     def digest(self) -> str:
         with self.root.open(self.entry.path) as stream:
@@ -87,36 +134,36 @@ class Instance:
         """Everything at the top of the file but its steps."""
         with self.root.open(self.entry.path) as stream:
             items = walk(stream, Problems(), streamed=_STREAMED)
-            return {key: storable_value(value) for key, value in items if key not in _STREAMED}
+            return {key: storable_value(value) for key, value in items if key and key not in _STREAMED}
 
     def read(self) -> TrialSource:
-        info = _object(self._told.get("info"))
-        config = _replay_config(self._told.get("replay_config"))
+        info = dict(_object(self._told.get("info")))
+        config = _config(self._told.get("replay_config") or info.pop("config", None))
         head = read_trajectory(lambda: self.root.open(self.entry.path))
         source = TrajectorySource(self.entry.path.name, lambda: self.root.open(self.entry.path), self.entry.size)
         ended = str(info.get("exit_status") or "")
         return TrialSource(
             run=RunSource(
-                harness=NAME,
+                harness=head.head.agent_name or NAME,
                 harness_version=head.head.agent_version or "",
                 agent_model=_model(config) or UNKNOWN,
                 author_model="",
-                skills=name_of(self.folder),
-                setup={"source": NAME, "folder": name_of(self.folder)},
+                skills=self.folder,
+                setup={"source": NAME, "folder": self.folder},
             ),
             task=TaskSource(NAME, self.task, self.task),
             timing=Timing(),
             verdict=None,
-            config=_short({"info": info, "environment": self._told.get("environment"), "replay_config": config}),
+            config=_short({"info": info, "environment": self._told.get("environment"), "config": config}),
             choices=(Choice((source,)),),
-            exception=ExceptionSource(clean(ended)[:200], "") if ended and ended != SUBMITTED else None,
+            exception=ExceptionSource(clean(ended)[:200], "") if ended and ended.lower() != SUBMITTED else None,
             usage=head.reported or Usage(),
-            agent=NAME,
+            agent=head.head.agent_name or NAME,
         )
 
 
-def _replay_config(value: Any) -> Mapping[str, Any]:
-    """An object, or its JSON as a text."""
+def _config(value: Any) -> Mapping[str, Any]:
+    """SWE-agent's replay_config or mini-swe-agent's config: an object, or its JSON as a text."""
     if isinstance(value, str) and len(value) < 8 * 1024 * 1024:
         try:
             value = json.loads(value)
@@ -126,8 +173,8 @@ def _replay_config(value: Any) -> Mapping[str, Any]:
 
 
 def _model(config: Mapping[str, Any]) -> str:
-    agent = _object(config.get("agent"))
-    named = _object(agent.get("model")).get("name") or _object(agent.get("model")).get("model_name")
+    model = _object(_object(config.get("agent")).get("model")) or _object(config.get("model"))
+    named = model.get("name") or model.get("model_name")
     return clean(named)[:200] if isinstance(named, str) else ""
 
 

@@ -2,7 +2,8 @@
 
 Agents leave several accounts of the same work (a stream, a session log, an ATIF conversion), so content decides: every
 candidate is sniffed, and where more than one is structured the one with the most tool calls is the main trajectory.
-Continuations and summarising sub-agents of Harbor's own ATIF writer stand beside it. The others are named, not read.
+Continuations and summarising sub-agents of Harbor's own ATIF writer stand beside it, and so do the sessions that an
+agent's sub-agents logged: none of them is the main one, however much it did. The others are named, not read.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from benchapp.importers.sources import Choice, TrajectorySource
+from benchapp.importers.subagents import is_of_subagent
 from benchapp.importers.walking import Entry, Root
 from runner.trajectories.reading import read_trajectory, sniff
 from runner.types import TrajectoryKind
@@ -22,8 +24,14 @@ PREFERENCE = (
     "atif",
     "claude-session",
     "claude-stream-json",
+    "codex-rollout",
     "codex-jsonl",
+    "gemini-session",
     "gemini-native",
+    "qwen-session",
+    "kimi-wire",
+    "swe-agent",
+    "mini-swe-agent",
     "terminus-episodes",
     "acp-jsonl",
 )
@@ -70,24 +78,35 @@ def is_candidate(name: str) -> bool:
 
 def choose(root: Root, folder: Path, entries: Iterable[Entry], *, stage: str = "") -> Choice:
     """The trajectories among `entries` (paths relative to `folder`); with `stage`, those of that stage."""
-    candidates = [found for entry in list(entries)[:MAX_CANDIDATES] if (found := _sniffed(root, folder, entry))]
+    candidates = [found for entry in _bounded(root, folder, entries) if (found := _sniffed(root, folder, entry))]
     structured = [found for found in candidates if found.format in PREFERENCE]
     parts = [found for found in structured if _is_part(found)]
-    wholes = [found for found in structured if not _is_part(found)] or _plain(candidates)
+    wholes = [found for found in structured if not _is_part(found)]
+    sides = [found for found in wholes if is_of_subagent(found.format, found.source.path, found.source.open)]
+    wholes = [found for found in wholes if found not in sides] or sides or _plain(candidates)
     _report_strange(root, folder, candidates, any_found=bool(structured))
     if not wholes:
         return Choice(tuple(_part(found.source, stage) for found in parts))
     if len(wholes) > 1:
         wholes = _compared(wholes)
     main, others = wholes[0], wholes[1:]
-    sidechains = [found for found in others if _is_sidechain(found, main)]
-    others = [found for found in others if found not in sidechains]
+    joined = [found for found in sides if found.format == main.format and found is not main]
+    others += [found for found in sides if found not in (main, *joined, *others)]
     chosen = [
         _main(main, others, stage),
         *(_part(found.source, stage) for found in parts),
-        *(_as(found.source, TrajectoryKind.SUBAGENT, stage) for found in sidechains),
+        *(_as(found.source, TrajectoryKind.SUBAGENT, stage) for found in joined),
     ]
     return Choice(tuple(chosen), tuple(found.source for found in others))
+
+
+def _bounded(root: Root, folder: Path, entries: Iterable[Entry]) -> list[Entry]:
+    """The first MAX_CANDIDATES, those that lie highest first; what is beyond is reported."""
+    ordered = sorted(entries, key=lambda entry: (entry.name.count("/"), entry.name))
+    if len(ordered) > MAX_CANDIDATES:
+        told = f"{len(ordered):,}; not looked at: {ordered[MAX_CANDIDATES].name} and what lies as deep or deeper"
+        root.report(folder, "", f"at most {MAX_CANDIDATES} files of the agent's that may be trajectories", told)
+    return ordered[:MAX_CANDIDATES]
 
 
 def _sniffed(root: Root, folder: Path, entry: Entry) -> _Candidate | None:
@@ -113,7 +132,11 @@ def _report_strange(root: Root, folder: Path, candidates: list[_Candidate], *, a
     for found in candidates:
         path = PurePosixPath(found.source.path)
         is_named = "trajectory" in path.name
-        if found.format == "plain-text" and path.suffix in _STRUCTURED and (is_named or not any_found):
+        if (
+            found.format in ("plain-text", "chat-messages")
+            and path.suffix in _STRUCTURED
+            and (is_named or not any_found)
+        ):
             root.report(folder / path, "whole file", f"a trajectory: {', '.join(PREFERENCE)}", "none of these")
 
 
@@ -177,14 +200,6 @@ def _sibling(path: str, reference: str) -> str:
 def _is_part(candidate: _Candidate) -> bool:
     name = PurePosixPath(candidate.source.path).name
     return candidate.format == "atif" and bool(_CONTINUATION.search(name) or _SUMMARISER.search(name))
-
-
-def _is_sidechain(candidate: _Candidate, main: _Candidate) -> bool:
-    """A session log of a sub-agent, which Claude Code keeps in a file of its own beside its parent's."""
-    if candidate.format != "claude-session" or main.format != "claude-session":
-        return False
-    with candidate.source.open() as stream:
-        return b'"isSidechain":true' in stream.read(64 * 1024).replace(b" ", b"")
 
 
 def _main(main: _Candidate, others: list[_Candidate], stage: str) -> TrajectorySource:

@@ -18,12 +18,20 @@ from runner.trajectories.text import storable
 
 MAX_DEPTH = 16
 MAX_ENTRIES = 2_000_000  # of the whole folder given
+TAIL = (
+    3  # parts of a path that tell things of one name apart: <split>/<submission>/trajs, <project>/<session>/wire.jsonl
+)
 MAX_TREE_FILES = 20_000  # of one trial, or one skill library
 
 
 def name_of(path: Path) -> str:
     """The last part of a path as a text that can be stored: names on disk need not be Unicode."""
     return storable(path.name)
+
+
+def tail_of(path: Path, length: int = TAIL) -> str:
+    """The last parts of a path, as a text that can be stored: names what has no name of its own, wherever it lies."""
+    return storable("/".join([part for part in path.parts if part != path.anchor][-length:]))
 
 
 @dataclass(frozen=True, slots=True)

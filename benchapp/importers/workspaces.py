@@ -1,11 +1,14 @@
-"""What the runs that lie together in a benchmark's workspace have in common."""
+"""What the runs that lie together in a benchmark's workspace have in common, and what is left over in them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchapp.importers.sources import ExperimentSource
 from benchapp.importers.walking import Root, name_of
+
+NAMED = 5  # folders that a line names
 
 
 def experiment_around(root: Root, folder: Path, *, source: str, title: str) -> ExperimentSource:
@@ -19,3 +22,11 @@ def experiment_around(root: Root, folder: Path, *, source: str, title: str) -> E
         spec={"format": source},
         suite=source,
     )
+
+
+def report_left(root: Root, folder: Path, left: Sequence[Path], expected: str) -> None:
+    """Names folders that were passed over, in one line."""
+    if left:
+        names = ", ".join(name_of(path) for path in left[:NAMED])
+        more = f" and {len(left) - NAMED:,} more" if len(left) > NAMED else ""
+        root.report(folder, "", expected, f"{names}{more} {'is' if len(left) == 1 else 'are'} none; left out")

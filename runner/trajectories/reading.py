@@ -16,6 +16,7 @@ SNIFFED_LINES = 50
 _SESSION_KEYS = {"parentUuid", "uuid", "sessionId", "isSidechain"}
 _CODEX_TYPES = ("thread.", "turn.", "item.")
 _ROLLOUT_TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
+_MINI_MARKS = (b"<returncode>", b"mswea_bash_command")
 _ACP_TYPES = frozenset({"user_message", "agent_thought", "agent_message", "tool_call", "tool_call_update", "plan"})
 
 
@@ -46,15 +47,25 @@ def sniff(source: Path | BinaryIO) -> str:
         keys = _top_keys(stripped[1:].lstrip())
         if "prompt" in keys and {"episode", "response"} & keys.keys():  # a long prompt may hide what follows it
             return "terminus-episodes"
-        return "chat-messages" if "role" in keys else "plain-text"
+        if "role" in keys:
+            return "mini-swe-agent" if any(mark in start for mark in _MINI_MARKS) else "chat-messages"
+        return "plain-text"
     for line in (stripped, *start.split(b"\n", SNIFFED_LINES)[1:SNIFFED_LINES]):
         if line.lstrip().startswith(b"{"):
-            found = _object_format(keys := _top_keys(line, until_atif=True))
-            if found is None and "trajectory" in keys and b'"action"' in start and b'"observation"' in start:
-                return "swe-agent"
+            found = _swe_agent_format(keys := _top_keys(line, until_atif=True), start) or _object_format(keys)
             if found is not None:
                 return found
     return "plain-text"
+
+
+def _swe_agent_format(keys: dict[str, Any], start: bytes) -> str | None:
+    """SWE-agent's object has a trajectory, a demonstration only the history; mini-swe-agent's has info and messages."""
+    if {"info", "messages"} <= keys.keys() and (b'"mini_version"' in start or "trajectory_format" in keys):
+        return "mini-swe-agent"
+    has_actions = b'"action"' in start and b'"observation"' in start
+    if "trajectory" in keys and (has_actions or {"history", "info"} <= keys.keys()):
+        return "swe-agent"
+    return "swe-agent" if "history" in keys and b'"role"' in start and b'"agent"' in start else None
 
 
 def _object_format(keys: dict[str, Any]) -> str | None:
@@ -69,6 +80,10 @@ def _object_format(keys: dict[str, Any]) -> str | None:
         return "inspect-sample"
     if "messages" in keys or ("role" in keys and {"content", "tool_calls"} & keys.keys()):
         return "chat-messages"
+    if keys.get("record_type") == "state" or ({"id", "timestamp", "instructions"} <= keys.keys() and kind is None):
+        return "codex-rollout"
+    if {"session", "items"} <= keys.keys():
+        return "codex-rollout"
     if not isinstance(kind, str):
         return None
     if kind in _ROLLOUT_TYPES and "payload" in keys:

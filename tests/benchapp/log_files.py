@@ -7,6 +7,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import zstandard
+
 from tests.benchapp.import_folders import write
 
 HEADER: dict[str, Any] = {
@@ -26,7 +28,7 @@ HEADER: dict[str, Any] = {
 }
 
 
-def sample(name: str, epoch: int = 1, **changes: Any) -> dict[str, Any]:
+def sample(name: str | int, epoch: int = 1, **changes: Any) -> dict[str, Any]:
     told: dict[str, Any] = {
         "id": name,
         "epoch": epoch,
@@ -63,6 +65,25 @@ def inspect_log(path: Path, *samples: dict[str, Any], header: Any = None) -> Pat
         archive.writestr("header.json", json.dumps(HEADER if header is None else header))
         for told in samples:
             archive.writestr(f"samples/{told['id']}_epoch_{told['epoch']}.json", json.dumps(told))
+    return path
+
+
+def packed_with_zstandard(path: Path) -> Path:
+    """The same zip as newer releases of Inspect pack it, by a method that Python's zipfile does not write."""
+    with zipfile.ZipFile(path) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in contents.items():
+            archive.writestr(name, zstandard.ZstdCompressor().compress(content))
+        members = archive.infolist()
+    raw = bytearray(path.read_bytes())
+    for member in members:
+        size = len(contents[member.filename]).to_bytes(4, "little")
+        in_list = raw.rfind(member.filename.encode()) - 46
+        for start, method, length in ((member.header_offset, 8, 22), (in_list, 10, 24)):
+            raw[start + method : start + method + 2] = (93).to_bytes(2, "little")
+            raw[start + length : start + length + 4] = size
+    path.write_bytes(bytes(raw))
     return path
 
 

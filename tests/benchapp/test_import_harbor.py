@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from benchapp.models import Attempt, Blob, Experiment, Run, SkillUse, Trajectory, Trial
 from benchapp.models.base import derived_id
 from tests.benchapp.import_folders import JOB_ID, atif, benchflow, bring_in, job, result, told, trial, write
+from tests.benchapp.log_files import claude_session
 
 pytestmark = pytest.mark.django_db
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "trajectories"
 
 
 def only_trial() -> Trial:
@@ -211,6 +215,67 @@ def test_it_reads_continuations_and_sub_agents_as_trajectories_of_their_own(tmp_
         ("trajectory.summarization-1-summary", "subagent", "main"),
     }
     assert Attempt.objects.get().input_tokens == 500  # five calls; the copied step was billed in the first file
+
+
+def test_a_subagents_log_is_never_main_however_much_it_did(tmp_path):
+    session = claude_session(tmp_path / "logs" / "s-1.jsonl").read_text()
+    side = claude_session(tmp_path / "logs" / "agent-a1.jsonl", side=True).read_text()
+    more = side.replace('"u', '"v').replace('"m1"', '"m2"').replace('"t1"', '"t2"').replace('"vser', '"user')
+    folder = "agent/sessions/projects/-app"
+    files = {f"{folder}/s-1.jsonl": session, f"{folder}/s-1/subagents/agent-a1.jsonl": side + more}
+    trial(tmp_path / "job", trajectory=False, files=files)
+    assert bring_in(tmp_path / "job").exit_status == 0
+    assert set(Trajectory.objects.values_list("source_path", "kind", "parent__name")) == {
+        (f"{folder}/s-1.jsonl", "main", None),
+        (f"{folder}/s-1/subagents/agent-a1.jsonl", "subagent", "main"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("fixture", "path", "source_format"),
+    [
+        ("codex_rollout.jsonl", "sessions/2026/03/01/rollout-1.jsonl", "codex-rollout"),
+        ("gemini_session.jsonl", ".gemini/tmp/ab/chats/session-1.jsonl", "gemini-session"),
+        ("qwen_session.jsonl", ".qwen/projects/-app/chats/s-1.jsonl", "qwen-session"),
+        ("kimi_wire.jsonl", ".kimi/sessions/ab/s-1/agents/main/wire.jsonl", "kimi-wire"),
+        ("mini_swe_agent_2.json", "mini-swe-agent.trajectory.json", "mini-swe-agent"),
+        ("swe_agent_history.traj", "sums-1/sums-1.traj", "swe-agent"),
+    ],
+)
+def test_it_reads_the_session_that_a_program_left_with_its_agent(tmp_path, fixture, path, source_format):
+    trial(tmp_path, trajectory=False, files={f"agent/{path}": (FIXTURES / fixture).read_bytes()})
+    assert bring_in(tmp_path).exit_status == 0
+    main = Trajectory.objects.get(kind="main")
+    assert (main.source_format, main.source_path) == (source_format, f"agent/{path}")
+    assert only_trial().steps == main.steps_total > 2
+
+
+def test_a_wire_of_a_subagent_stands_beside_that_of_its_session(tmp_path):
+    wire = (FIXTURES / "kimi_wire.jsonl").read_bytes()
+    agents = "agent/.kimi/sessions/ab/s-1/agents"
+    files = {f"{agents}/main/wire.jsonl": wire, f"{agents}/a-first/wire.jsonl": wire}
+    trial(tmp_path, trajectory=False, files=files)
+    bring_in(tmp_path)
+    assert set(Trajectory.objects.values_list("source_path", "kind")) == {
+        (f"{agents}/main/wire.jsonl", "main"),
+        (f"{agents}/a-first/wire.jsonl", "subagent"),
+    }
+
+
+def test_a_conversation_that_no_program_is_known_to_write_is_told(tmp_path):
+    messages = [{"role": "user", "content": "Sum."}, {"role": "assistant", "content": "6"}]
+    trial(tmp_path, trajectory=False, files={"agent/talk.json": messages})
+    assert [place.split(":")[0] for place in told(bring_in(tmp_path), "talk.json")] == ["whole file"]
+
+
+def test_the_trajectory_is_found_among_more_files_than_are_looked_at(tmp_path):
+    files = {f"agent/completions/{number:03d}.json": [{"role": "user", "content": "x"}] for number in range(230)}
+    trial(tmp_path, files=files)
+    report = bring_in(tmp_path)
+    assert Trajectory.objects.get().source_path == "agent/trajectory.json"
+    assert [problem.expected for problem in report.problems] == [
+        "at most 200 files of the agent's that may be trajectories"
+    ]
 
 
 def test_it_follows_a_reference_to_a_file_of_any_name(tmp_path):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import zipfile
+from pathlib import Path
 
 import pytest
 
 from benchapp import record_check
-from benchapp.importers import inspect_log as inspect_module
+from benchapp.importers import inspect_containers
 from benchapp.models import Attempt, Blob, Experiment, Run, Task, Trajectory, Trial, Verdict
 from benchapp.trajectory_store import iterate_steps
 from tests.benchapp.import_folders import bring_in, job, told, write
@@ -18,11 +20,14 @@ from tests.benchapp.log_files import (
     codex_rollout,
     gemini_chat,
     inspect_log,
+    packed_with_zstandard,
     sample,
     traj,
 )
 
 pytestmark = pytest.mark.django_db
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "trajectories"
 
 
 def steps() -> list:
@@ -89,7 +94,7 @@ def test_a_log_that_never_ended_is_an_experiment_cut_short(tmp_path):
     report = bring_in(log)
     assert told(report, "sums.eval") == [
         "_journal/start.json: the header of a log that ended",
-        ": a folder, or a log that stands alone",
+        "samples: samples",
     ]
 
 
@@ -115,15 +120,15 @@ def test_it_leaves_out_an_entry_that_claims_more_than_a_zip_can_hold(tmp_path):
 def test_it_reports_a_broken_log(tmp_path, content):
     write(tmp_path / "sums.eval", content)
     report = bring_in(tmp_path)
-    assert told(report, "sums.eval") == [": a whole .eval file (zip)"]
+    assert told(report, "sums.eval") == [": a whole Inspect log"]
     assert report.exit_status == 1
 
 
 def test_it_reads_no_list_of_entries_that_would_fill_the_memory(tmp_path, monkeypatch):
     inspect_log(tmp_path / "sums.eval", sample("s1"))
-    monkeypatch.setattr(inspect_module, "MAX_READ", 60)
+    monkeypatch.setattr(inspect_containers, "MAX_READ", 60)
     report = bring_in(tmp_path)
-    assert told(report, "sums.eval") == [": a whole .eval file (zip)"]
+    assert told(report, "sums.eval") == [": a whole Inspect log"]
     assert "bytes to be read at once" in next(iter(report.problems)).message
 
 
@@ -146,6 +151,55 @@ def test_a_spoiled_sample_stops_no_other(tmp_path):
     assert list(Trial.objects.values_list("task__title", flat=True)) == ["two"]
 
 
+def test_it_reads_a_log_packed_with_zstandard(tmp_path):
+    packed_with_zstandard(inspect_log(tmp_path / "sums.eval", sample("one"), sample("two")))
+    assert list(bring_in(tmp_path).problems) == []
+    assert set(Trial.objects.values_list("task__key", "success")) == {("sums/one", True), ("sums/two", True)}
+    assert [step.message for step in iterate_steps(Trajectory.objects.first())][1] == "Sum the column."
+
+
+def test_a_spoiled_sample_packed_with_zstandard_stops_no_other(tmp_path):
+    log = packed_with_zstandard(inspect_log(tmp_path / "sums.eval", sample("one"), sample("two")))
+    raw = bytearray(log.read_bytes())
+    at = raw.find(b"samples/one_epoch_1.json") + len("samples/one_epoch_1.json") + 20
+    raw[at : at + 40] = b"\xff" * 40
+    log.write_bytes(bytes(raw))
+    assert len(bring_in(log).problems) == 1
+    assert list(Trial.objects.values_list("task__title", flat=True)) == ["two"]
+
+
+def test_it_reads_a_log_written_as_one_json_document(tmp_path):
+    samples = [sample("one"), sample("one", 2, scores={"match": {"value": "I"}}), sample(2)]
+    log = write(tmp_path / "logs" / "sums.json", {**HEADER, "samples": samples, "reductions": []})
+    report = bring_in(tmp_path)
+    assert list(report.problems) == []
+    assert list(Trial.objects.order_by("task__key", "sample").values_list("task__key", "sample", "success")) == [
+        ("sums/2", 0, True),
+        ("sums/one", 0, True),
+        ("sums/one", 1, False),
+    ]
+    assert Trial.objects.first().input_tokens == 100
+    assert Experiment.objects.get().finished_at is not None
+    again = bring_in(log)
+    assert (again.counts["created"], again.counts["unchanged"]) == (0, 3)
+    assert list(record_check.flaws()) == []
+
+
+def test_a_json_log_that_breaks_off_keeps_the_samples_before_the_break(tmp_path):
+    text = json.dumps({**HEADER, "samples": [sample("one"), sample("two")]})
+    write(tmp_path / "sums.json", text[: text.rindex('"messages"')])
+    assert told(bring_in(tmp_path), "sums.json") == ["end of what could be read: one whole JSON value"]
+    assert list(Trial.objects.values_list("task__title", flat=True)) == ["one"]
+
+
+def test_two_logs_of_one_evaluation_are_both_kept(tmp_path):
+    inspect_log(tmp_path / "sums.eval", sample("one"))
+    write(tmp_path / "sums.json", {**HEADER, "samples": [sample("one")]})
+    assert told(bring_in(tmp_path), "sums.json") == ["eval.eval_id: an id of its own for every log"]
+    assert Attempt.objects.filter(counts=True).count() == 2
+    assert bring_in(tmp_path).counts["changed"] == 0
+
+
 # --- SWE-agent ----------------------------------------------------------------------------------------------------
 
 
@@ -154,7 +208,8 @@ def test_it_reads_a_folder_of_trajectories(tmp_path):
     traj(tmp_path / "run-1", "acme__sums-2", info={"exit_status": "exit_cost"})
     report = bring_in(tmp_path)
     assert list(report.problems) == []
-    assert (Experiment.objects.get().name, Run.objects.get().agent_model) == ("SWE-agent run-1", "lab/model-1")
+    assert Experiment.objects.get().name == f"SWE-agent {'/'.join((tmp_path / 'run-1').parts[-3:])}"
+    assert (Run.objects.get().harness, Run.objects.get().agent_model) == ("swe-agent", "lab/model-1")
     first, second = Trial.objects.order_by("task__key")
     assert (first.status, first.input_tokens, first.output_tokens, first.cost_usd) == ("unscored", 900, 40, 0.25)
     assert (first.exception_type, second.exception_type) == ("", "exit_cost")
@@ -175,6 +230,112 @@ def test_it_gives_actions_as_steps_after_what_the_agent_was_told(tmp_path):
     assert Trial.objects.get().skills_read == 1
 
 
+@pytest.mark.parametrize("layout", ["{}/trajs", "{}/sub-a/trajs", "lite/{}/trajs"])
+def test_two_submissions_with_the_same_instances_are_two_experiments(tmp_path, layout):
+    for name in ("one", "two"):
+        traj(tmp_path / layout.format(name), environment=name)
+    report = bring_in(tmp_path)
+    assert list(report.problems) == []
+    assert (Experiment.objects.count(), Trial.objects.count(), Attempt.objects.filter(counts=True).count()) == (2, 2, 2)
+    for path in (tmp_path, *(tmp_path / layout.format(name) for name in ("one", "two"))):
+        again = bring_in(path)
+        assert (again.counts["created"], again.counts["changed"]) == (0, 0)
+    assert Experiment.objects.count() == 2
+
+
+def test_the_same_folder_elsewhere_is_the_same_experiment(tmp_path):
+    traj(tmp_path / "first" / "lite" / "sub-a" / "trajs")
+    shutil.copytree(tmp_path / "first", tmp_path / "second")
+    bring_in(tmp_path / "first")
+    again = bring_in(tmp_path / "second")
+    assert (again.counts["created"], again.counts["unchanged"], Experiment.objects.count()) == (0, 1, 1)
+
+
+def test_submissions_whose_paths_end_alike_are_told_apart(tmp_path):
+    for name in ("one", "two"):
+        traj(tmp_path / name / "lite" / "sub-a" / "trajs", environment=name)
+    bring_in(tmp_path)
+    assert (Experiment.objects.count(), Trial.objects.count()) == (2, 2)
+
+
+def test_two_trajectories_of_one_instance_in_a_run_are_both_kept(tmp_path):
+    traj(tmp_path / "run-1")
+    shutil.copy(traj(tmp_path / "elsewhere"), tmp_path / "run-1" / "acme__sums-1.traj")
+    report = bring_in(tmp_path / "run-1")
+    assert told(report, "acme__sums-1.traj") == [": one trajectory for each instance of a run"]
+    assert Trial.objects.count() == 2
+
+
+def test_it_reads_a_demonstration_that_has_only_a_history(tmp_path):
+    shutil.copy(FIXTURES / "swe_agent_history.traj", tmp_path / "demo.traj")
+    assert list(bring_in(tmp_path).problems) == []
+    assert [step.message for step in steps()][-2:] == ["I look for it.", "I hand it in."]
+    assert Run.objects.get().agent_model == "unknown"
+
+
+def test_it_reads_a_run_of_mini_swe_agent(tmp_path):
+    for name, fixture in (("sums-1", "mini_swe_agent_2.json"), ("sums-2", "mini_swe_agent_bare.json")):
+        write(tmp_path / "run-1" / name / f"{name}.traj.json", (FIXTURES / fixture).read_bytes())
+    write(tmp_path / "run-1" / "preds.json", {})
+    write(tmp_path / "run-1" / "minisweagent.log", "started\n")
+    report = bring_in(tmp_path)
+    assert list(report.problems) == []
+    assert set(Trial.objects.values_list("task__key", "episode__run__harness", "episode__run__agent_model")) == {
+        ("sums-1", "mini-swe-agent", "lab/model-1"),
+        ("sums-2", "mini-swe-agent", "unknown"),
+    }
+    first = Attempt.objects.get(trial__task__key="sums-1")
+    assert (first.exception_type, first.cost_usd, first.input_tokens) == ("", 0.5, 230)
+    assert list(record_check.flaws()) == []
+
+
+# --- files that nobody takes --------------------------------------------------------------------------------------
+
+
+def test_files_that_look_like_logs_and_are_none_are_told_in_one_line_for_each_kind(tmp_path):
+    claude_session(tmp_path / "s-1.jsonl")
+    for number in range(30):
+        write(tmp_path / "data" / f"part-{number:02d}" / "rows.json", {"row": number})
+    write(tmp_path / "chats" / "talk.json", [{"role": "user", "content": "Hello."}])
+    write(tmp_path / "chats" / "empty.jsonl", "")
+    write(tmp_path / "chats" / "old.jsonl.gz", b"\x1f\x8b")
+    write(tmp_path / "README.md", "# Notes")
+    report = bring_in(tmp_path)
+    assert [(problem.path, problem.place, problem.message) for problem in report.problems] == [
+        (str(tmp_path / "chats"), "*.jsonl", "1 file without content; not read: empty.jsonl"),
+        (str(tmp_path / "chats"), "*.gz", "1 file to be unpacked first; not read: old.jsonl.gz"),
+        (
+            str(tmp_path / "chats"),
+            "*.json",
+            "1 file of messages alone, which tell neither program nor session; not read: talk.json",
+        ),
+        (
+            str(tmp_path / "data"),
+            "*.json",
+            "30 files in no known format; not read: part-00/rows.json, part-01/rows.json, part-02/rows.json, "
+            "part-03/rows.json, part-04/rows.json and 25 more",
+        ),
+    ]
+    assert report.exit_status == 3
+
+
+def test_a_config_of_another_program_hides_no_logs(tmp_path):
+    write(tmp_path / "config.json", {"theme": "dark"})
+    claude_session(tmp_path / "s-1.jsonl")
+    claude_session(tmp_path / "more" / "s-2.jsonl", "s-2")
+    report = bring_in(tmp_path)
+    assert Trial.objects.count() == 2
+    assert told(report, "config.json") == ["whole file: the result or config of a Harbor trial or job"]
+
+
+def test_a_swe_agent_file_that_is_none_is_told(tmp_path):
+    traj(tmp_path / "run-1")
+    write(tmp_path / "run-1" / "acme__sums-2" / "acme__sums-2.traj", "{")
+    assert [problem.message for problem in bring_in(tmp_path).problems] == [
+        "1 file in no known format; not read: acme__sums-2.traj"
+    ]
+
+
 # --- sessions -----------------------------------------------------------------------------------------------------
 
 
@@ -184,7 +345,7 @@ def test_it_reads_the_logs_that_agents_leave(tmp_path):
     gemini_chat(tmp_path / "chats" / "session-1.json")
     write(tmp_path / "notes.json", {"hello": 1})
     report = bring_in(tmp_path)
-    assert list(report.problems) == []
+    assert [problem.message for problem in report.problems] == ["1 file in no known format; not read: notes.json"]
     assert set(Trial.objects.values_list("task__title", "episode__run__harness", "episode__run__agent_model")) == {
         ("Sum the column.", "claude-code", "claude-opus-4-5"),
         ("List the files.", "codex", "gpt-5.2-codex"),
@@ -195,6 +356,112 @@ def test_it_reads_the_logs_that_agents_leave(tmp_path):
     assert list(record_check.flaws()) == []
     again = bring_in(tmp_path / "projects" / "p" / "s-1.jsonl")
     assert (again.counts["created"], again.counts["unchanged"]) == (0, 1)
+    assert Experiment.objects.count() == 1
+
+
+CODEX_SURROUNDINGS = "<environment_context>\n  <cwd>/app</cwd>\n</environment_context>"
+AGENTS_MD = "# AGENTS.md instructions for /app\n\n<INSTRUCTIONS>\nUse tabs.\n</INSTRUCTIONS>"
+COMMAND = "<command-name>/clear</command-name>\n<command-message>clear</command-message>\n<command-args></command-args>"
+
+
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        (["[Request interrupted by user]", "Sum the column."], "Sum the column."),
+        (["[Request interrupted by user for tool use]", "Sum it."], "Sum it."),
+        (
+            ["Caveat: The messages below were generated by the user while running local commands. DO NOT", "Sum."],
+            "Sum.",
+        ),
+        ([COMMAND, "<local-command-stdout></local-command-stdout>", "Sum it."], "Sum it."),
+        (["This session is being continued from a previous conversation that ran out of context.", "Sum."], "Sum."),
+        (["<ide_opened_file>The user opened a.py</ide_opened_file>\nSum it."], "Sum it."),
+        (["Sum it.\n<system-reminder>\nBe kind.\n</system-reminder>"], "Sum it."),
+        ([f"{AGENTS_MD}{CODEX_SURROUNDINGS}", "Sum it."], "Sum it."),
+        ([f"{AGENTS_MD}\n\nSum it."], "Sum it."),
+        (["# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for Codex:\nSum it."], "Sum it."),
+        (["This is the Gemini CLI. We are setting up the context for our chat.", "Sum it."], "Sum it."),
+        (["<session_context>\nToday is Monday.\n</session_context>", "Sum it."], "Sum it."),
+        (["<task>Sum it.</task>"], "<task>Sum it.</task>"),
+        (["Warmup", "Warmup the cache."], "Warmup the cache."),
+        (
+            [COMMAND.replace("clear", "review").replace("<command-args>", "<command-args>the sums")],
+            "/review the sums",
+        ),
+        (["<environment_context>cut off"], "session s-1"),
+    ],
+)
+def test_a_session_is_titled_by_the_first_thing_a_person_asked(tmp_path, said, title):
+    first, *others = claude_session(tmp_path / "s-1.jsonl", prompt=said[0]).read_text().splitlines()
+    lines = [first]
+    for number, text in enumerate(said[1:]):
+        line = json.loads(first)
+        lines.append(json.dumps({**line, "uuid": f"more-{number}", "message": {"role": "user", "content": text}}))
+    write(tmp_path / "s-1.jsonl", "\n".join([*lines, *others]) + "\n")
+    bring_in(tmp_path)
+    assert Task.objects.get().title == title
+
+
+def test_sessions_that_were_asked_the_same_have_titles_of_their_own(tmp_path):
+    claude_session(tmp_path / "s-1.jsonl", "s-1")
+    claude_session(tmp_path / "s-2.jsonl", "s-2")
+    bring_in(tmp_path)
+    assert sorted(Task.objects.values_list("title", flat=True)) == [
+        "Sum the column.",
+        "Sum the column. (session s-2)",
+    ]
+
+
+def test_sessions_without_an_id_are_told_apart_by_where_they_lie(tmp_path):
+    wire = (FIXTURES / "kimi_wire.jsonl").read_bytes()
+    for session in ("one", "two", "three"):
+        write(tmp_path / "sessions" / "p" / session / "agents" / "main" / "wire.jsonl", wire)
+    write(tmp_path / "sessions" / "p" / "one" / "agents" / "agent-1" / "wire.jsonl", wire)
+    assert list(bring_in(tmp_path).problems) == []
+    assert Trial.objects.count() == Attempt.objects.filter(counts=True).count() == 3
+    side = Trajectory.objects.get(kind="subagent")
+    assert (side.name, side.source_path) == ("agent-1", "../agent-1/wire.jsonl")
+
+
+def test_a_problem_in_a_log_names_its_path_once(tmp_path):
+    log = claude_session(tmp_path / "s-1.jsonl")
+    log.write_text(log.read_text() + "not json\n")
+    for _ in range(2):
+        assert [problem.path for problem in bring_in(tmp_path).problems] == [str(log)]
+
+
+def test_a_problem_in_a_subagents_log_names_that_log(tmp_path):
+    claude_session(tmp_path / "s-1.jsonl")
+    log = claude_session(tmp_path / "s-1" / "subagents" / "agent-a1.jsonl", side=True)
+    log.write_text(log.read_text() + "not json\n")
+    for _ in range(2):
+        assert [problem.path for problem in bring_in(tmp_path).problems] == [str(log)]
+
+
+def test_a_session_that_holds_its_subagents_lines_is_a_whole_session(tmp_path):
+    log = claude_session(tmp_path / "s-1.jsonl")
+    side = claude_session(tmp_path / "other" / "side.jsonl", side=True)
+    log.write_text(log.read_text() + side.read_text().replace('"u', '"v'))
+    side.unlink()
+    claude_session(tmp_path / "agent-a1.jsonl", side=True)
+    bring_in(tmp_path)
+    assert Trajectory.objects.get(kind="main").source_path == "s-1.jsonl"
+    assert Trial.objects.count() == 1
+
+
+def test_a_rollout_of_a_codex_subagent_goes_with_its_session(tmp_path):
+    codex_rollout(tmp_path / "rollout-1.jsonl")
+    side = codex_rollout(tmp_path / "rollout-2.jsonl")
+    source = {"subagent": {"thread_spawn": {"parent_thread_id": "codex-1", "depth": 1}}}
+    side.write_text(side.read_text().replace('"id": "codex-1"', f'"id": "codex-2", "source": {json.dumps(source)}'))
+    bring_in(tmp_path)
+    assert set(Trajectory.objects.values_list("kind", "name")) == {("main", "main"), ("subagent", "rollout-2")}
+
+
+def test_it_reads_a_codex_rollout_of_2025(tmp_path):
+    shutil.copy(FIXTURES / "codex_rollout_2025.jsonl", tmp_path / "rollout-1.jsonl")
+    assert list(bring_in(tmp_path).problems) == []
+    assert (Task.objects.get().title, Run.objects.get().harness) == ("Add up column b.", "codex")
 
 
 def test_a_subagents_file_goes_with_its_session(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from benchapp import record_check
 from benchapp.models import Activity, Decision, Entry, Episode, Run, Trial
 from tests.benchapp.evolution_folders import FIRST, RUN, SECOND, evolution_run
-from tests.benchapp.import_folders import bring_in
+from tests.benchapp.import_folders import bring_in, write
 
 pytestmark = pytest.mark.django_db
 
@@ -71,3 +71,11 @@ def test_it_adds_nothing_the_second_time(folder):
     again = bring_in(folder.parent)
     assert (again.counts["created"], again.counts["changed"], again.counts["unchanged"]) == (0, 0, 5)
     assert (Decision.objects.count(), Entry.objects.count(), Activity.objects.count()) == (2, 7, 0)
+
+
+def test_it_names_the_trial_folders_that_no_record_names(folder):
+    for number in range(7):
+        write(folder / "harbor-job" / RUN / f"E1-LS1-T1__again-{number}" / "result.json", {})
+    (problem,) = bring_in(folder).problems
+    assert problem.expected == "trials that a replay record names"
+    assert problem.message.endswith("E1-LS1-T1__again-4 and 2 more are none; left out")

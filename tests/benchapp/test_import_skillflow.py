@@ -121,3 +121,13 @@ def test_it_takes_a_baseline_by_the_settings_of_its_runner(tmp_path):
     bring_in(folder)
     assert (Run.objects.get().condition, Run.objects.get().author_model) == ("no-skill", "")
     assert (Trial.objects.count(), Decision.objects.count(), Episode.objects.get().is_ordered) == (3, 0, False)
+
+
+def test_it_names_jobs_and_trials_that_it_passes_over(folder):
+    write(folder / "plain" / "config.json", {"job_name": "plain", "jobs_dir": "/jobs", "agents": []})
+    family = next(path for path in folder.iterdir() if path.name.endswith("__tables"))
+    write(family / "task-4__cut" / "agent" / "claude-code.txt", "x")
+    assert [(problem.expected, problem.message) for problem in bring_in(folder).problems] == [
+        ("jobs of SkillFlow's runners, named <run>__<family>", "plain is none; left out"),
+        ("trials with a result or a config", "task-4__cut is none; left out"),
+    ]

@@ -124,3 +124,21 @@ def test_it_obeys_the_format_that_is_named(tmp_path):
     report = bring_in(release(tmp_path), format="harbor")
     assert report.exit_status == 1
     assert [problem.message for problem in report.problems] == ["none was found in it"]
+
+
+def test_it_names_a_second_log_of_an_instance(tmp_path):
+    folder = release(tmp_path / "release")
+    log = folder / "eval_keypoints/words/words-2/claude-code.txt"
+    (log.parent / "codex.txt").write_bytes(log.read_bytes())
+    assert [problem.message for problem in bring_in(folder).problems] == [
+        "a second log beside claude-code.txt; it was left out"
+    ]
+    assert Trial.objects.count() == 1
+
+
+def test_the_output_of_its_runner_is_found_inside_the_release(tmp_path):
+    folder = release(tmp_path / "release")
+    place = folder / "output" / "evaluation_log" / "none" / "words" / "words-2" / "20260301110000_abc123"
+    write(place / "result.json", {"task_id": "words/words-2", "agent": "claude-code", "model": "m", "reward": 1.0})
+    assert list(bring_in(folder).problems) == []
+    assert Trial.objects.filter(episode__run__condition="no-skill").count() == 1

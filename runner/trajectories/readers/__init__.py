@@ -30,6 +30,7 @@ READERS: dict[str, str] = {
     "kimi-wire": "runner.trajectories.readers.kimi_wire",
     "acp-jsonl": "runner.trajectories.readers.acp",
     "inspect-sample": "runner.trajectories.readers.inspect_sample",
+    "mini-swe-agent": "runner.trajectories.readers.mini_swe_agent",
     "swe-agent": "runner.trajectories.readers.swe_agent",
     "chat-messages": "runner.trajectories.readers.chat",
     "plain-text": "runner.trajectories.readers.plain_text",

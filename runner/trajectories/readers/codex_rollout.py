@@ -2,21 +2,27 @@
 
 Steps come from `response_item` lines, what was sent to and came from the model. `event_msg` lines repeat them for the
 screen; of those only `token_count` is used: its total_token_usage is a running total.
+
+Up to September 2025 the first line was the session's head ({id, timestamp, instructions}) and the items followed without
+the wrapper and without times, with `{"record_type": "state"}` between them. The first Codex, written in TypeScript,
+put head and items into one object ({session, items}).
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from runner.trajectories.atif import content_text
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.claude_messages import MessageSteps, number
-from runner.trajectories.streams import json_lines
+from runner.trajectories.streams import json_lines, walk
 from runner.trajectories.text import clean, storable, storable_value
 from runner.types import Source, Step, Usage
 
+_ONE_OBJECT = re.compile(rb'\s*\{\s*"session"\s*:')
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call")
 
 
@@ -24,22 +30,41 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
     """An agent step holds reasoning, text and calls up to the next result."""
     turn, total = _Turn(), Usage()
     result.set_head(agent_name="codex")
-    with result.open_binary() as stream:
-        for _, event in json_lines(stream, result.problems):
-            payload = event.get("payload")
-            payload = payload if isinstance(payload, Mapping) else {}
-            kind, timestamp = event.get("type"), event.get("timestamp")
-            if kind == "response_item":
-                yield from turn.add(payload, storable(timestamp) if isinstance(timestamp, str) else None)
-            elif kind == "event_msg" and payload.get("type") == "token_count":
-                total = _running(payload, total)
-            elif kind in ("session_meta", "turn_context"):
-                _take_head(result, payload)
-            else:
-                result.count("events_without_step", f"{kind}/{payload.get('type', '')}"[:100].rstrip("/"))
+    for event in _events(result):
+        payload = event.get("payload")
+        payload = payload if isinstance(payload, Mapping) else {}
+        kind, timestamp = event.get("type"), event.get("timestamp")
+        if kind == "response_item":
+            yield from turn.add(payload, storable(timestamp) if isinstance(timestamp, str) else None)
+        elif kind == "event_msg" and payload.get("type") == "token_count":
+            total = _running(payload, total)
+        elif kind in ("session_meta", "turn_context"):
+            _take_head(result, payload)
+        else:
+            result.count("events_without_step", f"{kind}/{payload.get('type', '')}"[:100].rstrip("/"))
     yield from turn.steps.flush()
     result.usage = total
     result.facts["usage_from"] = "token counts" if total != Usage() else "nothing"
+
+
+def _events(result: ReadTrajectory) -> Iterator[Mapping[str, Any]]:
+    """The lines of the file, those of an older file in today's wrapper."""
+    with result.open_binary() as stream:
+        is_object = _ONE_OBJECT.match(stream.read(200)) is not None
+    with result.open_binary() as stream:
+        if is_object:
+            for key, value in walk(stream, result.problems, streamed=frozenset({"items"})):
+                if isinstance(value, Mapping):
+                    yield {"type": "response_item" if key == "items" else "session_meta", "payload": value}
+            return
+        for _, event in json_lines(stream, result.problems):
+            yield event if "payload" in event else _wrapped(event)
+
+
+def _wrapped(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "record_type" in event:
+        return {"type": event["record_type"]}
+    return {"type": "response_item" if "type" in event else "session_meta", "payload": event}
 
 
 def _running(payload: Mapping[str, Any], before: Usage) -> Usage:

@@ -1,8 +1,9 @@
-"""SWE-agent's .traj files: one object with trajectory, history and info.
+"""SWE-agent's .traj files: one object with trajectory, history and info; a demonstration has only the history.
 
 A step of the trajectory is one action with the thought before it and what came back. What the agent was told stands in
-`history`, before its first answer; messages of a demonstration are marked as copied context. The log tells tokens and
-cost only for the whole run (`info.model_stats`).
+`history`, before its first answer; messages of a demonstration are marked as copied context. Where there is no
+trajectory, the answers and results come from the history too. The log tells tokens and cost only for the whole run
+(`info.model_stats`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from runner.trajectories.atif import content_text
 from runner.trajectories.readers import ReadTrajectory
+from runner.trajectories.readers.chat import message_steps
 from runner.trajectories.readers.claude_messages import number
 from runner.trajectories.streams import walk
 from runner.trajectories.text import clean, storable, storable_value
@@ -36,6 +38,43 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
                     yield _step(value, index)
                 else:
                     result.problems.add(f"trajectory[{index - 1}]", "an object", f"found {value!r:.60}")
+    if not index:
+        yield from message_steps(result, _in_chat_shape(_answers(result)))
+
+
+def _answers(result: ReadTrajectory) -> Iterator[Mapping[str, Any]]:
+    """The messages of the history from the agent's first answer on."""
+    answered = False
+    with result.open_binary() as stream:
+        for key, value in walk(stream, type(result.problems)(), streamed=_STREAMED):
+            if key == "history" and isinstance(value, Mapping):
+                answered = answered or _is_answer(value)
+                if answered:
+                    yield value
+
+
+def _is_answer(message: Mapping[str, Any]) -> bool:
+    return str(message.get("role")) not in _SOURCES and not message.get("is_demo")
+
+
+def _in_chat_shape(messages: Iterator[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """An answer without tool calls has its command in `action`, and the next message is what came back."""
+    waiting: str | None = None
+    for index, message in enumerate(messages, start=1):
+        role, idents = message.get("role"), message.get("tool_call_ids")
+        if role == "assistant":
+            action, calls = _text(message.get("action")).strip(), message.get("tool_calls")
+            waiting = f"action-{index}" if action and not calls else None
+            if waiting:
+                calls = [{"id": waiting, "name": "shell", "arguments": {"command": action}}]
+            yield {**message, "content": message.get("thought") or message.get("content"), "tool_calls": calls}
+        elif role == "tool" and isinstance(idents, list) and idents:
+            yield {**message, "tool_call_id": idents[0]}
+        elif role == "user" and waiting:
+            yield {"role": "tool", "tool_call_id": waiting, "content": message.get("content")}
+            waiting = None
+        else:
+            yield dict(message)
 
 
 def _told(result: ReadTrajectory) -> Iterator[Step]:
@@ -45,13 +84,11 @@ def _told(result: ReadTrajectory) -> Iterator[Step]:
     with result.open_binary() as stream:
         for key, value in walk(stream, type(result.problems)(), streamed=_STREAMED):
             if key == "history":
-                role = value.get("role") if isinstance(value, Mapping) else None
-                is_demo = isinstance(value, Mapping) and bool(value.get("is_demo"))
-                answered = answered or (role not in _SOURCES and not is_demo)
-                if not answered and len(messages) < MAX_TOLD and isinstance(value, Mapping):
-                    source = _SOURCES.get(str(role), Source.AGENT)
-                    text, _ = content_text(value.get("content"))
-                    messages.append(Step(0, source, clean(text), is_copied_context=is_demo))
+                answered = answered or not isinstance(value, Mapping) or _is_answer(value)
+                if not answered and len(messages) < MAX_TOLD:
+                    source = _SOURCES.get(str(value.get("role")), Source.AGENT)
+                    is_demo = bool(value.get("is_demo"))
+                    messages.append(Step(0, source, _text(value.get("content")), is_copied_context=is_demo))
             elif key == "info" and isinstance(value, Mapping):
                 _take_info(result, value)
             elif key == "environment" and isinstance(value, str):

@@ -1,0 +1,37 @@
+"""Which logs are a sub-agent's: the programs keep them as files of their own, beside the session that started them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import PurePosixPath
+from typing import BinaryIO
+
+LOOKED_AT = 256 * 1024  # bytes; what tells it stands in one of the first lines
+# Claude Code marks every message; those of a session may stand in one file with its sub-agents', so the first decides.
+_SIDECHAIN = re.compile(rb'"isSidechain"\s*:\s*(true|false)')
+_STARTED_BY = re.compile(rb'"source"\s*:\s*\{\s*"sub_?agent"', re.IGNORECASE)  # in the head of a Codex rollout
+_KIND = re.compile(rb'"kind"\s*:\s*"subagent"')  # in the head of a session of Gemini CLI
+_PARENT = re.compile(rb'"parent_?thread_?id"\s*:\s*"([^"]{1,200})"', re.IGNORECASE)
+
+
+def is_of_subagent(source_format: str, path: str, open_binary: Callable[[], BinaryIO]) -> bool:
+    """`path`: POSIX, at least the folder that the file lies in. OSError where the file cannot be read."""
+    if source_format == "kimi-wire":
+        parts = PurePosixPath(path).parts
+        return len(parts) > 2 and parts[-3] == "agents" and parts[-2] != "main"
+    with open_binary() as stream:
+        start = stream.read(LOOKED_AT)
+    if source_format == "claude-session":
+        first = _SIDECHAIN.search(start)
+        return first is not None and first[1] == b"true"
+    head = start.split(b"\n", 1)[0]
+    if source_format == "codex-rollout":
+        return _STARTED_BY.search(head) is not None
+    return source_format == "gemini-session" and _KIND.search(head) is not None
+
+
+def parent_of(source_format: str, start: bytes) -> str | None:
+    """The session that started the sub-agent of a Codex rollout, which has an id of its own."""
+    found = _PARENT.search(start.split(b"\n", 1)[0]) if source_format == "codex-rollout" else None
+    return found[1].decode("utf-8", "replace") if found else None
