@@ -206,7 +206,10 @@ class _Handler(BaseHTTPRequestHandler):
             return
         finally:
             if request.is_call and answer.status < 300:
-                gateway.answered(meter.total(), whole)
+                metered = meter.total()
+                if meter.broken is not None and meter.broken.may_pass:
+                    gateway.heard(ModelUnavailable(f"the provider's answer ended in an error: {meter.broken.kind}"))
+                gateway.answered(metered, whole and meter.broken is None)
         self._chunk(mask.rest())
         self._write(lambda: self.wfile.write(b"0\r\n\r\n"))
 

@@ -410,6 +410,23 @@ def test_an_answer_that_the_provider_broke_off_is_none_that_tells_no_usage(
     assert (gateway.untold, gateway.refusal) == (0, None)
 
 
+def test_an_error_in_the_middle_of_a_stream_is_the_providers_and_none_that_tells_no_usage(
+    upstream: Upstream, opened: Callable[..., Gateway]
+) -> None:
+    gateway, sound = opened(counted=True, wire="messages"), upstream.answer
+    gateway.allow(requests=2)
+    start = {"type": "message_start", "message": {"usage": {"input_tokens": 9, "output_tokens": 1}}}
+    error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    events = b"".join(b"event: x\ndata: " + json.dumps(each).encode() + b"\n\n" for each in (start, error))
+    upstream.answer = answering(200, events, Content_Type="text/event-stream")
+    assert [ask(gateway, "/v1/messages")[1] for _ in range(5)] == [events] * 5
+    assert str(gateway.trouble) == "the provider's answer ended in an error: overloaded_error"
+    assert (gateway.untold, gateway.refusal, gateway.failed, gateway.usage) == (0, None, 5, Usage(45))
+    upstream.answer = sound
+    assert ask(gateway, "/v1/messages")[0] == 200
+    assert gateway.trouble is None
+
+
 def test_who_hangs_up_before_the_end_is_billed_to_the_end(upstream: Upstream, opened: Callable[..., Gateway]) -> None:
     begun, gone, counted = threading.Event(), threading.Event(), threading.Event()
 
