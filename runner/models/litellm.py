@@ -15,7 +15,7 @@ import logging
 import os
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
 from typing import Any
@@ -23,6 +23,7 @@ from uuid import uuid4
 
 from runner.errors import AccountRefused, KeyRefused, ModelRefused, ModelUnavailable, SetupError
 from runner.models.presets import Preset
+from runner.no_credit import says_no_credit
 from runner.retry_after import retry_after_seconds
 from runner.trajectories.text import storable, storable_value
 from runner.types import ModelReply, ModelRequest, ToolCall, Usage
@@ -133,7 +134,7 @@ class LiteLLM:
                 # "from None": a trace that goes on into litellm's own errors would quote what is kept out of ours.
                 if _is_of_the_key(error):
                     raise self._key_refused(error) from None
-                if getattr(error, "status_code", None) in (402, 404):
+                if getattr(error, "status_code", None) in (402, 404) or says_no_credit(_body(error)):
                     raise AccountRefused(f"{self.name}: {self._told(error)}") from None
                 if type(error).__name__ not in PASSING and not _is_server_error(error):
                     raise ModelRefused(f"{self.name}: {self._told(error)}") from None
@@ -277,6 +278,20 @@ def _has_gone_on(request: ModelRequest) -> bool:
 def _is_of_the_key(error: Exception) -> bool:
     """Told by status too: litellm calls a 401 of a server that words it in its own way a bad request."""
     return type(error).__name__ in OF_THE_KEY or getattr(error, "status_code", None) in (401, 403)
+
+
+def _body(error: Exception) -> Mapping[str, Any]:
+    """The provider's own words: litellm keeps OpenAI's beside its error, and quotes those of others in the error's text."""
+    kept = getattr(error, "body", None)
+    if isinstance(kept, Mapping):
+        return kept
+    text = str(error)
+    try:
+        quoted, _ = json.JSONDecoder().raw_decode(text, max(0, text.find("{")))
+    except (ValueError, RecursionError):
+        return {}
+    inner = quoted.get("error") if isinstance(quoted, dict) else None
+    return inner if isinstance(inner, dict) else {}
 
 
 def _is_server_error(error: Exception) -> bool:

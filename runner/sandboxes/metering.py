@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from runner.no_credit import says_no_credit
 from runner.types import Usage
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024  # of one event or one whole body; a longer one tells nothing
@@ -32,9 +33,10 @@ class Metered:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """An error that ended an answer. `kind` is the provider's own: type, code and status, as far as it gives them."""
+    """An error that is or ended an answer. `kind` is the provider's own: type, code, status, as far as it gives them."""
 
     kind: str
+    is_of_account: bool = False  # it has no credit left
 
     @property
     def may_pass(self) -> bool:
@@ -142,8 +144,10 @@ def _broken(event: Mapping[str, Any]) -> Broken | None:
     raw = _object(event, "error") or _object(_object(event, "response"), "error")
     if not raw and event.get("type") == "error":
         raw = event
+    if not raw:
+        return None
     kinds = (raw.get(name) for name in ("type", "code", "status"))
-    return Broken(" ".join(str(kind)[:60] for kind in kinds if isinstance(kind, str | int))) if raw else None
+    return Broken(" ".join(str(kind)[:60] for kind in kinds if isinstance(kind, str | int)), says_no_credit(raw))
 
 
 def _found(**counts: int | None) -> dict[str, int]:

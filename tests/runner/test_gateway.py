@@ -339,6 +339,24 @@ def test_it_knows_what_the_provider_has_against_a_call(
     assert gateway.trouble is None
 
 
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, {"type": "invalid_request_error", "message": "Your credit balance is too low to access the API."}),
+        (429, {"type": "insufficient_quota", "code": "insufficient_quota", "message": "You exceeded your quota."}),
+    ],
+)
+def test_an_account_without_credit_is_known_by_what_the_provider_says(
+    status: int, error: dict[str, str], upstream: Upstream, opened: Callable[..., Gateway]
+) -> None:
+    """Anthropic and OpenAI do not say it by their status: it would pass for the program's mistake, or for haste."""
+    upstream.answer = answering(status, json.dumps({"type": "error", "error": error}).encode())
+    gateway = opened()
+    assert ask(gateway)[0] == status
+    assert isinstance(gateway.trouble, AccountRefused)
+    assert (gateway.requests, gateway.failed) == (1, 1)
+
+
 def test_it_tells_a_provider_that_is_away_and_an_answer_that_breaks_off(
     upstream: Upstream, opened: Callable[..., Gateway]
 ) -> None:

@@ -123,6 +123,28 @@ def test_it_asks_once_where_asking_again_is_of_no_use(
     assert len(provider.asked) == 1
 
 
+@pytest.mark.parametrize(
+    ("host_model", "status", "error"),
+    [
+        ("openai/gpt-4.1-mini", 429, {"type": "insufficient_quota", "code": "insufficient_quota", "message": "Quota."}),
+        (
+            "anthropic/claude-sonnet-4-5",
+            400,
+            {"type": "invalid_request_error", "message": "Your credit balance is too low."},
+        ),
+    ],
+)
+def test_an_account_without_credit_is_known_by_what_the_provider_says(
+    provider: Provider, host_model: str, status: int, error: dict[str, str]
+) -> None:
+    provider.answers.append((status, {"type": "error", "error": error}, {}))
+    address = provider.url if host_model.startswith("openai/") else provider.url.removesuffix("/v1")
+    asked = LiteLLM(f"litellm/{host_model}", key_variable="TEST_PROVIDER_KEY", api_base=address)
+    with pytest.raises(AccountRefused):
+        asked.complete(REQUEST)
+    assert len(provider.asked) == 1
+
+
 def test_it_calls_a_server_that_is_not_there_unavailable(provider: Provider) -> None:
     nowhere = model(provider, api_base="http://127.0.0.1:9/v1")
     with pytest.raises(ModelUnavailable):
