@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import yaml
+from yaml.composer import ComposerError
+from yaml.constructor import ConstructorError
 
 from benchapp.launch_spec import LaunchSpec
 from runner.errors import SetupError
@@ -18,19 +23,28 @@ UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 FIRST = ("name", "suite", "protocol", "conditions", "agents", "agent_models", "author_models", "replicates")
 
 
-class _Reader(yaml.SafeLoader):
-    """No aliases: a few lines of them unfold into more than a machine holds."""
+class PlainYaml(yaml.SafeLoader):
+    """No aliases: a few lines of them unfold into more than a machine holds. No name twice: one would be lost."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("aliases are not taken here")
+            raise ComposerError(None, None, "aliases are not taken here", self.peek_event().start_mark)
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        names = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
-        if twice := sorted(name for name, times in names.items() if times > 1):
-            raise yaml.YAMLError(f"{', '.join(twice)}: named twice")
+        if twice := _twice(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            raise ConstructorError(None, None, f"{', '.join(twice)}: named twice", node.start_mark)
         return super().construct_mapping(node, deep)
+
+
+def _twice(names: Iterable[str]) -> list[str]:
+    return sorted(name for name, times in Counter(names).items() if times > 1)
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if twice := _twice(name for name, _ in pairs):
+        raise ValueError(f"{', '.join(twice)}: named twice")
+    return dict(pairs)
 
 
 def read_file(path: Path) -> dict[str, Any]:
@@ -38,7 +52,7 @@ def read_file(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > MAX_BYTES:
             raise SetupError(f"{path}: too long (expected at most {MAX_BYTES:,} bytes)")
-        return read_text(path.read_text())
+        return read_text(path.read_text("utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
         raise SetupError(f"{path}: {error} (expected YAML or JSON)") from error
     except SetupError as error:
@@ -50,13 +64,21 @@ def read_text(text: str) -> dict[str, Any]:
     if len(text) > MAX_BYTES:
         raise SetupError(f"{len(text):,} characters (expected at most {MAX_BYTES:,})")
     try:
-        value = yaml.load(text, _Reader)  # noqa: S506 - a SafeLoader
+        value = _parsed(text)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise SetupError(f"{error} (expected YAML or JSON)") from error
     if not isinstance(value, dict):
         raise SetupError("expected a mapping of fields such as name, suite, conditions")
     _require_storable(value)
     return {str(name): item for name, item in value.items()}
+
+
+def _parsed(text: str) -> Any:
+    """JSON as JSON: YAML refuses its tabs and takes an escaped pair of surrogates for two halves of characters."""
+    if text.lstrip().startswith("{"):
+        with suppress(json.JSONDecodeError):
+            return json.loads(text, object_pairs_hook=_once_each)
+    return yaml.load(text, PlainYaml)  # noqa: S506 - a SafeLoader
 
 
 def _require_storable(value: Any) -> None:

@@ -34,7 +34,10 @@ class Cleaner:
 
     def _trajectory(self, trajectory: Trajectory) -> Trajectory:
         source = None if trajectory.source is None else self.text(trajectory.source)
-        return replace(trajectory, steps=tuple(map(self.step, trajectory.steps)), source=source)
+        head = replace(
+            trajectory.head, extra=None if trajectory.head.extra is None else self._value(trajectory.head.extra)
+        )
+        return replace(trajectory, head=head, steps=tuple(map(self.step, trajectory.steps)), source=source)
 
     def _failure(self, failure: Failure) -> Failure:
         return replace(failure, message=self.text(failure.message), traceback=self.text(failure.traceback))

@@ -18,6 +18,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from benchapp.experiment_file import PlainYaml
 from benchapp.importers.problems import ProblemList
 from benchapp.importers.sources import LibrarySource, RunSource, TrialSource
 from runner.types import Phase
@@ -116,19 +117,18 @@ def read_map(path: Path) -> Mapping:
         if len(content) > MAX_BYTES:
             problems.add(str(path), "", f"a map of at most {MAX_BYTES:,} bytes", "a larger one")
             raise MapError(problems)
-        raw = yaml.safe_load(content)
-        found = _Map.model_validate(raw)
+        found = _Map.model_validate(yaml.load(content, PlainYaml))  # noqa: S506 - a SafeLoader
     except OSError as error:
         problems.add(str(path), "", "a file that can be read", error.strerror or str(error))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "whole file"
         problems.add(str(path), place, "YAML", getattr(error, "problem", None) or str(error))
-    except (RecursionError, UnicodeDecodeError) as error:
-        problems.add(str(path), "whole file", "YAML", type(error).__name__)
     except ValidationError as error:
         for place, message in _faults(error):
             problems.add(str(path), place, "a map of import rules", message)
+    except (RecursionError, ValueError) as error:  # ValueError: no UTF-8, or a day or number that there cannot be
+        problems.add(str(path), "whole file", "YAML", f"{type(error).__name__}: {error}")
     else:
         return Mapping(str(path), tuple(found.rules))
     raise MapError(problems)

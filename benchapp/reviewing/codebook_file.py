@@ -253,7 +253,9 @@ def _plain(node: yaml.Node, place: Place, lines: dict[Place, int], name: str) ->
 
 def _scalar(node: yaml.Node) -> object:
     """Words stay as they were written, so that a name such as 2024-01-01 or 1.10 is no date or number."""
-    kind, text = node.tag.rpartition(":")[2], str(node.value)
+    kind = node.tag.rpartition(":")[2]
+    # YAML takes the pair of surrogates by which JSON escapes an emoji for two halves of characters.
+    text = str(node.value).encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
     if kind == "null":
         return None
     if kind == "bool":

@@ -164,7 +164,10 @@ class ProgramAgent:
         if not names:
             asked = Step(1, Source.USER, job.instruction)
             return Log((Trajectory(head, (asked,)),), {}, Usage(), errors)
-        log = read_log(left[names[0]], job.instruction, head, errors)
+        logs = (read_log(left[name], job.instruction, head, errors) for name in names)
+        log = next(logs)
+        if not log.tells_work:  # the best may have got no further than its head
+            log = next((other for other in logs if other.tells_work), log)
         return with_subagents(log, [left[name] for name in self.subagent_logs(sorted(left))], head)
 
     def _failed(self, done: Completed, seconds: float, log: Log, gateway: Gateway) -> Failure | None:

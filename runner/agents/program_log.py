@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any
 
-from runner.trajectories.reading import read_trajectory
+from runner.trajectories.reading import ReadTrajectory, read_trajectory
 from runner.types import Source, Step, Trajectory, TrajectoryHead, TrajectoryKind, Usage
 
 MAX_SOURCE_CHARS = 16 * 1024 * 1024
+MAX_PROBLEMS = 20  # kept of one log
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,10 @@ class Log:
     facts: Mapping[str, Any]  # what the reader found beside the steps
     usage: Usage  # of the whole file, sub-agents included
     errors: str = ""  # the end of what the program wrote to its standard error
+
+    @property
+    def tells_work(self) -> bool:
+        return any(step.source is Source.AGENT for step in self.trajectories[0].steps)
 
 
 def read_log(content: bytes, instruction: str, head: TrajectoryHead, errors: str = "") -> Log:
@@ -34,8 +40,7 @@ def read_log(content: bytes, instruction: str, head: TrajectoryHead, errors: str
     for subagent in found.subagents:
         its_steps = tuple(subagent.steps)
         others.append(Trajectory(_completed(subagent.head, head), its_steps, subagent.usage))
-    facts = {**found.facts, "problems": [f"{problem.place}: {problem.message}" for problem in found.problems]}
-    return Log((main, *others), facts, found.usage, errors)
+    return Log((_telling(main, found), *others), found.facts, found.usage, errors)
 
 
 def with_subagents(log: Log, contents: Sequence[bytes], head: TrajectoryHead) -> Log:
@@ -49,9 +54,16 @@ def with_subagents(log: Log, contents: Sequence[bytes], head: TrajectoryHead) ->
         if steps:
             its_head = replace(_completed(found.head, head), kind=TrajectoryKind.SUBAGENT, parent="main")
             source = content.decode(errors="replace")[:MAX_SOURCE_CHARS]
-            others.append(Trajectory(its_head, steps, found.usage, source))
+            others.append(_telling(Trajectory(its_head, steps, found.usage, source), found))
             usage += found.usage
     return replace(log, trajectories=(*log.trajectories, *others), usage=usage)
+
+
+def _telling(trajectory: Trajectory, found: ReadTrajectory) -> Trajectory:
+    """With what was wrong with the log, of all that it holds, as an import keeps it: `extra["problems"]`."""
+    problems = [asdict(problem) for problem in islice(found.problems, MAX_PROBLEMS)]
+    extra = {**(trajectory.head.extra or {}), "problems": problems}
+    return replace(trajectory, head=replace(trajectory.head, extra=extra)) if problems else trajectory
 
 
 def _completed(found: TrajectoryHead, known: TrajectoryHead) -> TrajectoryHead:

@@ -158,6 +158,8 @@ def _no_tool_call(reply: ModelReply, times: int) -> Failure:
 
 
 def _assistant_message(reply: ModelReply) -> Mapping[str, Any]:
+    """Blank texts are left out: litellm would put words of its own into the model's mouth, others refuse such a turn."""
+    text = {"content": reply.text} if reply.text.strip() else {}
     calls = [
         {
             "id": call.id,
@@ -166,5 +168,6 @@ def _assistant_message(reply: ModelReply) -> Mapping[str, Any]:
         }
         for call in reply.tool_calls
     ]
-    message: dict[str, Any] = {"role": "assistant", "content": reply.text}
-    return {**message, "tool_calls": calls} if calls else message
+    if calls:
+        return {"role": "assistant", **text, "tool_calls": calls}
+    return {"role": "assistant", "content": "(nothing)", **text}

@@ -12,6 +12,7 @@ MAX_REPLY_CHARS = 4 * 1024 * 1024
 MAX_UPSERTS = 200
 MAX_DELETES = 200
 MAX_SUMMARY_CHARS = 1_000
+MAX_BRACES = 100  # looked at for the beginning of a patch
 KEYS = ("summary", "operation_type", "upsert_files", "delete_paths")
 
 
@@ -48,13 +49,15 @@ def read_patch(reply: ModelReply, mode: AuthorMode, slug: str) -> Patch:
 
 
 def _json_object(text: str) -> Mapping[str, Any]:
-    """The first object that parses: the whole text, else a fence's content, else from the first to the last brace."""
+    """The first that is a patch: the whole text, else a fence's content, else from the first to the last brace, else the
+    one patch among words that have braces of their own."""
     if not text.strip():
         raise UnreadableReply("reply: empty, expected a JSON object")
     first_error: str | None = None
+    other: Mapping[str, Any] | None = None
     for candidate in _candidates(text):
         try:
-            value = json.loads(candidate, strict=False, parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
+            value = _DECODER.decode(candidate)
         except UnreadableReply:
             raise
         except json.JSONDecodeError as error:
@@ -63,10 +66,41 @@ def _json_object(text: str) -> Mapping[str, Any]:
             continue
         except (ValueError, RecursionError) as error:
             raise UnreadableReply(f"reply: not usable JSON: {_reason(error)}") from error
-        if isinstance(value, dict):
+        if not isinstance(value, dict):
+            raise UnreadableReply(f"reply: a JSON {_kind(value)}, expected an object with {', '.join(KEYS)}")
+        if _is_patch(value):
             return value
-        raise UnreadableReply(f"reply: a JSON {_kind(value)}, expected an object with {', '.join(KEYS)}")
-    raise UnreadableReply(first_error or "reply: no JSON object found")
+        other = value if other is None else other
+    patch = _patch_among(text) or other
+    if patch is None:
+        raise UnreadableReply(first_error or "reply: no JSON object found")
+    return patch
+
+
+def _is_patch(value: Any) -> bool:
+    return isinstance(value, dict) and ("upsert_files" in value or "skill_md" in value)
+
+
+def _patch_among(text: str) -> Mapping[str, Any] | None:
+    """The patch beside `{placeholders}` and examples. UnreadableReply for two: which one was meant?"""
+    found: dict[str, Any] | None = None
+    at = text.find("{")
+    for _ in range(MAX_BRACES):
+        if at < 0:
+            break
+        end = at + 1
+        try:
+            value, end = _DECODER.raw_decode(text, at)
+        except UnreadableReply:
+            raise
+        except (ValueError, RecursionError):
+            value = None
+        if _is_patch(value):
+            if found is not None:
+                raise UnreadableReply("reply: two JSON objects with upsert_files, expected one")
+            found = value
+        at = text.find("{", end)
+    return found
 
 
 def _candidates(text: str) -> Iterator[str]:
@@ -103,6 +137,9 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise UnreadableReply(f"reply: the key {key[:80]!r} appears twice in one object")
         value[key] = item
     return value
+
+
+_DECODER = json.JSONDecoder(strict=False, parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
 
 
 def _text(value: Mapping[str, Any], key: str) -> str:

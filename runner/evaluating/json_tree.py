@@ -18,7 +18,7 @@ _NOTHING = object()
 def read_json(content: bytes) -> Any:
     """The value. NaN and Infinity are taken as Python writes them; a key that stands twice is refused."""
     try:
-        value = json.loads(decoded(content), object_pairs_hook=_once_each)
+        value = json.loads(decoded(content), object_pairs_hook=once_each)
     except json.JSONDecodeError as error:
         raise PrecheckFailed("format", f"no JSON at line {error.lineno}, column {error.colno}: {error.msg}") from error
     except RecursionError as error:
@@ -27,11 +27,12 @@ def read_json(content: bytes) -> Any:
         raise
     except ValueError as error:  # an integer of more digits than Python reads
         raise PrecheckFailed("format", str(error)[:200]) from error
-    _require_bounded(value)
+    require_bounded(value)
     return value
 
 
-def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """PrecheckFailed for a key that stands twice: nobody can tell which value was meant."""
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
@@ -40,7 +41,8 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _require_bounded(value: Any) -> None:
+def require_bounded(value: Any) -> None:
+    """PrecheckFailed for more levels or values than can be compared."""
     level, count = [value], 0
     for _ in range(MAX_DEPTH):
         count += len(level)

@@ -62,7 +62,10 @@ def ask_judge(
         except Unreadable as error:
             problems.append(f"reply {number}: {error}")
             again = f"That cannot be read: {error}. Answer again, with the JSON object alone."
-            told = ({"role": "assistant", "content": cut(reply.text, 4_000)}, {"role": "user", "content": again})
+            told = (
+                {"role": "assistant", "content": cut(reply.text, 4_000) or "(nothing)"},
+                {"role": "user", "content": again},
+            )
             request = _request((*request.messages, *told))
     return None, f"the judge gave no readable answer in {TRIES} replies: {'; '.join(problems)}"
 

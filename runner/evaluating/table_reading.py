@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from runner.evaluating.comparison import PrecheckFailed, decoded, shown
+from runner.evaluating.json_tree import once_each, require_bounded
 
 TableFormat = Literal["csv", "tsv", "jsonl"]
 TABLE_FORMATS: tuple[TableFormat, ...] = ("csv", "tsv", "jsonl")
@@ -92,7 +93,10 @@ def _objects(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            found = json.loads(line)
+            found = json.loads(line, object_pairs_hook=once_each)
+            require_bounded(found)
+        except PrecheckFailed as problem:
+            raise PrecheckFailed(problem.kind, f"line {number:,}: {problem.message}") from problem
         except (ValueError, RecursionError) as error:
             told = "nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
             raise PrecheckFailed("format", f"line {number:,} is no JSON: {told}") from error

@@ -46,7 +46,7 @@ def read_generator(folder: Path, *, bundled: bool) -> Generator:
 
 def _table(path: Path) -> dict[str, Any]:
     try:
-        table = tomllib.loads(path.read_text("utf-8"))
+        table = tomllib.loads(path.read_text("utf-8-sig"))
     except (OSError, ValueError) as error:
         raise SuiteError(str(path), "file", "a TOML file in UTF-8", str(error)) from error
     for name in table:

@@ -15,14 +15,17 @@ import logging
 import os
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
 from typing import Any
+from uuid import uuid4
 
 from runner.errors import AccountRefused, KeyRefused, ModelRefused, ModelUnavailable, SetupError
 from runner.models.presets import Preset
+from runner.no_credit import says_no_credit
 from runner.retry_after import retry_after_seconds
+from runner.trajectories.text import storable, storable_value
 from runner.types import ModelReply, ModelRequest, ToolCall, Usage
 
 PROVIDER = "litellm"
@@ -43,7 +46,10 @@ PASSING = (
     "ServiceUnavailableError",
     "InternalServerError",
     "BadGatewayError",
+    "NoReply",
 )
+# OpenRouter's and Zhipu's word for an upstream provider that failed in the middle. litellm reports it as "stop".
+BROKEN_OFF = ("error", "network_error")
 
 
 # Providers whose credentials are more than one key of their own.
@@ -51,6 +57,10 @@ OTHER_CREDENTIALS = frozenset({"bedrock", "vertex_ai", "sagemaker", "azure"})
 
 # The key is not accepted, or not for this model. Another call with it will not do better.
 OF_THE_KEY = ("AuthenticationError", "PermissionDeniedError")
+
+
+class NoReply(Exception):
+    """The provider answered with status 200 and without a reply."""
 
 
 class LiteLLM:
@@ -124,7 +134,7 @@ class LiteLLM:
                 # "from None": a trace that goes on into litellm's own errors would quote what is kept out of ours.
                 if _is_of_the_key(error):
                     raise self._key_refused(error) from None
-                if getattr(error, "status_code", None) in (402, 404):
+                if getattr(error, "status_code", None) in (402, 404) or says_no_credit(_body(error)):
                     raise AccountRefused(f"{self.name}: {self._told(error)}") from None
                 if type(error).__name__ not in PASSING and not _is_server_error(error):
                     raise ModelRefused(f"{self.name}: {self._told(error)}") from None
@@ -187,29 +197,35 @@ class LiteLLM:
         return tuple(name for name in names if name)
 
     def _reply(self, litellm: Any, response: Any) -> ModelReply:
+        """Texts are made storable at once: half a character in one turn could not be sent back in the next."""
         if not response.choices:
-            raise ModelRefused(f"{self.name}: a reply without choices")
+            raise NoReply("no choices")
         choice = response.choices[0]
+        if (native := (choice.get("provider_specific_fields") or {}).get("native_finish_reason")) in BROKEN_OFF:
+            raise NoReply(f"finish reason {native!r}")
         message = choice.message
         refusal = getattr(message, "refusal", None) or (message.get("provider_specific_fields") or {}).get("refusal")
+        reasoning = getattr(message, "reasoning_content", None)
         return ModelReply(
-            text=message.content or refusal or "",
-            tool_calls=tuple(_tool_call(call) for call in message.tool_calls or ()),
+            text=storable(message.content or refusal or ""),
+            tool_calls=tuple(_tool_calls(message.tool_calls or ())),
             usage=self._usage(litellm, response),
             finish_reason=FILTERED if refusal else str(choice.finish_reason or "unknown"),
             model=str(response.model or self.model),
-            reasoning=getattr(message, "reasoning_content", None),
+            reasoning=None if reasoning is None else storable(reasoning),
         )
 
     def _usage(self, litellm: Any, response: Any) -> Usage:
         """Input includes what was cached, as litellm gives it for every provider: cached input is counted once."""
         usage = getattr(response, "usage", None)
-        if usage is None or not usage.total_tokens:  # litellm makes up zeros where the provider told nothing
+        # litellm makes up zeros where the provider told nothing; some tell no sum.
+        if usage is None or not (usage.prompt_tokens or usage.completion_tokens):
             return Usage()
         details = getattr(usage, "prompt_tokens_details", None)
+        cached = getattr(details, "cached_tokens", None)
         tokens = Usage(
             input_tokens=usage.prompt_tokens,
-            cached_tokens=getattr(details, "cached_tokens", None),
+            cached_tokens=getattr(usage, "cached_tokens", None) if cached is None else cached,  # Moonshot's place
             output_tokens=usage.completion_tokens,
         )
         return replace(tokens, cost_usd=self._cost(litellm, response, tokens))
@@ -235,15 +251,24 @@ def _litellm() -> Any:
     return litellm
 
 
-def _tool_call(call: Any) -> ToolCall:
-    """Arguments that are no JSON object are kept as they came, under "unreadable"."""
-    text = call.function.arguments or "{}"
+def _tool_calls(calls: Sequence[Any]) -> Iterator[ToolCall]:
+    """Each with an id of its own, by which its result is found: some servers give none, or the same to all."""
+    known: set[str] = set()
+    for call in calls:
+        identifier = storable(str(call.id or ""))
+        identifier = str(uuid4()) if identifier in known or not identifier else identifier
+        known.add(identifier)
+        yield ToolCall(identifier, storable(str(call.function.name)), _arguments(call.function.arguments or "{}"))
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    """Arguments that are no JSON object are kept as they came, under "unreadable". A line break in a text is taken."""
     try:
-        arguments = json.loads(text)
-    except ValueError:
-        arguments = None
-    kept: Mapping[str, Any] = arguments if isinstance(arguments, dict) else {"unreadable": text}
-    return ToolCall(str(call.id), str(call.function.name), kept)
+        found = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        found = None
+    kept: dict[str, Any] = storable_value(found if isinstance(found, dict) else {"unreadable": text})
+    return kept
 
 
 def _has_gone_on(request: ModelRequest) -> bool:
@@ -253,6 +278,20 @@ def _has_gone_on(request: ModelRequest) -> bool:
 def _is_of_the_key(error: Exception) -> bool:
     """Told by status too: litellm calls a 401 of a server that words it in its own way a bad request."""
     return type(error).__name__ in OF_THE_KEY or getattr(error, "status_code", None) in (401, 403)
+
+
+def _body(error: Exception) -> Mapping[str, Any]:
+    """The provider's own words: litellm keeps OpenAI's beside its error, and quotes those of others in the error's text."""
+    kept = getattr(error, "body", None)
+    if isinstance(kept, Mapping):
+        return kept
+    text = str(error)
+    try:
+        quoted, _ = json.JSONDecoder().raw_decode(text, max(0, text.find("{")))
+    except (ValueError, RecursionError):
+        return {}
+    inner = quoted.get("error") if isinstance(quoted, dict) else None
+    return inner if isinstance(inner, dict) else {}
 
 
 def _is_server_error(error: Exception) -> bool:

@@ -116,6 +116,8 @@ def _read(path: Path, *_state: int) -> Preset:
         raise SetupError(f"{path}: not YAML ({type(error).__name__}{_place(error)})") from None
     except ValidationError as error:
         raise SetupError(f"{path}: {_told(error)}") from None
+    except ValueError as error:  # a day or a number that there cannot be; not quoted, as it may be part of a key
+        raise SetupError(f"{path}: not YAML ({type(error).__name__})") from None
     values = {name: getattr(found, name) for name in PresetFile.model_fields if name not in ("prices", "note")}
     prices = None if found.prices is None else Prices(**found.prices.model_dump())
     return Preset(name=path.name.removesuffix(SUFFIX), prices=prices, **values)

@@ -212,16 +212,16 @@ class Gateway:
             raise Refusal(FINAL, "this attempt is over") from error
         future.result()
 
-    def heard(self, trouble: RunnerError | None) -> None:
+    def heard(self, trouble: RunnerError | None, before: RunnerError | None = None) -> None:
         """How a model call ended. One that failed is no turn: an outage must not use up the agent's turns.
 
-        One that we hung up on says nothing about the provider.
+        `before` is what its status said, where its body says more. One that we hung up on says nothing about the provider.
         """
         with self._lock:
             if self._is_closing:
                 return
             self.trouble = trouble
-            self.failed += trouble is not None
+            self.failed += (trouble is not None) - (before is not None)
 
     def track(self, connection: socket.socket, is_open: bool) -> None:
         with self._lock:

@@ -12,6 +12,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
 from runner.errors import AccountRefused, KeyRefused, ModelRefused, ModelUnavailable, RunnerError, SetupError
 from runner.retry_after import retry_after_seconds
 from runner.sandboxes import Provider
+from runner.sandboxes.metering import Broken
 
 # What a model is asked by: Anthropic, OpenAI (Responses, chat), Gemini. Everything else an account can do (files,
 # fine-tuning, stored answers, keys) stays out of reach.
@@ -117,6 +118,15 @@ def trouble_of(answer: HTTPResponse, provider: Provider) -> RunnerError | None:
         return ModelRefused("the provider answered 404: it knows no such model or call")
     if status in (408, 409, 425, 429) or status >= 500 or 300 <= status < 400:
         return ModelUnavailable(f"the provider answered {status}", retry_after_seconds(answer.getheader("retry-after")))
+    return None
+
+
+def trouble_told(broken: Broken, status: int) -> RunnerError | None:
+    """What only the body of an answer tells: an account without credit, an error after a status of success."""
+    if broken.is_of_account:
+        return AccountRefused(f"the provider answered {status}: the account has no credit left")
+    if status < 300 and broken.may_pass:
+        return ModelUnavailable(f"the provider's answer ended in an error: {broken.kind}")
     return None
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
-from runner.errors import ModelUnavailable
+from runner.errors import ModelUnavailable, RunnerError
 from runner.sandboxes.gateway_bodies import checked_body
 from runner.sandboxes.gateway_rules import (
     FINAL,
@@ -24,6 +24,7 @@ from runner.sandboxes.gateway_rules import (
     key_header,
     target_of,
     trouble_of,
+    trouble_told,
 )
 from runner.sandboxes.metering import Meter
 
@@ -153,7 +154,7 @@ class _Handler(BaseHTTPRequestHandler):
                 raise Refusal(FINAL, f"the provider answered {answer.status}: it refused the key")
             if 300 <= answer.status < 400 or answer.status < 200:
                 raise Refusal(502, f"the provider answered {answer.status}, which is not followed")
-            self._pass_on(answer, request)
+            self._pass_on(answer, request, trouble)
         finally:
             if self._upstream is not None:
                 gateway.track(self._upstream, False)
@@ -178,7 +179,7 @@ class _Handler(BaseHTTPRequestHandler):
                 gateway.heard(ModelUnavailable(f"the provider cannot be reached: {type(error).__name__}"))
             raise Refusal(502, "the provider cannot be reached") from error
 
-    def _pass_on(self, answer: http.client.HTTPResponse, request: _Forward) -> None:
+    def _pass_on(self, answer: http.client.HTTPResponse, request: _Forward, trouble: RunnerError | None) -> None:
         """Streams the answer in chunks; one that breaks off has no last chunk, so the program can tell.
 
         What the call used is told before its end, so that the program cannot ask again while it is not yet counted. A
@@ -202,11 +203,14 @@ class _Handler(BaseHTTPRequestHandler):
             whole = True
         except BrokenOff as error:
             if request.is_call:
-                gateway.heard(ModelUnavailable(f"the provider's answer broke off: {error}"))
+                gateway.heard(ModelUnavailable(f"the provider's answer broke off: {error}"), trouble)
             return
         finally:
+            metered = meter.total()
+            if request.is_call and meter.broken is not None and (told := trouble_told(meter.broken, answer.status)):
+                gateway.heard(told, trouble)
             if request.is_call and answer.status < 300:
-                gateway.answered(meter.total(), whole)
+                gateway.answered(metered, whole and meter.broken is None)
         self._chunk(mask.rest())
         self._write(lambda: self.wfile.write(b"0\r\n\r\n"))
 

@@ -2,18 +2,25 @@
 
 Four wire formats, told apart by the address that was asked. Input is everything that was sent, what came from the
 provider's cache included, once: Anthropic tells cached and fresh input apart, the others tell the cached part of all.
+An error in the middle of an answer is read as well: by then its status of success is long gone out.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from runner.no_credit import says_no_credit
 from runner.types import Usage
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024  # of one event or one whole body; a longer one tells nothing
+# Kinds of errors that another call may not meet: the provider's trouble, not the request's.
+_PASSING = re.compile(
+    r"overloaded|server_error|api_error|rate_limit|timeout|unavailable|internal|exhausted|\b(408|429|5\d\d)\b", re.I
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +31,20 @@ class Metered:
     cache_written: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """An error that is or ended an answer. `kind` is the provider's own: type, code, status, as far as it gives them."""
+
+    kind: str
+    is_of_account: bool = False  # it has no credit left
+
+    @property
+    def may_pass(self) -> bool:
+        return _PASSING.search(self.kind) is not None
+
+
 class Meter:
-    """Feed it the pieces of one answer, then ask for `total`."""
+    """Feed it the pieces of one answer, then ask for `total`, then look at `broken`."""
 
     def __init__(self, path: str, content_type: str) -> None:
         self._read = next((read for mark, read in _FORMATS.items() if mark in path), None)
@@ -33,6 +52,7 @@ class Meter:
         self._rest = bytearray()
         self._is_too_long = False
         self._told: dict[str, int] = {}
+        self.broken: Broken | None = None
 
     def feed(self, piece: bytes) -> None:
         if self._is_stream:
@@ -56,7 +76,7 @@ class Meter:
         return Metered(Usage(told.get("input"), told.get("cached"), told.get("output")), told.get("written", 0))
 
     def _take_line(self, line: bytes) -> None:
-        if line.startswith(b"data:") and b"sage" in line:  # usage, usageMetadata
+        if line.startswith(b"data:") and (b"sage" in line or b"error" in line):  # usage, usageMetadata
             self._take(line[5:])
 
     def _take(self, content: bytes) -> None:
@@ -67,6 +87,7 @@ class Meter:
         for item in value if isinstance(value, list) else [value]:
             if self._read is not None and isinstance(item, Mapping):
                 self._told.update(self._read(item, self._told))
+                self.broken = self.broken or _broken(item)
 
 
 def _anthropic(event: Mapping[str, Any], known: Mapping[str, int]) -> dict[str, int]:
@@ -93,8 +114,11 @@ def _responses(event: Mapping[str, Any], known: Mapping[str, int]) -> dict[str, 
 
 
 def _chat(event: Mapping[str, Any], known: Mapping[str, int]) -> dict[str, int]:
+    """Moonshot and DeepSeek have places of their own for the cached part."""
     raw = _object(event, "usage")
     cached = _count(_object(raw, "prompt_tokens_details"), "cached_tokens")
+    for name in ("cached_tokens", "prompt_cache_hit_tokens"):
+        cached = _count(raw, name) if cached is None else cached
     return _found(input=_count(raw, "prompt_tokens"), cached=cached, output=_count(raw, "completion_tokens"))
 
 
@@ -113,6 +137,17 @@ _FORMATS: dict[str, Callable[[Mapping[str, Any], Mapping[str, int]], dict[str, i
     "/chat/completions": _chat,
     "enerateContent": _gemini,
 }
+
+
+def _broken(event: Mapping[str, Any]) -> Broken | None:
+    """Anthropic, chat and Gemini put the error under its name, Responses into the event or the response that failed."""
+    raw = _object(event, "error") or _object(_object(event, "response"), "error")
+    if not raw and event.get("type") == "error":
+        raw = event
+    if not raw:
+        return None
+    kinds = (raw.get(name) for name in ("type", "code", "status"))
+    return Broken(" ".join(str(kind)[:60] for kind in kinds if isinstance(kind, str | int)), says_no_credit(raw))
 
 
 def _found(**counts: int | None) -> dict[str, int]:

@@ -240,6 +240,19 @@ def test_a_text_that_is_no_experiment_file_says_why(text: str, told: str) -> Non
         read_text(text)
 
 
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"], ids=["plain", "with a byte order mark"])
+@pytest.mark.parametrize("text", ['{\n\t"name": "\\ud83d\\ude00 café"\n}', "name: 😀 café\r\n", "{name: 😀 café}"])
+def test_a_file_is_read_as_editors_and_programs_write_it(text: str, start: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "experiment"
+    path.write_bytes(start + text.encode())
+    assert read_file(path) == {"name": "😀 café"}
+
+
+def test_a_json_name_that_stands_twice_is_refused() -> None:
+    with pytest.raises(SetupError, match="name: named twice"):
+        read_text('{\n\t"name": "a",\n\t"name": "b"\n}')
+
+
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="nowhere.yaml"):
         read_file(tmp_path / "nowhere.yaml")

@@ -96,6 +96,9 @@ def test_it_reports_a_rule_that_matches_nothing(tmp_path):
         ("rules: [{match: {path: x}, set: {phase: never}}]", "rules[0].set.phase"),
         ("rules: [{match: {path: x}, set: {replicate: 0}}]", "rules[0].set.replicate"),
         ("rules: [{match: {pth: x}, set: {role: r}}]", "rules[0].match.pth"),
+        ("rules: [{match: {path: x}, set: {role: r, role: s}}]", "line 1, column 33"),
+        ("rules: [{match: {task: 2026-13-45}, set: {role: r}}]", "whole file"),
+        (f"rules: [{{match: {{task: {'9' * 5_000}}}, set: {{role: r}}}}]", "whole file"),
         ("rules: [{match: {path: x}, set: {condition: !!python/object:os.system {}}}]", "line 1, column 45"),
     ],
 )

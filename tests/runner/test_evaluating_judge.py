@@ -125,10 +125,12 @@ def test_a_reply_that_cannot_be_read_is_asked_for_again_with_the_reason() -> Non
 
 
 def test_three_replies_that_cannot_be_read_are_the_end() -> None:
-    judge = Judge(["no", "no", "no", opinion(5)])
+    judge = Judge(["no", "", "no", opinion(5)])
     found, problem = ask_judge(QUESTION, "Write.", POEM.encode(), None, judge.complete)
     assert (found, len(judge.answers)) == (None, 1)
     assert "no readable answer in 3 replies: reply 1: no JSON object alone: 'no'; reply 2" in problem
+    said = [message["content"] for message in judge.requests[2].messages if message["role"] == "assistant"]
+    assert said == ["no", "(nothing)"], "some providers refuse a turn that is empty"
 
 
 def test_the_work_stands_between_marks_that_it_cannot_know_and_is_bounded() -> None:

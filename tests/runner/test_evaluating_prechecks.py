@@ -156,6 +156,28 @@ def test_a_wav_file_without_a_rate_is_none() -> None:
         FORMATS["wav"](sound(8).replace(struct.pack("<I", 8_000), struct.pack("<I", 0)))
 
 
+@pytest.mark.parametrize(
+    ("kind", "bits", "extra", "told"),
+    [
+        (3, 32, b"", None),  # floats, as SciPy and soundfile write them
+        (0xFFFE, 24, bytes(24), None),  # an extended header, as ffmpeg writes it for 24 bits or many channels
+        (1, 16, b"", 0xFFFFFFFF),  # into a pipe
+    ],
+)
+def test_a_wav_file_lasts_as_long_as_its_samples(kind: int, bits: int, extra: bytes, told: int | None) -> None:
+    samples = bytes(8_000 * bits // 8)
+    form = struct.pack("<HHIIHH", kind, 1, 8_000, 8_000 * bits // 8, bits // 8, bits) + extra
+    chunks = b"WAVEfmt " + struct.pack("<I", len(form)) + form
+    chunks += b"data" + struct.pack("<I", len(samples) if told is None else told) + samples
+    Precheck(duration_seconds=Between(1, 1)).require(b"RIFF" + struct.pack("<I", len(chunks)) + chunks)
+
+
+def test_a_wav_file_of_compressed_samples_is_told() -> None:
+    form = struct.pack("<HHIIHH", 17, 1, 8_000, 4_055, 256, 4)
+    with pytest.raises(PrecheckFailed, match=r"compressed samples \(format 17\)"):
+        FORMATS["wav"](b"RIFF----WAVEfmt " + struct.pack("<I", len(form)) + form)
+
+
 def test_a_wav_file_that_points_beyond_its_end_is_none() -> None:
     short, long = (12).to_bytes(4, "little"), (1_000).to_bytes(4, "little")
     with pytest.raises(PrecheckFailed, match="format: no WAV file: it ends too early"):

@@ -160,8 +160,10 @@ def test_json_lines_keep_their_values() -> None:
         (b'{"a": 1}\n[1]\n', r"line 2: \[1\] is no JSON object"),
         (b"nope\n", "line 1 is no JSON"),
         (b"[" * 5_000, "line 1 is no JSON: nested too deeply"),
+        (b'{"a": 1}\n{"a": ' + b"[" * 900 + b"]" * 900 + b"}", "line 2: JSON nested deeper than 100 levels"),
+        (b'{"a": 1, "a": 2}', "line 1: the key 'a' stands twice"),
     ],
 )
-def test_lines_that_are_no_objects_are_told(content: bytes, told: str) -> None:
+def test_lines_that_cannot_be_compared_are_told(content: bytes, told: str) -> None:
     with pytest.raises(PrecheckFailed, match=told):
         read_rows(content, "jsonl")

@@ -339,6 +339,24 @@ def test_it_knows_what_the_provider_has_against_a_call(
     assert gateway.trouble is None
 
 
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, {"type": "invalid_request_error", "message": "Your credit balance is too low to access the API."}),
+        (429, {"type": "insufficient_quota", "code": "insufficient_quota", "message": "You exceeded your quota."}),
+    ],
+)
+def test_an_account_without_credit_is_known_by_what_the_provider_says(
+    status: int, error: dict[str, str], upstream: Upstream, opened: Callable[..., Gateway]
+) -> None:
+    """Anthropic and OpenAI do not say it by their status: it would pass for the program's mistake, or for haste."""
+    upstream.answer = answering(status, json.dumps({"type": "error", "error": error}).encode())
+    gateway = opened()
+    assert ask(gateway)[0] == status
+    assert isinstance(gateway.trouble, AccountRefused)
+    assert (gateway.requests, gateway.failed) == (1, 1)
+
+
 def test_it_tells_a_provider_that_is_away_and_an_answer_that_breaks_off(
     upstream: Upstream, opened: Callable[..., Gateway]
 ) -> None:
@@ -408,6 +426,23 @@ def test_an_answer_that_the_provider_broke_off_is_none_that_tells_no_usage(
         with pytest.raises(http.client.IncompleteRead):
             ask(gateway)
     assert (gateway.untold, gateway.refusal) == (0, None)
+
+
+def test_an_error_in_the_middle_of_a_stream_is_the_providers_and_none_that_tells_no_usage(
+    upstream: Upstream, opened: Callable[..., Gateway]
+) -> None:
+    gateway, sound = opened(counted=True, wire="messages"), upstream.answer
+    gateway.allow(requests=2)
+    start = {"type": "message_start", "message": {"usage": {"input_tokens": 9, "output_tokens": 1}}}
+    error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    events = b"".join(b"event: x\ndata: " + json.dumps(each).encode() + b"\n\n" for each in (start, error))
+    upstream.answer = answering(200, events, Content_Type="text/event-stream")
+    assert [ask(gateway, "/v1/messages")[1] for _ in range(5)] == [events] * 5
+    assert str(gateway.trouble) == "the provider's answer ended in an error: overloaded_error"
+    assert (gateway.untold, gateway.refusal, gateway.failed, gateway.usage) == (0, None, 5, Usage(45))
+    upstream.answer = sound
+    assert ask(gateway, "/v1/messages")[0] == 200
+    assert gateway.trouble is None
 
 
 def test_who_hangs_up_before_the_end_is_billed_to_the_end(upstream: Upstream, opened: Callable[..., Gateway]) -> None:

@@ -109,6 +109,14 @@ def test_a_manifest_says_where_it_is_wrong(
         generator_named("own")
 
 
+def test_a_manifest_may_come_from_an_editor_of_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = write(tmp_path, "true\n")
+    path = root / "own" / "generator.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    monkeypatch.setenv("SKILLGLASS_GENERATORS", str(root))
+    assert generator_named("own").name == "own"
+
+
 def test_a_folder_with_a_link_and_a_manifest_that_is_no_toml_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

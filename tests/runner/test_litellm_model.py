@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from runner.digests import canonical_json
+from runner.encoding import decode, encode
 from runner.errors import AccountRefused, KeyRefused, ModelRefused, ModelUnavailable, SetupError
 from runner.models import make_model
 from runner.models.litellm import FILTERED, TOO_LONG, TRIES, LiteLLM
-from runner.types import ModelRequest, Usage
+from runner.types import ModelReply, ModelRequest, Usage
 from tests.chat_provider import Provider
 
 KEY = "key-of-the-test-0123456789"
@@ -120,6 +123,28 @@ def test_it_asks_once_where_asking_again_is_of_no_use(
     assert len(provider.asked) == 1
 
 
+@pytest.mark.parametrize(
+    ("host_model", "status", "error"),
+    [
+        ("openai/gpt-4.1-mini", 429, {"type": "insufficient_quota", "code": "insufficient_quota", "message": "Quota."}),
+        (
+            "anthropic/claude-sonnet-4-5",
+            400,
+            {"type": "invalid_request_error", "message": "Your credit balance is too low."},
+        ),
+    ],
+)
+def test_an_account_without_credit_is_known_by_what_the_provider_says(
+    provider: Provider, host_model: str, status: int, error: dict[str, str]
+) -> None:
+    provider.answers.append((status, {"type": "error", "error": error}, {}))
+    address = provider.url if host_model.startswith("openai/") else provider.url.removesuffix("/v1")
+    asked = LiteLLM(f"litellm/{host_model}", key_variable="TEST_PROVIDER_KEY", api_base=address)
+    with pytest.raises(AccountRefused):
+        asked.complete(REQUEST)
+    assert len(provider.asked) == 1
+
+
 def test_it_calls_a_server_that_is_not_there_unavailable(provider: Provider) -> None:
     nowhere = model(provider, api_base="http://127.0.0.1:9/v1")
     with pytest.raises(ModelUnavailable):
@@ -155,6 +180,60 @@ def test_it_reads_tool_calls_and_keeps_arguments_that_are_no_json(provider: Prov
     provider.says(None, finish="tool_calls", tool_calls=calls)
     found = model(provider).complete(REQUEST).tool_calls
     assert [dict(call.arguments) for call in found] == [{"command": "ls"}, {"unreadable": '{"command": "l'}]
+
+
+def test_arguments_may_break_lines_inside_a_text(provider: Provider) -> None:
+    provider.says(None, finish="tool_calls", tool_calls=[_tool_call("c", '{"command": "cat <<E\none\nE"}')])
+    (call,) = model(provider).complete(REQUEST).tool_calls
+    assert call.arguments == {"command": "cat <<E\none\nE"}
+
+
+@pytest.mark.parametrize("ids", [["", ""], ["c", "c"], [None, None]])
+def test_every_tool_call_has_an_id_of_its_own(provider: Provider, ids: list[str | None]) -> None:
+    provider.says(None, finish="tool_calls", tool_calls=[_tool_call(each, "{}") for each in ids])
+    found = [call.id for call in model(provider).complete(REQUEST).tool_calls]
+    assert len(set(found)) == 2
+    assert all(found)
+
+
+def test_a_reply_can_be_recorded_and_sent_back_whatever_it_spells(provider: Provider) -> None:
+    """Half an emoji is no UTF-8, and NaN, infinities and deep nesting are no JSON that could be kept."""
+    deep = '{"a": ' * 500 + "1" + "}" * 500
+    arguments = ['{"command": "echo \\ud83d", "limit": NaN, "offset": 1e999}', deep]
+    provider.says("half: \ud83d", reasoning_content="\ud83d", tool_calls=[_tool_call("c", each) for each in arguments])
+    reply = model(provider).complete(REQUEST)
+    assert decode(ModelReply, json.loads(canonical_json(encode(reply)))) == reply
+    message = {"role": "assistant", "content": reply.text, "reasoning_content": reply.reasoning}
+    model(provider).complete(ModelRequest((*REQUEST.messages, message, {"role": "user", "content": "go on"})))
+    assert provider.asked[-1]["messages"][1]["content"] == "half: \ufffd"
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        [],
+        [
+            {
+                "index": 0,
+                "finish_reason": "error",
+                "error": {"code": 502, "message": "Upstream"},
+                "message": {"role": "assistant", "content": ""},
+            }
+        ],
+    ],
+)
+def test_a_status_of_success_without_a_reply_is_asked_again(provider: Provider, choices: list[Any]) -> None:
+    """So OpenRouter tells that the provider behind it failed: litellm makes an empty reply of it that stopped by itself."""
+    provider.says()
+    provider.answers.insert(0, (200, {**provider.answers[0][1], "choices": choices}, {}))
+    assert model(provider).complete(REQUEST).text == "hello"
+    provider.answers = [(200, {**provider.answers[0][1], "choices": choices}, {})]
+    with pytest.raises(ModelUnavailable, match="NoReply"):
+        model(provider).complete(REQUEST)
+
+
+def _tool_call(identifier: str | None, arguments: str) -> dict[str, Any]:
+    return {"id": identifier, "type": "function", "function": {"name": "shell", "arguments": arguments}}
 
 
 def test_it_names_the_variable_that_holds_no_key(provider: Provider) -> None:

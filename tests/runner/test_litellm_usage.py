@@ -77,6 +77,28 @@ def test_input_is_all_input_with_the_cached_part_in_it(
     assert usage.cost_usd == pytest.approx((400 * 2.0 + 600 * 0.5 + 20 * 10.0) / 1_000_000)
 
 
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"prompt_tokens": 1000, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 600}},  # no sum
+        {"prompt_tokens": 1000, "completion_tokens": 20, "total_tokens": 1020, "cached_tokens": 600},  # Moonshot
+        {
+            "prompt_tokens": 1000,
+            "completion_tokens": 20,
+            "total_tokens": 1020,
+            "prompt_cache_hit_tokens": 600,
+        },  # DeepSeek
+    ],
+)
+def test_usage_counts_wherever_a_server_puts_it(provider: Provider, usage: dict[str, Any]) -> None:
+    provider.says(usage=usage)
+    found = (
+        LiteLLM.of_preset(preset(provider, prices=Prices(input=2.0, output=10.0, cached=0.5))).complete(REQUEST).usage
+    )
+    assert (found.input_tokens, found.cached_tokens, found.output_tokens) == (1000, 600, 20)
+    assert found.cost_usd == pytest.approx((400 * 2.0 + 600 * 0.5 + 20 * 10.0) / 1_000_000)
+
+
 def test_a_list_price_charges_what_was_written_to_the_cache_and_what_was_read_from_it(
     provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:

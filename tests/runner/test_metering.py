@@ -84,6 +84,48 @@ def test_it_reads_a_whole_answer(path: str, value: Any, written: int) -> None:
     assert metered(path, WHOLE, json.dumps(value, indent=1).encode()) == Metered(USED, written)
 
 
+@pytest.mark.parametrize("usage", [{"cached_tokens": 200}, {"prompt_cache_hit_tokens": 200}])  # Moonshot, DeepSeek
+def test_cached_tokens_count_wherever_a_server_puts_them(usage: dict[str, int]) -> None:
+    chat = {"prompt_tokens": 240, "completion_tokens": 7, **usage}
+    assert metered("/v1/chat/completions", WHOLE, json.dumps({"usage": chat}).encode()) == Metered(USED)
+
+
+@pytest.mark.parametrize(
+    ("path", "event", "may_pass"),
+    [
+        ("/v1/messages", {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, True),
+        ("/v1/messages", {"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}, False),
+        (
+            "/v1/chat/completions",
+            {"error": {"code": 502, "message": "no"}, "choices": [{"finish_reason": "error"}]},
+            True,
+        ),
+        ("/v1/responses", {"type": "error", "code": "server_error", "message": "no", "param": None}, True),
+        ("/v1/responses", {"type": "response.failed", "response": {"error": {"code": "rate_limit_exceeded"}}}, True),
+        (
+            "/v1/responses",
+            {"type": "response.failed", "response": {"error": {"code": "context_length_exceeded"}}},
+            False,
+        ),
+        ("/v1beta/models/g:streamGenerateContent", {"error": {"code": 503, "status": "UNAVAILABLE"}}, True),
+    ],
+)
+def test_it_reads_an_error_in_the_middle_of_a_stream(path: str, event: dict[str, Any], may_pass: bool) -> None:
+    meter = Meter(path, STREAM)
+    meter.feed(stream({"type": "response.created", "response": {"error": None}}, {"error": None}, event))
+    meter.total()
+    assert meter.broken is not None
+    assert meter.broken.may_pass is may_pass
+
+
+def test_an_answer_that_speaks_of_errors_is_not_broken() -> None:
+    said = {"choices": [{"delta": {"content": "error"}}], "error": None}
+    meter = Meter("/v1/chat/completions", STREAM)
+    meter.feed(stream(said, {"choices": [], "usage": CHAT}))
+    assert meter.total() == Metered(USED)
+    assert meter.broken is None
+
+
 def test_it_knows_the_input_of_a_stream_that_breaks_off_and_not_its_output() -> None:
     content = stream({"type": "message_start", "message": {"usage": ANTHROPIC}})
     assert metered("/v1/messages", STREAM, content).usage == Usage(240, 200, None)

@@ -88,6 +88,7 @@ KEY = "sk-proj-4fT9xQ2LmZ8vB1nC"
         ("provider: vllm", "provider: vllm\napi_base: http://a/v1", "give api_base or api_base_variable"),
         ("input: 0.5", "input: -1", "prices.input: Input should be greater"),
         ("provider: vllm", "provider: [", "not YAML"),
+        ("provider: vllm", "provider: 2026-02-30", "not YAML (ValueError)"),
         ("provider: vllm", f"agent_environment: {{{KEY}: A}}\nprovider: vllm", "agent_environment.a name"),
     ],
 )

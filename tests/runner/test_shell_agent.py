@@ -117,6 +117,21 @@ def test_it_asks_in_the_shape_of_a_chat(run: Callable[..., AgentRun]) -> None:
     assert request.messages[3] == {"role": "tool", "tool_call_id": "c-shell", "content": "é\n"}
 
 
+@pytest.mark.parametrize("text", ["", "\n\n"])
+def test_a_turn_without_words_goes_back_without_words_of_anybody_else(
+    run: Callable[..., AgentRun], monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """Held against litellm itself, which writes "[System: Empty message content sanitised ...]" for a blank text."""
+    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    from litellm.litellm_core_utils.prompt_templates.factory import anthropic_messages_pt
+
+    model = Listed(says(text, call("shell", command="true")), says(text), SUBMIT)
+    run(model=model)
+    sent = anthropic_messages_pt([dict(message) for message in model.requests[2].messages[1:]], "claude", "anthropic")
+    said = [part for turn in sent if turn["role"] == "assistant" for part in turn["content"]]
+    assert [(part["type"], part.get("text")) for part in said] == [("tool_use", None), ("text", "(nothing)")]
+
+
 def test_equal_runs_differ_in_timestamps_only(run: Callable[..., AgentRun]) -> None:
     def once() -> list[tuple[object, ...]]:
         done = run(says("a", call("shell", command="pwd; ls -a; exit 3")), says("no call"), SUBMIT)

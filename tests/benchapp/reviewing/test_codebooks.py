@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 from django.db import transaction
 
@@ -339,6 +341,12 @@ def test_a_version_written_to_a_file_reads_as_the_same(form: str) -> None:
     assert digest_of(again.versions.get()) == digest_of(draft)
     example = again.versions.get().codes.first().examples.get()
     assert (example.trial, example.step, example.quote, example.is_counter) == (trial, 3, "= no:\n  #x", True)
+
+
+def test_json_may_escape_every_character() -> None:
+    raw = {"format": "skillglass-codebook 1", "name": "Café 😀", "codes": [{"name": "a 😀"}]}
+    found = read_codebook(json.dumps(raw, indent="\t").encode("utf-8-sig"), name="x.json")
+    assert (found.name, found.codes[0].name) == ("Café 😀", "a 😀")
 
 
 def test_examples_of_trials_that_are_not_here_keep_their_words() -> None:
