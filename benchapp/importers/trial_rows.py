@@ -12,6 +12,7 @@ from django.utils import timezone
 from benchapp.importers.packing import PackedTrajectory, redacted_verdict, usage_json
 from benchapp.importers.sources import TrialSource
 from benchapp.models import Attempt, Blob, SkillUse, Trajectory, Trial, Verdict
+from benchapp.recorded import BOUND_OF, billed_fields
 from benchapp.redaction import Redactor
 from runner.types import CheckStatus, TrajectoryKind, Usage, UseKind
 from runner.types import Verdict as VerdictValue
@@ -59,11 +60,12 @@ class AttemptParts:
         recomputed, told = Usage(), self.source.usage
         for item in self.packed:
             recomputed = recomputed + item.usage
-        taken = [name for name in USAGE if getattr(recomputed, name) is None and getattr(told, name) is not None]
+        taken = [name for name in USAGE if getattr(recomputed, name) is None and _says_more(told, name, recomputed)]
         totals = usage_json(told)
         if taken:
             totals["taken"] = taken  # these columns of the attempt hold the source's numbers
-        return replace(recomputed, **{name: getattr(told, name) for name in taken}), totals
+        bounds = {BOUND_OF[name]: None for name in taken if name in BOUND_OF}
+        return replace(recomputed, **{name: getattr(told, name) for name in taken}, **bounds), totals
 
     def save(self, attempt: Attempt) -> Attempt:
         """Fills and saves the attempt, which has its trial, number and identity; then everything below it."""
@@ -80,9 +82,8 @@ class AttemptParts:
         attempt.source_config_id, attempt.exception_id = config, exception
         attempt.exception_type = redact(source.exception.type)[:200] if source.exception else ""
         attempt.exception_message = message[:MAX_EXCEPTION_MESSAGE]
-        for name in USAGE:
-            setattr(attempt, name, getattr(usage, name))
-        attempt.priced_usd = usage.priced_usd if usage.cost_usd is None else None
+        for name, value in billed_fields(usage).items():
+            setattr(attempt, name, value)
         attempt.save(force_insert=True)
         self._save_below(attempt)
         return attempt
@@ -144,3 +145,13 @@ class AttemptParts:
         trial.checks_total = len(checks) or None
         passed = sum(check.status is CheckStatus.PASSED for check in checks)
         trial.checks_passed = passed if checks else None
+
+
+def _says_more(told: Usage, name: str, counted: Usage) -> bool:
+    """Is the source's total more than what was counted in part? Else it is the same partial sum. Programs that do not
+    know their tokens write 0."""
+    total = getattr(told, name)
+    bound = getattr(counted, BOUND_OF[name]) if name in BOUND_OF else None
+    if bound is None and name in ("input_tokens", "output_tokens"):
+        bound = 0
+    return total is not None and (bound is None or total > bound)

@@ -196,6 +196,8 @@ class Attempt(PublicModel):
     output_tokens = models.PositiveBigIntegerField(null=True)
     cost_usd = models.FloatField(null=True)  # null where any of its calls tells none
     priced_usd = models.FloatField(null=True)  # what the others cost then
+    input_at_least = models.PositiveBigIntegerField(null=True)  # of tokens that are not known as a whole, the known part
+    output_at_least = models.PositiveBigIntegerField(null=True)
     price_table = models.CharField(max_length=64, blank=True)  # the price list behind cost_usd, with its version
     source_tokens = models.JSONField(default=dict)  # the source's own totals, where ours are recomputed
     exception_type = models.CharField(max_length=200, blank=True)
