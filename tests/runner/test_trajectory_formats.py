@@ -104,7 +104,7 @@ def test_atif_subagents_inside_the_file_are_trajectories_of_their_own() -> None:
 
 def test_atif_from_claude_code_counts_each_model_call_once() -> None:
     result, steps = read("atif_claude_code.json")
-    assert result.usage == Usage(1150, 920, 0)
+    assert result.usage == Usage(1150, 920)  # calls that wrote something and took 0 output tokens were not counted
     assert result.reported == Usage(2800, 2240, 0)
     assert [step.usage is not None for step in steps] == [False, True, False, False, True, False]
     assert result.facts["steps_with_repeated_metrics"] == 3
@@ -190,7 +190,7 @@ def test_a_claude_stream_without_result_has_input_but_unknown_output(tmp_path: P
     path.write_text("bash: cannot set terminal process group\n" + "".join(lines[:9]))
     result = open_file(path)
     assert len(list(result.steps)) == 4
-    assert result.usage == Usage(350 + 372 + 392, 1000, None)
+    assert result.usage == Usage(350 + 372 + 392, 1000, output_at_least=3)
     assert result.facts["cut_off"] is True
     (problem,) = result.problems
     assert (problem.place, problem.expected) == ("line 1", "one JSON object on each line")
@@ -201,7 +201,7 @@ def test_it_reads_a_claude_session_tree() -> None:
     assert [step.source for step in steps] == [Source.USER, Source.AGENT, Source.AGENT, Source.USER]
     assert [item.source_call_id for item in steps[1].observations] == ["t1", "t2"]
     assert steps[3].extra == {"branched_from": "a1"}
-    assert result.usage == Usage(115 + 145, 220, None)
+    assert result.usage == Usage(115 + 145, 220, output_at_least=2)
     assert uses(steps) == []  # the file that was to be read is not there
     assert [step.message for step in result.subagents[0].steps] == ["Look around.", "Nothing here."]
     (problem,) = result.problems
@@ -238,10 +238,10 @@ def test_codex_without_a_completed_turn_has_unknown_usage(tmp_path: Path) -> Non
 def test_it_reads_gemini_messages() -> None:
     result, steps = read("gemini_native.json")
     assert steps[1].reasoning == "Plan\nSkill first."
-    assert steps[1].usage == Usage(100, 50, 16)
+    assert steps[1].usage == Usage(101, 50, 15)
     assert [item.is_error for item in steps[1].observations] == [False, True]
     assert steps[2].source is Source.SYSTEM
-    assert result.usage == Usage(300, 200, 20)
+    assert result.usage == Usage(301, 200, 19)
     assert result.head.session_id == "g-1"
     assert uses(steps) == [("csv-sums", "invoked", 2, None)]
 

@@ -69,10 +69,13 @@ def message_step(message: Mapping[str, Any], index: int) -> Step:
 
 
 def _usage(tokens: Mapping[str, Any]) -> Usage:
-    """Thinking and tool tokens are output: they are billed so."""
-    output = [number(tokens.get(key)) for key in ("output", "thoughts", "tool")]
-    known = [part for part in output if part is not None]
-    return Usage(number(tokens.get("input")), number(tokens.get("cached")), sum(known) if known else None)
+    """Thinking is output, as it is billed. `tool` (toolUsePromptTokenCount) is what tools put into the prompt."""
+    return Usage(_sum(tokens, "input", "tool"), number(tokens.get("cached")), _sum(tokens, "output", "thoughts"))
+
+
+def _sum(tokens: Mapping[str, Any], *keys: str) -> int | None:
+    known = [count for key in keys if (count := number(tokens.get(key))) is not None]
+    return sum(known) if known else None
 
 
 def _thoughts(raw: Any) -> str | None:
