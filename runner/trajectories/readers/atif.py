@@ -13,6 +13,7 @@ from typing import Any
 from runner.trajectories.atif import step_from_json
 from runner.trajectories.readers import ReadTrajectory, Thread
 from runner.trajectories.readers.claude_atif import CallMetrics, counted_in_part, without_copies
+from runner.trajectories.readers.exit_codes import with_failures
 from runner.trajectories.readers.terminus import listed_skills
 from runner.trajectories.streams import walk
 from runner.trajectories.text import clean_step, storable, storable_value
@@ -51,6 +52,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
                 is_claude = result.head.agent_name == "claude-code"
                 if is_claude:
                     step = counted.once(without_copies(step))
+                step = with_failures(step, result.head.agent_name)
                 usage = counted_in_part(step, is_claude=is_claude)
                 if usage is not None and not step.is_copied_context:
                     total += usage

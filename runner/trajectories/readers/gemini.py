@@ -9,6 +9,7 @@ from typing import Any
 from runner.trajectories.atif import content_text
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.claude_messages import number
+from runner.trajectories.readers.exit_codes import gemini_failed
 from runner.trajectories.streams import walk
 from runner.trajectories.text import clean, storable, storable_value
 from runner.types import Observation, Source, Step, ToolCall, Usage
@@ -102,7 +103,8 @@ def _results(call: Mapping[str, Any], identifier: str) -> Iterator[Observation]:
     raw = call.get("result")
     failed = call.get("status") in ("error", "cancelled")
     for item in raw if isinstance(raw, list) else [] if raw is None else [raw]:
-        yield Observation(clean(_result_text(item)), identifier, failed)
+        text = clean(_result_text(item))
+        yield Observation(text, identifier, failed or gemini_failed(text, str(call.get("name"))))
 
 
 def _result_text(item: Any) -> str:
