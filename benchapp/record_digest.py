@@ -123,7 +123,9 @@ def _attempt(attempt: Attempt) -> list[Any]:
     uses = sorted([use.skill, use.kind, use.step or 0, use.path] for use in attempt.skill_uses.all())
     told = _values(attempt, _ATTEMPT)
     bounds = {name: getattr(attempt, name) for name in BOUND_OF.values()}
-    told |= {name: value for name, value in bounds.items() if value is not None}  # records without one keep their digest
+    told |= {
+        name: value for name, value in bounds.items() if value is not None
+    }  # records without one keep their digest
     return [told, verdicts, trajectories, uses]
 
 

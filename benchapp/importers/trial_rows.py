@@ -48,8 +48,15 @@ class AttemptParts:
         return cls(source, tuple(packed), redacted_verdict(source.verdict, redactor), redactor)
 
     @property
-    def main(self) -> PackedTrajectory | None:
-        return next((item for item in self.packed if item.head.kind is TrajectoryKind.MAIN), None)
+    def own(self) -> list[PackedTrajectory]:
+        """See Attempt.own_trajectories."""
+        main = [item for item in self.packed if item.head.kind is TrajectoryKind.MAIN][:1]
+        return main or [item for item in self.packed if item.head.kind is TrajectoryKind.STAGE]
+
+    @property
+    def turns(self) -> int | None:
+        turns = [item.turns for item in self.own]
+        return sum(turns) if turns and None not in turns else None
 
     @property
     def status(self) -> str:
@@ -77,7 +84,7 @@ class AttemptParts:
         attempt.started_at, attempt.finished_at = source.timing.started_at, source.timing.finished_at
         attempt.started_text, attempt.finished_text = source.timing.started_text, source.timing.finished_text
         attempt.agent_seconds, attempt.verifier_seconds = source.timing.agent_seconds, source.timing.verifier_seconds
-        attempt.turns = self.main.turns if self.main else None
+        attempt.turns = self.turns
         attempt.source_tokens = totals
         attempt.source_config_id, attempt.exception_id = config, exception
         attempt.exception_type = redact(source.exception.type)[:200] if source.exception else ""
@@ -124,8 +131,8 @@ class AttemptParts:
         usage, _ = self.usage()
         for name in USAGE:
             setattr(trial, name, getattr(usage, name))
-        trial.turns = self.main.turns if self.main else None
-        trial.steps = self.main.packed.steps_total if self.main else None
+        trial.turns = self.turns
+        trial.steps = sum(item.packed.steps_total for item in self.own) if self.own else None
         trial.exception_type = self.redactor.text(self.source.exception.type)[:200] if self.source.exception else ""
         trial.finished_at = self.source.timing.finished_at
         trial.duration_seconds = self.source.timing.duration_seconds
@@ -133,7 +140,7 @@ class AttemptParts:
         mounted = set(self.source.skills_mounted or ())
         read = {use.skill for item in self.packed for use in item.uses}
         trial.skills_mounted = len(mounted) if mounted or trial.snapshot_id else None
-        trial.skills_read = len(read) if self.main else None
+        trial.skills_read = len(read) if self.own else None
 
     def _fill_verdict(self, trial: Trial) -> None:
         verdict = self.verdict
