@@ -115,6 +115,12 @@ def compact(count: int | None) -> Any:
 
 
 @register.filter
+def at_least(count: int | None, bound: int | None) -> Any:
+    """The count as `compact` writes it; of one that is not known as a whole, what is known of it."""
+    return f"at least {compact(bound)}" if count is None and bound is not None else compact(count)
+
+
+@register.filter
 def usd(cost: float | None) -> Any:
     """Dollars: two places, four below a cent."""
     if _is_missing(cost):

@@ -165,8 +165,9 @@ class _Message:
         self.blocks += 1
         kind = block.get("type")
         if kind == "text":
-            if block.get("text"):
-                self._texts.append(clean(str(block["text"])))
+            text = clean(str(block.get("text") or ""))
+            if text.strip():
+                self._texts.append(text)
         elif kind == "thinking":
             self._thoughts.append(clean(str(block.get("thinking") or "")))
         elif kind == "redacted_thinking":

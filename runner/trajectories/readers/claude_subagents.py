@@ -53,6 +53,9 @@ class Subagents:
             found = {"tool_call_id": storable(call)} if call else {}
             found |= dict.fromkeys(named.values(), key)
             result.subagent(name, names.get(above, result.head.name), Thread(key=key), **found, **about)
+        calls = self._answered | {key: call for key, call in self._started.items() if call}
+        if named and calls:  # also of sub-agents whose lines lie in a file of their own
+            result.facts["subagent_calls"] = {storable(key): storable(call) for key, call in calls.items()}
         if self._beyond:
             result.problems.add(
                 "whole file", f"at most {MAX_SUBAGENTS:,} sub-agents", f"left out: {self._beyond:,} lines of others"
