@@ -201,7 +201,7 @@ class _Tree:
 
     def pass_by(self, event: Mapping[str, Any]) -> None:
         uuid, parent = event.get("uuid"), event.get("parentUuid")
-        if isinstance(uuid, str) and (parent == self._last or parent in self._between):
+        if isinstance(uuid, str) and isinstance(parent, str) and (parent == self._last or parent in self._between):
             self._between.add(uuid)
 
     def extra(self, event: Mapping[str, Any]) -> dict[str, Any]:
