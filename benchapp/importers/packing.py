@@ -97,7 +97,8 @@ class AttemptPacker:
 
     def _pack_choice(self, choice: Choice) -> None:
         waiting = list(choice.trajectories)
-        self.apart = frozenset(_agent_of(source) for source in waiting if source.kind is TrajectoryKind.SUBAGENT) - {""}
+        self.apart = frozenset(map(_agent_of, (source for source in waiting if source.kind is TrajectoryKind.SUBAGENT)))
+        self.apart -= {""}
         spare = {source.path: source for source in choice.spare}
         read = {source.path for source in waiting}
         while waiting:
@@ -115,7 +116,7 @@ class AttemptPacker:
     def _pack_source(self, source: TrajectorySource) -> TrajectoryHead | None:
         try:
             trajectory = read_trajectory(source.open, name=self._unique(source.name))
-            if call := self.calls.get(str((trajectory.head.extra or {}).get("agent_id"))):
+            if call := self.calls.get(_agent(trajectory)):
                 trajectory.add_extra(tool_call_id=call)
             head = self._pack_read(trajectory, source, source.kind, source.parent, "")
             self.calls |= trajectory.facts.get("subagent_calls", {})
@@ -128,9 +129,7 @@ class AttemptPacker:
     def _pack_subagents(self, read: ReadTrajectory, source: TrajectorySource, parent: str | None) -> None:
         """Those it started, and those they started; what is beyond the limit is reported. A log also repeats in part what
         an agent's own file holds as a whole."""
-        waiting = [
-            (found, parent) for found in read.subagents if (found.head.extra or {}).get("agent_id") not in self.apart
-        ]
+        waiting = [(found, parent) for found in read.subagents if _agent(found) not in self.apart]
         for number, (subagent, above) in enumerate(waiting):
             if number >= MAX_SUBAGENTS:
                 self._report(source, "", f"at most {MAX_SUBAGENTS} sub-agents", f"found {len(waiting)} or more")
@@ -259,9 +258,14 @@ class _Counted:
         return self.calls or self.agent_steps
 
 
+def _agent(read: ReadTrajectory) -> str:
+    """The sub-agent's id in Claude Code's logs; "" for any other trajectory."""
+    return str((read.head.extra or {}).get("agent_id") or "")
+
+
 def _agent_of(source: TrajectorySource) -> str:
     try:
-        return str((read_trajectory(source.open).head.extra or {}).get("agent_id") or "")
+        return _agent(read_trajectory(source.open))
     except OSError:  # told where it is read
         return ""
 
