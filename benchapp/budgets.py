@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet, Sum
 
-from benchapp.metrics.spending import known_cost
+from benchapp.metrics.spending import known_part
 from benchapp.models import Activity, Attempt, Episode, ModelCall, Run, User
 from runner.errors import BudgetSpent, SetupError
 from runner.types import Usage
@@ -42,11 +42,14 @@ def spent(run: Run, *, without_attempt_of: Episode | None = None) -> Spent:
 
 
 def _sum(rows: QuerySet[Attempt] | QuerySet[ModelCall]) -> Spent:
-    used = Q(input_tokens__gt=0) | Q(output_tokens__gt=0)
-    sums = rows.order_by().aggregate(
-        usd=Sum(known_cost(rows)),
-        read=Sum("input_tokens"),
-        written=Sum("output_tokens"),
+    told = rows.order_by().annotate(
+        known_input=known_part(rows, "input_tokens"), known_output=known_part(rows, "output_tokens")
+    )
+    used = Q(known_input__gt=0) | Q(known_output__gt=0)
+    sums = told.aggregate(
+        usd=Sum(known_part(rows, "cost_usd")),
+        read=Sum("known_input"),
+        written=Sum("known_output"),
         unpriced=Count("pk", filter=used & Q(cost_usd=None)),
     )
     return Spent(sums["usd"] or 0.0, (sums["read"] or 0) + (sums["written"] or 0), sums["unpriced"])
@@ -66,7 +69,7 @@ def guard(episode: Episode) -> Callable[[Usage], None]:
             return
         used = Spent(
             usd=under_way.known_usd or 0.0,
-            tokens=(under_way.input_tokens or 0) + (under_way.output_tokens or 0),
+            tokens=under_way.known_tokens,
             unpriced=int(under_way.is_unpriced),
         )
         require(run, spent(run, without_attempt_of=episode) + used)

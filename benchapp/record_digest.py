@@ -14,6 +14,7 @@ from typing import Any
 from django.db.models import Model
 
 from benchapp.models import Attempt, Decision, Entry, Episode, Experiment, Probe, Trial
+from benchapp.recorded import BOUND_OF
 from runner.digests import canonical_json
 
 FORMAT = "record/1"
@@ -121,8 +122,10 @@ def _attempt(attempt: Attempt) -> list[Any]:
     ]
     uses = sorted([use.skill, use.kind, use.step or 0, use.path] for use in attempt.skill_uses.all())
     told = _values(attempt, _ATTEMPT)
-    if attempt.priced_usd is not None:  # only there, so that records without one keep their digest
-        told["priced_usd"] = attempt.priced_usd
+    bounds = {name: getattr(attempt, name) for name in BOUND_OF.values()}
+    told |= {
+        name: value for name, value in bounds.items() if value is not None
+    }  # records without one keep their digest
     return [told, verdicts, trajectories, uses]
 
 

@@ -38,6 +38,10 @@ def slot_of(trial: Trial) -> Slot:
     return Slot(Phase(trial.phase), trial.task.key, trial.sample)
 
 
+# Of attempts alone: the column with what is known of a sum that is not known as a whole.
+BOUND_OF = {"input_tokens": "input_at_least", "output_tokens": "output_at_least", "cost_usd": "priced_usd"}
+
+
 def usage_fields(usage: Usage) -> dict[str, Any]:
     """Usage as the columns that attempts, calls and trajectories share."""
     return {
@@ -49,8 +53,8 @@ def usage_fields(usage: Usage) -> dict[str, Any]:
 
 
 def billed_fields(usage: Usage) -> dict[str, Any]:
-    """The same as an attempt's columns: its calls may tell their cost in part."""
-    return {**usage_fields(usage), "priced_usd": usage.priced_usd}
+    """The same as an attempt's columns: some of its calls may lack usage data."""
+    return {**usage_fields(usage), **{name: getattr(usage, name) for name in BOUND_OF.values()}}
 
 
 def history(episode: Episode) -> events.History:

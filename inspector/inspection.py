@@ -127,7 +127,7 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
     """
     attempts = list(trial.attempts.order_by("number"))
     attempt = chosen_attempt(attempts, query.get("attempt", ""))
-    trajectories = list(attempt.trajectories.filter(is_superseded=False)) if attempt else []
+    trajectories = list(attempt.trajectories.filter(is_superseded=False).select_related("parent")) if attempt else []
     trajectory = _chosen_trajectory(trajectories, query.get("trajectory", ""))
     uses = list(attempt.skill_uses.order_by("step", "id")[:MAX_SKILL_STEPS]) if attempt else []
     window = window_of(trajectory.steps_total if trajectory else 0, query)

@@ -13,13 +13,15 @@ Tokens = Sequence[tuple[int | None, int | None]]  # input (cached ones among it)
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """`points` as SVG wants them; `at`: the place of the marked step. `known` of `steps` tell their tokens."""
+    """`points` as SVG wants them; `at`: the place of the marked step. `known` of `steps` tell their tokens; where one of
+    them tells input or output alone, `total` is a lower bound."""
 
     points: str
     total: int
     known: int
     steps: int
     at: tuple[float, float] | None
+    is_partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,8 @@ def _curve(tokens: Tokens, found: list[int], steps: int, most: int, marked: int 
         (round(WIDTH * (at + 1) / steps, 1), round(HEIGHT * (1 - total / most), 1)) for at, total in enumerate(found)
     ]
     line = " ".join(f"{x:g},{y:g}" for x, y in [(0, HEIGHT), *_thinned(places)])
-    return Curve(line, found[-1], known, len(tokens), None if marked is None else places[marked])
+    is_partial = any((given is None) != (written is None) for given, written in tokens)
+    return Curve(line, found[-1], known, len(tokens), None if marked is None else places[marked], is_partial)
 
 
 def _thinned(places: list[tuple[float, float]]) -> Iterator[tuple[float, float]]:

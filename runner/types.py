@@ -196,8 +196,10 @@ class Slot:
 class Usage:
     """Tokens and cost. input_tokens includes cached_tokens.
 
-    The cost of a sum is unknown as soon as one part has tokens and no cost; `priced_usd` is then what the other parts
-    cost. A part without tokens and cost changes nothing.
+    A sum is unknown as soon as one part used something and does not say how much of this: its input or output tokens are
+    None, and `input_at_least` or `output_at_least` holds what the other parts say. In the same way the cost is None as
+    soon as a part has tokens and no cost; `priced_usd` is what the other parts cost. A part that says nothing at all
+    changes nothing: see `in_part` for a call that is known to have used tokens.
     """
 
     input_tokens: int | None = None
@@ -205,19 +207,50 @@ class Usage:
     output_tokens: int | None = None
     cost_usd: float | None = None
     priced_usd: float | None = None  # of a cost that is not known as a whole, the part that is
+    input_at_least: int | None = None  # the same of tokens
+    output_at_least: int | None = None
 
     def __add__(self, other: Usage) -> Usage:
-        tokens = (
-            _sum(self.input_tokens, other.input_tokens),
-            _sum(self.cached_tokens, other.cached_tokens),
-            _sum(self.output_tokens, other.output_tokens),
+        parts = [part for part in (self, other) if part != NO_USAGE]
+        if len(parts) < 2:
+            return parts[0] if parts else NO_USAGE
+        read = _sum(self.known_input, other.known_input)
+        written = _sum(self.known_output, other.known_output)
+        cost = _sum(self.known_usd, other.known_usd)
+        reads_whole = None not in (self.input_tokens, other.input_tokens)
+        writes_whole = None not in (self.output_tokens, other.output_tokens)
+        is_priced = not (self.is_unpriced or other.is_unpriced)
+        return Usage(
+            input_tokens=read if reads_whole else None,
+            cached_tokens=_sum(self.cached_tokens, other.cached_tokens),
+            output_tokens=written if writes_whole else None,
+            cost_usd=cost if is_priced else None,
+            priced_usd=None if is_priced else cost,
+            input_at_least=None if reads_whole else read,
+            output_at_least=None if writes_whole else written,
         )
-        known = _sum(self.known_usd, other.known_usd)
-        return Usage(*tokens, None, known) if self.is_unpriced or other.is_unpriced else Usage(*tokens, known)
 
     def in_part(self) -> Usage:
-        """The same, where a call beside these was answered and did not tell what it used: its cost is missing too."""
-        return replace(self, cost_usd=None, priced_usd=self.known_usd)
+        """The same beside a call without usage data: its tokens and cost are missing from the sums."""
+        return Usage(
+            cached_tokens=self.cached_tokens,
+            priced_usd=self.known_usd,
+            input_at_least=self.known_input,
+            output_at_least=self.known_output,
+        )
+
+    @property
+    def known_input(self) -> int | None:
+        """At least these tokens were read: what a limit on tokens counts."""
+        return self.input_at_least if self.input_tokens is None else self.input_tokens
+
+    @property
+    def known_output(self) -> int | None:
+        return self.output_at_least if self.output_tokens is None else self.output_tokens
+
+    @property
+    def known_tokens(self) -> int:
+        return (self.known_input or 0) + (self.known_output or 0)
 
     @property
     def known_usd(self) -> float | None:
@@ -226,12 +259,15 @@ class Usage:
 
     @property
     def is_unpriced(self) -> bool:
-        """Tokens that tell no cost are in it."""
-        return self.cost_usd is None and bool(self.input_tokens or self.output_tokens)
+        """Something was used, and its cost is unknown or known in part."""
+        return self.cost_usd is None and bool(self.known_tokens or self.priced_usd)
+
+
+NO_USAGE = Usage()  # nothing is known
 
 
 def _sum(first: Any, second: Any) -> Any:
-    """Missing plus a number is the number: an unknown part is left out, and nothing at all stays unknown."""
+    """Missing plus a number is the number: what is known of both."""
     return second if first is None else first if second is None else first + second
 
 

@@ -94,7 +94,7 @@ TRIALS = (
     Field("overall", Kind.NUMBER, "outcome and process together, as the suite weighs them", "share", NOT_SCORED),
     Field("checks_passed", Kind.INTEGER, "checks of the primary verdict that passed", "checks", NOT_SCORED),
     Field("checks_total", Kind.INTEGER, "checks of the primary verdict that were not skipped", "checks", NOT_SCORED),
-    Field("steps", Kind.INTEGER, "steps of the main trajectory", "steps", NOT_MEASURED),
+    Field("steps", Kind.INTEGER, "steps of the main trajectory; without one, of all stages", "steps", NOT_MEASURED),
     Field("turns", Kind.INTEGER, "turns of the agent; never compared across harnesses", "turns", NOT_MEASURED),
     Field("input_tokens", Kind.INTEGER, "prompt tokens, cached ones among them", "tokens", NOT_MEASURED),
     Field("cached_tokens", Kind.INTEGER, "of these, read from the provider's cache", "tokens", NOT_MEASURED),

@@ -132,15 +132,15 @@ class HarborTrial:
                 started_text=zoneless_text(result, "started_at", started),
                 finished_text=zoneless_text(result, "finished_at", finished),
                 duration_seconds=seconds_between(result, started, finished),
-                agent_seconds=phase_seconds(result.object("agent_execution")),
-                verifier_seconds=verifier_seconds,
+                agent_seconds=_seconds(result, "agent_execution"),
+                verifier_seconds=_seconds(result, "verifier"),
             ),
             verdict=self._verdict(result, verifier_seconds),
             config=dict(own.raw),
             stage_verdicts=tuple(verdict for _, verdict in stages if verdict is not None),
             choices=(self._choice(), *(self._choice(name) for name, _ in stages)),
             exception=self._exception(result),
-            usage=_usage(result.object("agent_result")),
+            usage=sum(map(_usage, _parts(result, "agent_result")), Usage()),
             skills_mounted=skills.names,
             is_finished=bool(result),
         )
@@ -192,8 +192,7 @@ class HarborTrial:
         return choose(self.root, self.folder, accounts, stage=stage)
 
     def _exception(self, result: Document) -> ExceptionSource | None:
-        info = result.object("exception_info")
-        if info:
+        for info in _parts(result, "exception_info")[:1]:
             return ExceptionSource(
                 info.text("exception_type", 200) or UNKNOWN,
                 info.text("exception_message", MAX_EXCEPTION_BYTES) or "",
@@ -214,6 +213,17 @@ class HarborTrial:
 def _document(root: Root, path: Path) -> Document:
     found = read_object(root, path) if path.is_file() and not path.is_symlink() else None
     return found if found is not None else Document(root, path, {})
+
+
+def _parts(result: Document, name: str) -> list[Document]:
+    """That object of the trial; of a trial in stages, which has none, those of its stages."""
+    own = result.object(name)
+    return [own] if own else [part for step in result.objects("step_results") if (part := step.object(name))]
+
+
+def _seconds(result: Document, phase: str) -> float | None:
+    known = [seconds for part in _parts(result, phase) if (seconds := phase_seconds(part)) is not None]
+    return sum(known) if known else None
 
 
 def _usage(agent: Document) -> Usage:

@@ -84,6 +84,8 @@ class AttemptPacker:
     found: list[PackedTrajectory] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
     told: dict[str, list[dict[str, str]]] = field(default_factory=dict)  # problems by path
+    apart: frozenset[str] = frozenset()  # agents whose lines lie in a file of their own
+    calls: dict[str, str] = field(default_factory=dict)  # agent -> the call that started it, as its parent's log says
 
     def pack(self) -> list[PackedTrajectory]:
         for choice in self.trial.choices:
@@ -95,6 +97,8 @@ class AttemptPacker:
 
     def _pack_choice(self, choice: Choice) -> None:
         waiting = list(choice.trajectories)
+        self.apart = frozenset(map(_agent_of, (source for source in waiting if source.kind is TrajectoryKind.SUBAGENT)))
+        self.apart -= {""}
         spare = {source.path: source for source in choice.spare}
         read = {source.path for source in waiting}
         while waiting:
@@ -112,7 +116,10 @@ class AttemptPacker:
     def _pack_source(self, source: TrajectorySource) -> TrajectoryHead | None:
         try:
             trajectory = read_trajectory(source.open, name=self._unique(source.name))
+            if call := self.calls.get(_agent(trajectory)):
+                trajectory.add_extra(tool_call_id=call)
             head = self._pack_read(trajectory, source, source.kind, source.parent, "")
+            self.calls |= trajectory.facts.get("subagent_calls", {})
             self._pack_subagents(trajectory, source, source.name if head else None)
         except OSError as error:
             self._report(source, "", "a file that can be read", error.strerror or str(error))
@@ -120,8 +127,9 @@ class AttemptPacker:
         return head
 
     def _pack_subagents(self, read: ReadTrajectory, source: TrajectorySource, parent: str | None) -> None:
-        """Those it started, and those they started; what is beyond the limit is reported."""
-        waiting = [(subagent, parent) for subagent in read.subagents]
+        """Those it started, and those they started; what is beyond the limit is reported. A log also repeats in part what
+        an agent's own file holds as a whole."""
+        waiting = [(found, parent) for found in read.subagents if _agent(found) not in self.apart]
         for number, (subagent, above) in enumerate(waiting):
             if number >= MAX_SUBAGENTS:
                 self._report(source, "", f"at most {MAX_SUBAGENTS} sub-agents", f"found {len(waiting)} or more")
@@ -250,6 +258,18 @@ class _Counted:
     def turns(self) -> int:
         """Model calls where the source tells them apart, else steps of the agent."""
         return self.calls or self.agent_steps
+
+
+def _agent(read: ReadTrajectory) -> str:
+    """The sub-agent's id in Claude Code's logs; "" for any other trajectory."""
+    return str((read.head.extra or {}).get("agent_id") or "")
+
+
+def _agent_of(source: TrajectorySource) -> str:
+    try:
+        return _agent(read_trajectory(source.open))
+    except OSError:  # told where it is read
+        return ""
 
 
 def usage_json(usage: Usage) -> dict[str, Any]:

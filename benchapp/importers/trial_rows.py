@@ -12,6 +12,7 @@ from django.utils import timezone
 from benchapp.importers.packing import PackedTrajectory, usage_json
 from benchapp.importers.sources import TrialSource
 from benchapp.models import Attempt, Blob, SkillUse, Trajectory, Trial, Verdict
+from benchapp.recorded import BOUND_OF, billed_fields
 from benchapp.redaction import Redactor
 from runner.types import CheckStatus, TrajectoryKind, Usage, UseKind
 from runner.types import Verdict as VerdictValue
@@ -48,8 +49,15 @@ class AttemptParts:
         return cls(source, tuple(packed), verdict, redactor)
 
     @property
-    def main(self) -> PackedTrajectory | None:
-        return next((item for item in self.packed if item.head.kind is TrajectoryKind.MAIN), None)
+    def own(self) -> list[PackedTrajectory]:
+        """See Attempt.own_trajectories."""
+        main = [item for item in self.packed if item.head.kind is TrajectoryKind.MAIN][:1]
+        return main or [item for item in self.packed if item.head.kind is TrajectoryKind.STAGE]
+
+    @property
+    def turns(self) -> int | None:
+        turns = [item.turns for item in self.own]
+        return sum(turns) if turns and None not in turns else None
 
     @property
     def status(self) -> str:
@@ -60,11 +68,12 @@ class AttemptParts:
         recomputed, told = Usage(), self.source.usage
         for item in self.packed:
             recomputed = recomputed + item.usage
-        taken = [name for name in USAGE if getattr(recomputed, name) is None and getattr(told, name) is not None]
+        taken = [name for name in USAGE if getattr(recomputed, name) is None and _says_more(told, name, recomputed)]
         totals = usage_json(told)
         if taken:
             totals["taken"] = taken  # these columns of the attempt hold the source's numbers
-        return replace(recomputed, **{name: getattr(told, name) for name in taken}), totals
+        bounds = {BOUND_OF[name]: None for name in taken if name in BOUND_OF}
+        return replace(recomputed, **{name: getattr(told, name) for name in taken}, **bounds), totals
 
     def save(self, attempt: Attempt) -> Attempt:
         """Fills and saves the attempt, which has its trial, number and identity; then everything below it."""
@@ -76,14 +85,13 @@ class AttemptParts:
         attempt.started_at, attempt.finished_at = source.timing.started_at, source.timing.finished_at
         attempt.started_text, attempt.finished_text = source.timing.started_text, source.timing.finished_text
         attempt.agent_seconds, attempt.verifier_seconds = source.timing.agent_seconds, source.timing.verifier_seconds
-        attempt.turns = self.main.turns if self.main else None
+        attempt.turns = self.turns
         attempt.source_tokens = totals
         attempt.source_config_id, attempt.exception_id = config, exception
         attempt.exception_type = redact(source.exception.type)[:200] if source.exception else ""
         attempt.exception_message = message[:MAX_EXCEPTION_MESSAGE]
-        for name in USAGE:
-            setattr(attempt, name, getattr(usage, name))
-        attempt.priced_usd = usage.priced_usd if usage.cost_usd is None else None
+        for name, value in billed_fields(usage).items():
+            setattr(attempt, name, value)
         attempt.save(force_insert=True)
         self._save_below(attempt)
         return attempt
@@ -124,8 +132,8 @@ class AttemptParts:
         usage, _ = self.usage()
         for name in USAGE:
             setattr(trial, name, getattr(usage, name))
-        trial.turns = self.main.turns if self.main else None
-        trial.steps = self.main.packed.steps_total if self.main else None
+        trial.turns = self.turns
+        trial.steps = sum(item.packed.steps_total for item in self.own) if self.own else None
         trial.exception_type = self.redactor.text(self.source.exception.type)[:200] if self.source.exception else ""
         trial.finished_at = self.source.timing.finished_at
         trial.duration_seconds = self.source.timing.duration_seconds
@@ -133,7 +141,7 @@ class AttemptParts:
         mounted = set(self.source.skills_mounted or ())
         read = {use.skill for item in self.packed for use in item.uses}
         trial.skills_mounted = len(mounted) if mounted or trial.snapshot_id else None
-        trial.skills_read = len(read) if self.main else None
+        trial.skills_read = len(read) if self.own else None
 
     def _fill_verdict(self, trial: Trial) -> None:
         verdict = self.verdict
@@ -145,3 +153,13 @@ class AttemptParts:
         trial.checks_total = len(checks) or None
         passed = sum(check.status is CheckStatus.PASSED for check in checks)
         trial.checks_passed = passed if checks else None
+
+
+def _says_more(told: Usage, name: str, counted: Usage) -> bool:
+    """Is the source's total more than what was counted in part? Else it is the same partial sum. Programs that do not
+    know their tokens write 0."""
+    total = getattr(told, name)
+    bound = getattr(counted, BOUND_OF[name]) if name in BOUND_OF else None
+    if bound is None and name in ("input_tokens", "output_tokens"):
+        bound = 0
+    return total is not None and (bound is None or total > bound)

@@ -13,6 +13,7 @@ from django.db.models.functions import Coalesce
 
 from benchapp.metrics.keeping import Kept
 from benchapp.models import Attempt, ModelCall, Run
+from benchapp.recorded import BOUND_OF
 from runner.host_calls import JUDGE
 
 
@@ -21,7 +22,9 @@ class Spending:
     """Sums over what is known; `*_known` of `things` say how many told all of it. None: nothing told."""
 
     things: int = 0  # attempts, or calls
-    tokens_known: int = 0
+    input_known: int = 0
+    output_known: int = 0
+    tokens_known: int = 0  # input and output
     cost_known: int = 0
     input_tokens: int | None = None
     cached_tokens: int | None = None
@@ -35,6 +38,8 @@ class Spending:
     def as_json(self) -> dict[str, Any]:
         return {
             "things": self.things,
+            "input_known": self.input_known,
+            "output_known": self.output_known,
             "tokens_known": self.tokens_known,
             "cost_known": self.cost_known,
             "input_tokens": self.input_tokens,
@@ -84,6 +89,8 @@ class RunSpending:
 
 SUMS = {
     "in_all": Count("pk"),
+    "with_input": Count("input_tokens"),
+    "with_output": Count("output_tokens"),
     "with_tokens": Count("pk", filter=Q(input_tokens__isnull=False, output_tokens__isnull=False)),
     "with_cost": Count("cost_usd"),
     "input": Sum("input_tokens"),
@@ -92,14 +99,14 @@ SUMS = {
 }
 
 
-def known_cost(rows: QuerySet[Attempt] | QuerySet[ModelCall]) -> Combinable:
-    """What each row is known to have cost: of an attempt that does not tell its whole cost, the part it does."""
-    return Coalesce("cost_usd", "priced_usd") if rows.model is Attempt else F("cost_usd")
+def known_part(rows: QuerySet[Attempt] | QuerySet[ModelCall], name: str) -> Combinable:
+    """The number of each row, or the known part of it: only attempts may know a part."""
+    return Coalesce(name, BOUND_OF[name]) if rows.model is Attempt else F(name)
 
 
 def spent_by(rows: QuerySet[Attempt] | QuerySet[ModelCall], *fields: str) -> dict[Any, Spending]:
     """Value of the field, or values of several as a tuple -> what its attempts or calls used, in one grouped query."""
-    sums, n = {**SUMS, "cost": Sum(known_cost(rows))}, len(fields)
+    sums, n = {**SUMS, "cost": Sum(known_part(rows, "cost_usd"))}, len(fields)
     told = rows.order_by().values_list(*fields).annotate(**sums)
     return {each[0] if n == 1 else each[:n]: Spending(*each[n:]) for each in told}
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from django.db import models
 from django.db.models import Q
@@ -14,6 +15,9 @@ from benchapp.models.libraries import Snapshot
 from benchapp.models.squares import SELECTED, Square
 from benchapp.models.suites import Task, TaskRevision
 from runner.types import Phase
+
+if TYPE_CHECKING:
+    from benchapp.models.trajectories import Trajectory
 
 
 class TrialQuerySet(models.QuerySet["Trial"]):
@@ -68,7 +72,7 @@ class Trial(PublicModel):
     overall = models.FloatField(null=True)
     checks_passed = models.PositiveIntegerField(null=True)
     checks_total = models.PositiveIntegerField(null=True)
-    steps = models.PositiveIntegerField(null=True)  # of the main trajectory
+    steps = models.PositiveIntegerField(null=True)  # of the main trajectory; without one, of all stages
     turns = models.PositiveIntegerField(null=True)
     input_tokens = models.PositiveBigIntegerField(null=True)
     cached_tokens = models.PositiveBigIntegerField(null=True)
@@ -138,13 +142,13 @@ class Trial(PublicModel):
         self.checks_passed = checks.filter(status="passed").count() if self.checks_total else None
 
     def _take_trajectory(self, attempt: Attempt) -> None:
-        main = attempt.trajectories.filter(kind="main", is_superseded=False).first()
-        self.steps = main.steps_total if main else None
+        own = attempt.own_trajectories()
+        self.steps = sum(found.steps_total for found in own) if own else None
         uses = attempt.skill_uses.values_list("skill", "kind")
         mounted = {skill for skill, kind in uses if kind == "mounted"}
         read = {skill for skill, kind in uses if kind != "mounted"}
         self.skills_mounted = len(mounted) if mounted or self.snapshot_id else None
-        self.skills_read = len(read) if main else None
+        self.skills_read = len(read) if own else None
 
 
 class AttemptQuerySet(models.QuerySet["Attempt"]):
@@ -196,6 +200,10 @@ class Attempt(PublicModel):
     output_tokens = models.PositiveBigIntegerField(null=True)
     cost_usd = models.FloatField(null=True)  # null where any of its calls tells none
     priced_usd = models.FloatField(null=True)  # what the others cost then
+    input_at_least = models.PositiveBigIntegerField(
+        null=True
+    )  # of tokens that are not known as a whole, the known part
+    output_at_least = models.PositiveBigIntegerField(null=True)
     price_table = models.CharField(max_length=64, blank=True)  # the price list behind cost_usd, with its version
     source_tokens = models.JSONField(default=dict)  # the source's own totals, where ours are recomputed
     exception_type = models.CharField(max_length=200, blank=True)
@@ -221,3 +229,8 @@ class Attempt(PublicModel):
 
     def __str__(self) -> str:
         return f"attempt {self.number} of {self.trial}"
+
+    def own_trajectories(self) -> list[Trajectory]:
+        """What its agent itself did: the main trajectory, or the stages of a trial that has stages only."""
+        standing = self.trajectories.filter(is_superseded=False)
+        return list(standing.filter(kind="main")[:1]) or list(standing.filter(kind="stage"))

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 from functools import reduce
 from operator import or_
 
-from django.db.models import Count, Exists, F, OuterRef, Q, Subquery
+from django.db.models import Count, Exists, F, OuterRef, Q, Subquery, Sum
+from django.db.models.functions import Coalesce
 
-from benchapp.models import Attempt, ModelCall, Run, Trajectory, Trial
+from benchapp.models import Attempt, ModelCall, Run, Trajectory, Trial, Verdict
 from benchapp.record_check.finding import Flaw
 from runner.digests import digest_json
 
@@ -49,15 +50,15 @@ def _trials() -> Iterator[Flaw]:
     missing = Trial.objects.filter(is_done=True).exclude(status=Trial.Status.SKIPPED).exclude(counting)
     for trial in missing.iterator():
         yield Flaw("trial", str(trial.public_id), "done, but no attempt counts")
-    verdicts = Attempt.objects.filter(counts=True, verdicts__is_primary=True)
+    verdicts = Verdict.objects.filter(
+        is_primary=True, attempt__counts=True
+    )  # an attempt's stages have theirs beside it
     for name in ("success", "reward", "outcome", "process", "overall"):
-        differing = verdicts.exclude(**{f"trial__{name}": F(f"verdicts__{name}")}).filter(
-            Q(**{f"trial__{name}__isnull": False}) | Q(**{f"verdicts__{name}__isnull": False})
+        differing = verdicts.exclude(**{f"attempt__trial__{name}": F(name)}).filter(
+            Q(**{f"attempt__trial__{name}__isnull": False}) | Q(**{f"{name}__isnull": False})
         )
-        for attempt in differing.select_related("trial").iterator():
-            yield Flaw(
-                "trial", str(attempt.trial.public_id), f"its {name} is not that of its counting attempt's verdict"
-            )
+        for ident in differing.values_list("attempt__trial__public_id", flat=True).iterator():
+            yield Flaw("trial", str(ident), f"its {name} is not that of its counting attempt's verdict")
     voiced = Attempt.objects.filter(trial=OuterRef("pk"), counts=True, verdicts__is_primary=True)
     scored = Trial.objects.filter(_any_known(("success", "checks_total", "checks_passed")))
     for trial in scored.exclude(Exists(voiced)).iterator():
@@ -95,13 +96,15 @@ def _counted_numbers() -> Iterator[Flaw]:
             yield _differs(ident, "checks_total", said_total, total or None)
         if said_passed != (passed if total else None):
             yield _differs(ident, "checks_passed", said_passed, passed if total else None)
-    main = Trajectory.objects.filter(attempt=OuterRef("pk"), kind="main", is_superseded=False).order_by("ordinal", "id")
+    standing = Trajectory.objects.filter(attempt=OuterRef("pk"), is_superseded=False)
+    main = standing.filter(kind="main").order_by("ordinal", "id").values("steps_total")[:1]
+    stages = standing.filter(kind="stage").order_by().values("attempt").values_list(Sum("steps_total"))
     watched = attempts.annotate(
-        main_steps=Subquery(main.values("steps_total")[:1]),
+        own_steps=Coalesce(Subquery(main), Subquery(stages)),
         read=Count("skill_uses__skill", filter=~Q(skill_uses__kind="mounted"), distinct=True),
     )
     for ident, said_steps, said_read, steps, read in watched.values_list(
-        "trial__public_id", "trial__steps", "trial__skills_read", "main_steps", "read"
+        "trial__public_id", "trial__steps", "trial__skills_read", "own_steps", "read"
     ).iterator():
         if said_steps != steps:
             yield _differs(ident, "steps", said_steps, steps)

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 
 from benchapp.comparing.choices import Choices
 from benchapp.metrics.rates import Rate
-from benchapp.models import Run, Square, Trial
+from benchapp.models import Attempt, Run, Square, Trial
 from inspector.grid import Cell
 from inspector.live_step import in_a_line
 
@@ -112,6 +112,13 @@ def compact(count: int | None) -> Any:
             value = count / limit
             return f"{value:.1f}{unit}" if value < 9.95 else f"{value:.0f}{unit}"
     return str(count)
+
+
+@register.filter
+def tokens(attempt: Attempt | None, kind: str) -> Any:
+    """An attempt's "input" or "output" tokens as `compact` writes them; of a sum that is known in part, that part."""
+    count, bound = (getattr(attempt, f"{kind}_{name}", None) for name in ("tokens", "at_least"))
+    return f"at least {compact(bound)}" if count is None and bound is not None else compact(count)
 
 
 @register.filter

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.aligning.counterparts import Counterpart, counterparts
 from benchapp.models import Attempt, Trajectory, Trial, User
+from benchapp.recorded import BOUND_OF
 from benchapp.reviewing.blinding import closed_trials
 from benchapp.trajectory_store import StoredStep, read_field
 from inspector.commented import commented_steps
@@ -190,7 +191,7 @@ def _attempt_as_json(attempt: Attempt) -> dict[str, Any]:
         "input_tokens": attempt.input_tokens,
         "output_tokens": attempt.output_tokens,
         "cost_usd": attempt.cost_usd,
-        "priced_usd": attempt.priced_usd,
+        **{name: getattr(attempt, name) for name in BOUND_OF.values()},
         "exception_type": attempt.exception_type,
         "exception_message": attempt.exception_message[:JSON_CHARS],
     }
@@ -227,6 +228,9 @@ def _trajectory_as_json(trajectory: Trajectory) -> dict[str, Any]:
         "source_format": trajectory.source_format,
         "digest": trajectory.digest,
         "steps": trajectory.steps_total,
+        "parent": trajectory.parent.public_id if trajectory.parent else None,
+        "tool_call_id": trajectory.extra.get("tool_call_id"),
+        "events_without_step": trajectory.extra.get("facts", {}).get("events_without_step", {}),
     }
 
 

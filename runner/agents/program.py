@@ -190,7 +190,7 @@ class ProgramAgent:
         if done.timed_out:
             return Failure("AgentTimeout", f"The program was ended after {seconds:g} seconds.")
         if gateway.limit_reached:
-            used = (gateway.usage.input_tokens or 0) + (gateway.usage.output_tokens or 0)
+            used = gateway.usage.known_tokens
             return Failure(gateway.limit_reached, f"Not done after {gateway.requests} model calls and {used:,} tokens.")
         told = self.failure(log)
         if told is None and done.exit_code != 0:

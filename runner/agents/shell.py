@@ -144,8 +144,7 @@ class _Session:
         """Time or tokens of the whole are used up."""
         if self.remaining() <= 0:
             return Failure("AgentTimeout", f"Not submitted after {self.seconds:g} seconds.")
-        limit, usage = self.job.limits.max_total_tokens, self.notebook.usage
-        used = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+        limit, used = self.job.limits.max_total_tokens, self.notebook.usage.known_tokens
         if limit is not None and used >= limit:
             return Failure("TokenLimit", f"Not submitted after {used:,} tokens, of {limit:,} allowed.")
         return None

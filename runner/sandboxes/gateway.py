@@ -177,7 +177,7 @@ class Gateway:
                 self.refusal = error
         if self.refusal is not None:
             raise Refusal(FINAL, "no further model call is allowed in this attempt")
-        used = (self.usage.input_tokens or 0) + (self.usage.output_tokens or 0)
+        used = self.usage.known_tokens
         limits = {
             "TurnLimit": (self.requests - self.failed, self._requests_allowed),
             "TokenLimit": (used, self._tokens_allowed),

@@ -64,6 +64,14 @@ def test_what_tells_no_cost_is_counted_by_its_tokens_and_said(episode: Episode) 
     assert "22 of 1,000 tokens" in str(caught.value)
 
 
+def test_tokens_that_are_known_in_part_count_as_far_as_they_are_known(episode: Episode) -> None:
+    attempt(episode, status="finished", input_at_least=10, output_at_least=1, priced_usd=0.5)
+    attempt(episode, status="finished", input_tokens=20, output_at_least=2)
+    assert spent(episode.run) == Spent(usd=0.5, tokens=33, unpriced=2)
+    with pytest.raises(BudgetSpent):
+        guard(episode)(Usage(900, 0, 70, 0.25).in_part())
+
+
 def test_one_call_without_a_price_does_not_free_an_attempt_from_a_budget_in_money(episode: Episode) -> None:
     attempt(episode, status="finished", input_tokens=10, output_tokens=1, priced_usd=0.75)
     attempt(episode, status="finished", input_tokens=10, output_tokens=1, cost_usd=0.125)

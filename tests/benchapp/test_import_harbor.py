@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from django.core.management import call_command
 
 from benchapp.models import Attempt, Blob, Experiment, Run, SkillUse, Trajectory, Trial
 from benchapp.models.base import derived_id
@@ -320,6 +321,58 @@ def test_it_reads_the_stages_of_a_multi_step_trial(tmp_path):
         ("harbor stage test", False, False),
     ]
     assert only_trial().status == "passed"
+
+
+def test_a_trial_in_stages_has_their_steps_times_and_totals_and_no_flaw(tmp_path):
+    """As Harbor writes it: nothing of agent and verifier on the trial itself, whose reward is the mean of its stages."""
+
+    def told(name, reward, passed, exception=None):
+        start = {"started_at": "2026-03-01T10:01:00Z", "finished_at": "2026-03-01T10:01:10Z"}
+        used = {"n_input_tokens": 500, "n_cache_tokens": 80, "n_output_tokens": 20, "cost_usd": 0.5}
+        stages.append(
+            {
+                "step_name": name,
+                "agent_result": {**used, "rollout_details": None, "metadata": None},
+                "verifier_result": {"rewards": {"reward": reward}},
+                "exception_info": exception,
+                "agent_execution": start,
+                "verifier": start,
+            }
+        )
+        tests = [
+            {"name": f"{name}::{number}", "status": "passed" if number < passed else "failed"} for number in (0, 1)
+        ]
+        files[f"steps/{name}/verifier/ctrf.json"] = {"results": {"tool": {"name": "pytest"}, "tests": tests}}
+        files[f"steps/{name}/verifier/reward.txt"] = f"{reward}\n"
+
+    stages, files = [], {"verifier/test-stdout.txt": None}
+    told("build", 1.0, 2)
+    told(
+        "test", 0.0, 1, {"exception_type": "AgentTimeoutError", "exception_message": "late", "exception_traceback": ""}
+    )
+    files["steps/build/agent/trajectory.json"] = atif("built")
+    files["steps/test/agent/trajectory.json"] = atif("tested", "again")
+    nothing = {"agent_result": None, "agent_execution": None, "verifier": None}
+    rewards = {"verifier_result": {"rewards": {"reward": 0.5}}}
+    trial(tmp_path, trajectory=False, step_results=stages, files=files, **nothing, **rewards)
+    assert bring_in(tmp_path).exit_status == 0
+    call_command("check_record")
+    found, attempt = only_trial(), Attempt.objects.get()
+    assert (found.reward, found.status, found.steps, found.turns, found.skills_read) == (0.5, "failed", 5, 3, 0)
+    assert (found.input_tokens, found.output_tokens) == (300, 30)
+    assert (attempt.agent_seconds, attempt.verifier_seconds) == (20.0, 20.0)
+    assert attempt.source_tokens["input_tokens"] == 1000
+    assert found.exception_type == "AgentTimeoutError"
+    found.settle(attempt)
+    assert (found.steps, found.skills_read) == (5, 0)
+
+
+def test_a_stage_without_a_trajectory_leaves_the_sources_totals(tmp_path):
+    used = {"n_input_tokens": 500, "n_cache_tokens": 80, "n_output_tokens": 20, "cost_usd": 0.5}
+    stages = [{"step_name": name, "agent_result": used} for name in ("build", "test")]
+    trial(tmp_path, trajectory=False, step_results=stages, agent_result=None)
+    bring_in(tmp_path)
+    assert (only_trial().input_tokens, only_trial().output_tokens, only_trial().cost_usd) == (1000, 40, 1.0)
 
 
 def test_it_takes_plain_text_as_the_last_resort(tmp_path):

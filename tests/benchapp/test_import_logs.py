@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from django.core.management import call_command
 
 from benchapp import record_check
 from benchapp.importers import inspect_containers
@@ -28,6 +29,7 @@ from tests.benchapp.log_files import (
 pytestmark = pytest.mark.django_db
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "trajectories"
+AGENTS = FIXTURES / "claude_session_agents.jsonl"
 
 
 def steps() -> list:
@@ -470,6 +472,28 @@ def test_a_subagents_file_goes_with_its_session(tmp_path):
     bring_in(tmp_path)
     assert set(Trajectory.objects.values_list("kind", "name")) == {("main", "main"), ("subagent", "agent-a1")}
     assert Trial.objects.get().task.title == "Sum the column."
+
+
+def test_a_sub_agent_in_a_session_is_a_trajectory_whose_tokens_are_counted_once(tmp_path):
+    (tmp_path / "session.jsonl").write_bytes(AGENTS.read_bytes())
+    assert bring_in(tmp_path).as_json()["problems"] == []
+    call_command("check_record")
+    main, agent = Trajectory.objects.order_by("ordinal")
+    assert (agent.kind, agent.parent, agent.extra["tool_call_id"], agent.steps_total) == ("subagent", main, "t1", 4)
+    attempt = Attempt.objects.get()
+    assert (attempt.input_tokens, attempt.output_tokens, attempt.output_at_least) == (1655 + 1003, None, 60 + 103)
+    assert attempt.trial.output_tokens is None
+
+
+def test_a_sub_agents_own_file_stands_for_what_the_session_repeats_of_it(tmp_path):
+    (tmp_path / "session.jsonl").write_bytes(AGENTS.read_bytes())
+    claude_session(tmp_path / "agent-ab12cd3.jsonl", "s-3", side=True)
+    own = (tmp_path / "agent-ab12cd3.jsonl").read_text().replace('"a1"', '"ab12cd3"')
+    (tmp_path / "agent-ab12cd3.jsonl").write_text(own)
+    bring_in(tmp_path)
+    main, agent = Trajectory.objects.order_by("ordinal")
+    assert (agent.kind, agent.source_path, agent.parent) == ("subagent", "agent-ab12cd3.jsonl", main)
+    assert agent.extra["tool_call_id"] == "t1"
 
 
 def test_two_whole_logs_of_one_session_are_both_kept(tmp_path):

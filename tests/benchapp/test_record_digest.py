@@ -32,6 +32,9 @@ TOLD: dict[str, Callable[[], int]] = {
     ),
     "what was retrieved": lambda: Trial.objects.first().retrieved.add(Trial.objects.last()) is None,
     "the known part of a cost": lambda: Attempt.objects.filter(pk=Attempt.objects.first().pk).update(priced_usd=0.5),
+    "the known part of the tokens": lambda: Attempt.objects.filter(pk=Attempt.objects.first().pk).update(
+        output_at_least=5
+    ),
     "a second attempt": lambda: bool(Attempt.objects.create(trial=Trial.objects.first(), number=2)),
 }
 

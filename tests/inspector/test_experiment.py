@@ -118,6 +118,7 @@ def test_it_lists_imported_runs_by_what_is_known(client: Client) -> None:
     assert member["trials"] == {"total": 2, "done": 2, "scored": 1, "passed": 1}
     assert (member["mean_reward"], member["rewards"]) == (1.0, 1)
     assert (member["spent"]["cost_usd"], member["spent"]["tokens_known"]) == (None, 1)
+    assert (member["spent"]["input_known"], member["spent"]["output_known"]) == (1, 2)
     text = page(client, run)
     assert "condition unknown" in text
     assert "of 1/2" in text

@@ -111,6 +111,22 @@ def test_it_tells_the_known_part_of_a_cost_as_a_part(client):
     assert "at least" not in page(client, make_trial(attempt={"cost_usd": 0.5}))
 
 
+def test_it_tells_the_known_part_of_tokens_as_a_part(client):
+    trial = make_trial(attempt={"output_tokens": None, "output_at_least": 4300})
+    assert page(client, trial).count("at least 4.3k") == 2
+    assert (twin(client, trial)["output_tokens"], twin(client, trial)["attempts"][0]["output_at_least"]) == (None, 4300)
+
+
+def test_it_lists_the_lines_of_the_log_that_make_no_step(client):
+    trial = make_trial()
+    trajectory = trial.counting_attempt().trajectories.get()
+    trajectory.extra = {"facts": {"events_without_step": {"progress/<b>hook": 3}}, "tool_call_id": "t<1>"}
+    trajectory.save()
+    assert "progress/&lt;b&gt;hook <small>3</small>" in page(client, trial)
+    assert "t&lt;1&gt;" in page(client, trial)
+    assert twin(client, trial)["trajectories"][0]["tool_call_id"] == "t<1>"
+
+
 def test_it_waits_and_runs(client):
     waiting = make_trial(finished=False)
     assert "It has not started." in page(client, waiting)

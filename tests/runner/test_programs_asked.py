@@ -122,7 +122,7 @@ def test_a_call_that_told_nothing_leaves_the_cost_known_in_part() -> None:
     sandbox.gateway = Gateway(provider, price=lambda usage, written: 0.5 if usage.input_tokens else None)
     model = LiteLLM.of_preset(preset_for("claude-code", "https://here.example", "model-1"))
     ran = make_agent("claude-code").run(JOB, sandbox, model, lambda step: None)
-    assert ran.usage == Usage(10, 0, 1, None, priced_usd=0.5)
+    assert ran.usage == Usage(cached_tokens=0, priced_usd=0.5, input_at_least=10, output_at_least=1)
 
 
 class _Noting(MemorySandboxes):

@@ -208,7 +208,7 @@ def test_a_conversation_that_outgrew_the_model_ends_as_the_agents_failure(run: C
 def test_a_reply_that_does_not_tell_what_it_used_leaves_the_cost_known_in_part(run: Callable[..., AgentRun]) -> None:
     told = ModelReply("", (call("shell", command="true"),), Usage(100, 10, 5, 0.25))
     done = run(told, ModelReply("Done.", (call("submit"),), Usage()))
-    assert done.usage == Usage(100, 10, 5, None, priced_usd=0.25)
+    assert done.usage == Usage(cached_tokens=10, priced_usd=0.25, input_at_least=100, output_at_least=5)
 
 
 def test_it_stops_at_the_turn_limit(run: Callable[..., AgentRun]) -> None:

@@ -1,5 +1,6 @@
 """Each source format, by a small file of our own that holds the traps of that format."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -104,7 +105,7 @@ def test_atif_subagents_inside_the_file_are_trajectories_of_their_own() -> None:
 
 def test_atif_from_claude_code_counts_each_model_call_once() -> None:
     result, steps = read("atif_claude_code.json")
-    assert result.usage == Usage(1150, 920, 0)
+    assert result.usage == Usage(1150, 920)  # calls that wrote something and took 0 output tokens were not counted
     assert result.reported == Usage(2800, 2240, 0)
     assert [step.usage is not None for step in steps] == [False, True, False, False, True, False]
     assert result.facts["steps_with_repeated_metrics"] == 3
@@ -140,6 +141,53 @@ def test_it_reads_terminus_episodes_with_the_next_prompt_as_result() -> None:
     assert steps[3].message == "Analysis: Known now.\n\nPlan: Add."
     assert (steps[4].extra or {})["other"] == {"confidence": 0.9}
     assert uses(steps) == [("csv-sums", "invoked", 3, None), ("csv-sums", "executed", 4, "scripts/add.py")]
+
+
+def test_a_claude_stream_that_goes_on_after_its_last_result_leaves_a_lower_bound(tmp_path: Path) -> None:
+    whole = open_file(FIXTURES / "claude_stream.jsonl")
+    list(whole.steps)
+    said = {"id": "later", "role": "assistant", "content": [{"type": "text", "text": "More."}]}
+    path = tmp_path / "cut.txt"
+    more = json.dumps({"type": "assistant", "session_id": "s", "message": said})
+    path.write_text((FIXTURES / "claude_stream.jsonl").read_text().rstrip("\n") + f"\n{more}\n")
+    result = open_file(path)
+    list(result.steps)
+    assert (result.usage, result.reported) == (whole.usage.in_part(), whole.usage)
+
+
+@pytest.mark.parametrize(
+    ("agent", "output", "usage"),
+    [
+        ("claude-code", 400, Usage(100, None, 400, 0.5)),
+        ("claude-code", 3, Usage(100, None, None, None, priced_usd=0.5, output_at_least=3)),
+        ("other", 3, Usage(100, None, 3, 0.5)),
+        ("other", 0, Usage(100, None, None, None, priced_usd=0.5)),
+    ],
+)
+def test_output_tokens_that_cannot_have_written_the_text_are_a_lower_bound(
+    tmp_path: Path, agent: str, output: int, usage: Usage
+) -> None:
+    metrics = {"prompt_tokens": 100, "completion_tokens": output, "cost_usd": 0.5}
+    step = {"step_id": 1, "source": "agent", "message": "word " * 100, "metrics": metrics}
+    path = tmp_path / "trajectory.json"
+    told = {"schema_version": "ATIF-v1.8", "agent": {"name": agent, "version": "1"}, "steps": [step]}
+    path.write_text(json.dumps(told))
+    result = open_file(path)
+    (found,) = result.steps
+    assert result.usage == usage
+    assert found.usage is not None
+    assert found.usage.output_tokens == usage.output_tokens
+
+
+def test_chat_messages_tell_their_usage_in_either_shape(tmp_path: Path) -> None:
+    openai = {"prompt_tokens": 100, "prompt_tokens_details": {"cached_tokens": 60}, "completion_tokens": 7}
+    anthropic = {"input_tokens": 10, "cache_read_input_tokens": 90, "output_tokens": 5}
+    told = [{"role": "assistant", "content": "Said.", "usage": usage} for usage in (openai, anthropic)]
+    path = tmp_path / "chat.json"
+    path.write_text(json.dumps({"messages": told}))
+    result = open_file(path)
+    list(result.steps)
+    assert result.usage == Usage(200, 150, 12)
 
 
 def test_it_merges_the_blocks_of_a_claude_message() -> None:
@@ -190,7 +238,7 @@ def test_a_claude_stream_without_result_has_input_but_unknown_output(tmp_path: P
     path.write_text("bash: cannot set terminal process group\n" + "".join(lines[:9]))
     result = open_file(path)
     assert len(list(result.steps)) == 4
-    assert result.usage == Usage(350 + 372 + 392, 1000, None)
+    assert result.usage == Usage(350 + 372 + 392, 1000, output_at_least=3)
     assert result.facts["cut_off"] is True
     (problem,) = result.problems
     assert (problem.place, problem.expected) == ("line 1", "one JSON object on each line")
@@ -201,7 +249,7 @@ def test_it_reads_a_claude_session_tree() -> None:
     assert [step.source for step in steps] == [Source.USER, Source.AGENT, Source.AGENT, Source.USER]
     assert [item.source_call_id for item in steps[1].observations] == ["t1", "t2"]
     assert steps[3].extra == {"branched_from": "a1"}
-    assert result.usage == Usage(115 + 145, 220, None)
+    assert result.usage == Usage(115 + 145, 220, output_at_least=2)
     assert uses(steps) == []  # the file that was to be read is not there
     assert [step.message for step in result.subagents[0].steps] == ["Look around.", "Nothing here."]
     (problem,) = result.problems
@@ -226,6 +274,15 @@ def test_it_reads_codex_items_in_the_order_they_started() -> None:
     assert uses(steps) == [("csv-sums", "read", 1, "SKILL.md")]
 
 
+def test_a_codex_turn_that_did_not_complete_leaves_a_lower_bound(tmp_path: Path) -> None:
+    path = tmp_path / "codex.txt"
+    path.write_text((FIXTURES / "codex.jsonl").read_text().rstrip("\n") + '\n{"type": "turn.started"}\n')
+    result = open_file(path)
+    list(result.steps)
+    assert result.usage == Usage(cached_tokens=1300, input_at_least=1500, output_at_least=55)
+    assert result.facts["cut_off"]
+
+
 def test_codex_without_a_completed_turn_has_unknown_usage(tmp_path: Path) -> None:
     path = tmp_path / "codex.txt"
     path.write_text("".join((FIXTURES / "codex.jsonl").read_text().splitlines(keepends=True)[:7]))
@@ -238,10 +295,10 @@ def test_codex_without_a_completed_turn_has_unknown_usage(tmp_path: Path) -> Non
 def test_it_reads_gemini_messages() -> None:
     result, steps = read("gemini_native.json")
     assert steps[1].reasoning == "Plan\nSkill first."
-    assert steps[1].usage == Usage(100, 50, 16)
+    assert steps[1].usage == Usage(101, 50, 15)
     assert [item.is_error for item in steps[1].observations] == [False, True]
     assert steps[2].source is Source.SYSTEM
-    assert result.usage == Usage(300, 200, 20)
+    assert result.usage == Usage(301, 200, 19)
     assert result.head.session_id == "g-1"
     assert uses(steps) == [("csv-sums", "invoked", 2, None)]
 

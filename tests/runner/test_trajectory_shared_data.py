@@ -60,8 +60,8 @@ def test_every_file_reads_without_a_problem_and_can_be_worked_with(path: Path) -
     [
         ("*powerlifting-coef-calc__NYGDBnx/agent/*", 11, 9, Usage(157_081, 65_039, 8_067)),
         ("*powerlifting-coef-calc__CQ9zzzG/agent/*", 14, 13, Usage(343_830, 252_616, 13_828)),
-        ("*3d-scan-calc__PA9RFys/agent/*", 20, 8, Usage(139_866, 138_203, 0)),
-        ("*3d-scan-calc__iCJxdWQ/agent/*", 42, 19, Usage(418_804, 412_946, 0)),
+        ("*3d-scan-calc__PA9RFys/agent/*", 20, 8, Usage(139_866, 138_203)),
+        ("*3d-scan-calc__iCJxdWQ/agent/*", 42, 19, Usage(418_804, 412_946)),
         ("*lean4-proof__QpY3vfW/agent/*", 26, 25, Usage(751_158, 735_104, 33_944)),
         ("*video-tutorial-indexer__PFWtRHs/agent/*", 133, 133, Usage()),
         ("*dapt-intrusion-detection__Y6Xtg2z/agent/*", 9, 15, Usage()),

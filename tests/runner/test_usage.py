@@ -12,7 +12,7 @@ from runner.models.presets import Preset
 from runner.models.prices import Prices
 from runner.types import Usage
 
-PRICED, MORE, UNPRICED = Usage(10, 4, 1, 0.5), Usage(20, None, 2, 0.25), Usage(5, None, None)
+PRICED, MORE, UNPRICED = Usage(10, 4, 1, 0.5), Usage(20, None, 2, 0.25), Usage(5, None, 1)
 
 
 def test_parts_that_all_tell_their_cost_add_up() -> None:
@@ -24,8 +24,8 @@ def test_a_part_with_tokens_and_no_cost_makes_the_cost_unknown_and_keeps_what_th
     parts: tuple[Usage, ...],
 ) -> None:
     total = sum(parts, Usage())
-    assert total == Usage(35, 4, 3, None, priced_usd=0.75)
-    assert total + total == Usage(70, 8, 6, None, priced_usd=1.5)
+    assert total == Usage(35, 4, 4, None, priced_usd=0.75)
+    assert total + total == Usage(70, 8, 8, None, priced_usd=1.5)
     assert (total.is_unpriced, total.known_usd) == (True, 0.75)
 
 
@@ -36,8 +36,30 @@ def test_what_used_nothing_changes_no_cost(nothing: Usage) -> None:
 
 
 def test_where_nothing_tells_a_cost_no_part_of_it_is_known() -> None:
-    assert Usage(10) == UNPRICED + UNPRICED
-    assert Usage(5, None, 1, 0.0) + UNPRICED == Usage(10, None, 1, None, priced_usd=0.0)
+    assert Usage(10, None, 2) == UNPRICED + UNPRICED
+    assert Usage(5, None, 1, 0.0) + UNPRICED == Usage(10, None, 2, None, priced_usd=0.0)
+
+
+@pytest.mark.parametrize("parts", list(permutations((PRICED, Usage(5), MORE, Usage()))))
+def test_a_part_that_says_what_it_read_and_not_what_it_wrote_leaves_a_lower_bound(parts: tuple[Usage, ...]) -> None:
+    total = sum(parts, Usage())
+    assert (total.input_tokens, total.output_tokens, total.output_at_least) == (35, None, 3)
+    assert (total + total).output_at_least == 6
+    assert (total.known_tokens, total.input_at_least) == (38, None)
+
+
+def test_a_part_that_says_what_it_wrote_and_not_what_it_read_leaves_a_lower_bound() -> None:
+    total = PRICED + Usage(output_tokens=2, cost_usd=0.1)
+    assert (total.input_tokens, total.input_at_least, total.output_tokens) == (None, 10, 3)
+
+
+def test_a_call_without_usage_data_makes_every_sum_a_lower_bound() -> None:
+    total = PRICED.in_part()
+    assert total == Usage(cached_tokens=4, priced_usd=0.5, input_at_least=10, output_at_least=1)
+    assert total.in_part() == total
+    assert (total + MORE).known_tokens == 33
+    assert total.is_unpriced
+    assert Usage().in_part() == Usage()
 
 
 def test_the_price_list_behind_a_part_of_a_cost_is_named() -> None:

@@ -7,11 +7,13 @@ the trajectory stand in head.extra: `continued_trajectory_ref`, and `subagent_tr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from runner.trajectories.atif import step_from_json
 from runner.trajectories.readers import ReadTrajectory, Thread
-from runner.trajectories.readers.claude_atif import CallMetrics, without_copies
+from runner.trajectories.readers.claude_atif import CallMetrics, counted_in_part, without_copies
+from runner.trajectories.readers.exit_codes import with_failures
 from runner.trajectories.readers.terminus import listed_skills
 from runner.trajectories.streams import walk
 from runner.trajectories.text import clean_step, storable, storable_value
@@ -47,10 +49,15 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
             else:
                 has_steps, number = True, number + 1
                 step = clean_step(step_from_json(value, number, result.problems))
-                if result.head.agent_name == "claude-code":
+                is_claude = result.head.agent_name == "claude-code"
+                if is_claude:
                     step = counted.once(without_copies(step))
-                if step.usage is not None and not step.is_copied_context:
-                    total += step.usage
+                step = with_failures(step, result.head.agent_name)
+                usage = counted_in_part(step, is_claude=is_claude)
+                if usage is not None and not step.is_copied_context:
+                    total += usage
+                if usage != step.usage:
+                    step = replace(step, usage=usage and replace(usage, priced_usd=None, output_at_least=None))
                 _note(result, step)
                 yield step
     if not has_steps:
@@ -58,7 +65,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
     if counted.repeats:
         result.facts["steps_with_repeated_metrics"] = counted.repeats
     is_told = total != Usage()
-    result.usage = total if is_told else result.reported or Usage()
+    result.usage = total if is_told else _measured(result.reported or Usage())
     result.facts["usage_from"] = "steps" if is_told else "final metrics" if result.reported else "nothing"
 
 
@@ -99,6 +106,11 @@ def _totals(result: ReadTrajectory, metrics: Mapping[str, Any]) -> Usage | None:
         else:
             found[name] = float(value) if key == "total_cost_usd" else int(value)
     return Usage(**found) if found else None
+
+
+def _measured(reported: Usage) -> Usage:
+    """Without totals of 0, which programs write that do not count."""
+    return replace(reported, input_tokens=reported.input_tokens or None, output_tokens=reported.output_tokens or None)
 
 
 def _note(result: ReadTrajectory, step: Step) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from runner.trajectories.atif import content_text
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.readers.claude_messages import MessageSteps
+from runner.trajectories.readers.claude_messages import MessageSteps, number
 from runner.trajectories.streams import json_lines, walk
 from runner.trajectories.text import clean, storable, storable_value
 from runner.types import Source, Step, Usage
@@ -28,18 +28,18 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
 
 def message_steps(result: ReadTrajectory, messages: Iterator[Any]) -> Iterator[Step]:
     """The steps of a conversation's messages, and its usage."""
-    steps, number = MessageSteps(), 0
-    for message in messages:
-        number += 1
+    steps = MessageSteps()
+    for place, message in enumerate(messages, start=1):
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
-            result.problems.add(f"message {number}", "an object with a role", f"found {message!r:.60}")
+            result.problems.add(f"message {place}", "an object with a role", f"found {message!r:.60}")
             continue
         timestamp = message.get("timestamp")
         timestamp = storable(timestamp) if isinstance(timestamp, str) else None
         role = message["role"]
         if role in ("assistant", "model", "agent"):
-            blocks, outputs = _assistant_blocks(message, number)
-            yield from steps.assistant({**message, "id": f"message-{number}", "content": blocks}, timestamp, {})
+            blocks, outputs = _assistant_blocks(message, place)
+            told = {"id": f"message-{place}", "content": blocks, "stop_reason": "end", "usage": _usage(message)}
+            yield from steps.assistant({**message, **told}, timestamp, {})
             yield from steps.user({"content": outputs}, timestamp, {}, None)
         elif role in ("tool", "function"):
             yield from steps.user({"content": [_tool_result(message)]}, timestamp, {}, None)
@@ -92,6 +92,21 @@ def _assistant_blocks(message: Mapping[str, Any], number: int) -> tuple[list[Any
             output, failed = use["output"], use.get("status") == "error"
             outputs.append({"type": "tool_result", "tool_use_id": identifier, "content": output, "is_error": failed})
     return blocks, outputs
+
+
+def _usage(message: Mapping[str, Any]) -> Any:
+    """The message's usage in Anthropic's terms, whose input_tokens leave the cache out; OpenAI's hold it."""
+    raw = message.get("usage")
+    if not isinstance(raw, Mapping) or "prompt_tokens" not in raw:
+        return raw
+    details = raw.get("prompt_tokens_details")
+    sent = number(raw.get("prompt_tokens"))
+    cached = number(details.get("cached_tokens")) if isinstance(details, Mapping) else None
+    return {
+        "input_tokens": None if sent is None else max(0, sent - (cached or 0)),
+        "cache_read_input_tokens": cached,
+        "output_tokens": number(raw.get("completion_tokens")),
+    }
 
 
 def _list(raw: Any) -> list[Mapping[str, Any]]:

@@ -18,11 +18,12 @@ from dataclasses import replace
 from typing import Any
 
 from runner.trajectories.atif import ATIF_KEY
-from runner.types import Observation, Source, Step
+from runner.types import Observation, Source, Step, Usage
 
 _STDOUT = "\n\n[stdout]\n"
 _METADATA = "\n\n[metadata] "
 MAX_MARKS = 50
+CHARS_OF_A_TOKEN = 16  # at most, over a whole message
 _ERROR = "[error] tool reported failure"
 
 
@@ -48,6 +49,23 @@ class CallMetrics:
         rest.pop("metrics", None)
         rest["metrics_repeated"] = True
         return replace(step, usage=None, extra={**extra, ATIF_KEY: rest})
+
+
+def counted_in_part(step: Step, *, is_claude: bool) -> Usage | None:
+    """What a step's metrics are worth as part of a sum.
+
+    A call that wrote something took output tokens, so 0 was not measured. Claude Code's session logs, from which the
+    converter has its metrics, mostly hold the count of a message whose stream had only begun; so do the costs that are
+    computed from it. Text that so few tokens cannot hold gives such a count away.
+    """
+    usage = step.usage
+    if usage is None or usage.output_tokens is None:
+        return usage
+    written = len(step.message) + len(step.reasoning or "") + sum(len(str(call.arguments)) for call in step.tool_calls)
+    if not written or usage.output_tokens and not (is_claude and usage.output_tokens * CHARS_OF_A_TOKEN < written):
+        return usage
+    bound, cost = usage.output_tokens or None, usage.cost_usd
+    return replace(usage, output_tokens=None, cost_usd=None, output_at_least=bound, priced_usd=cost)
 
 
 def without_copies(step: Step) -> Step:

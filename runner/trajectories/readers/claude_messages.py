@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from runner.trajectories.atif import content_text
@@ -10,24 +11,36 @@ from runner.trajectories.text import clean, storable, storable_value
 from runner.types import Observation, Source, Step, ToolCall, Usage
 
 MAX_EXTRA_CHARS = 500
+NO_MODEL = "<synthetic>"  # of messages that Claude Code writes itself
+# Input is what was sent in all: fresh, read from the cache and written to it.
+_INPUT_KEYS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 MAX_BLOCKS = 10_000  # of one message; what follows makes a step of its own
 
 
 class MessageSteps:
     """Feed it events in file order; it gives steps as soon as they are whole.
 
-    Blocks of one message id make one step, with its usage once: every line of a message repeats the usage, and its
-    output_tokens is a partial count until a stop reason is given, so until then output stays unknown. A result joins
+    Blocks of one message id make one step. Every line of a message repeats its usage, as it was when the line was
+    written: output_tokens is final only beside a stop reason, else the largest count is a lower bound. A result joins
     the step of its call; one that comes after that step was given makes a step of its own.
     """
 
     def __init__(self) -> None:
-        self.usage = Usage()
         self.messages = 0
         self._open: _Message | None = None
+        self._asides: list[Step] = []
+        self._used: dict[str, Usage] = {}  # by message id: something may come between the lines of one message
+        self._used_without_id = Usage()
+        self._lacks_usage = False
+
+    @property
+    def usage(self) -> Usage:
+        """Of all messages, each counted once."""
+        total = sum(self._used.values(), self._used_without_id)
+        return total.in_part() if self._lacks_usage else total
 
     def assistant(self, message: Mapping[str, Any], timestamp: str | None, extra: dict[str, Any]) -> Iterator[Step]:
-        identifier = message.get("id")
+        identifier = message["id"] if isinstance(message.get("id"), str) else None
         if self._open is None or identifier is None or self._open.id != identifier or self._open.blocks > MAX_BLOCKS:
             yield from self.flush()
             self._open = _Message(identifier, timestamp, extra)
@@ -62,19 +75,42 @@ class MessageSteps:
                 extra = {**extra, "content_parts": parts}
             yield Step(0, Source.USER, clean(text), timestamp=timestamp, extra=extra or None)
 
+    def aside(self, step: Step) -> Iterator[Step]:
+        """A step that belongs to no message. While one is under way it waits: its results are still to come."""
+        if self._open is None:
+            yield step
+        else:
+            self._asides.append(step)
+
+    @property
+    def awaits_message(self) -> bool:
+        """The last message called tools, so that another one must have followed."""
+        return self._open is not None and self._open.has_calls
+
     def flush(self) -> Iterator[Step]:
         """The message under way, as far as it came."""
         if self._open is not None:
-            step = self._open.step()
-            self._open = None
-            self.messages += 1
-            if step.usage is not None:
-                self.usage += step.usage
-            yield step
+            message, self._open = self._open, None
+            is_new = message.id not in self._used
+            self.messages += is_new
+            step = message.step()
+            self._count(message)
+            yield step if is_new else replace(step, usage=None)
+        asides, self._asides = self._asides, []
+        yield from asides
+
+    def _count(self, message: _Message) -> None:
+        usage = message.usage()
+        if usage is None:
+            self._lacks_usage |= message.is_call
+        elif message.id is None:
+            self._used_without_id += usage
+        else:
+            self._used[message.id] = max(self._used.get(message.id, usage), usage, key=_fullness)
 
 
 class _Message:
-    def __init__(self, identifier: Any, timestamp: str | None, extra: dict[str, Any]) -> None:
+    def __init__(self, identifier: str | None, timestamp: str | None, extra: dict[str, Any]) -> None:
         self.id, self._timestamp, self._extra = identifier, timestamp, dict(extra)
         self.blocks = 0
         self._texts: list[str] = []
@@ -82,7 +118,9 @@ class _Message:
         self._calls: dict[str, ToolCall] = {}
         self._observations: list[Observation] = []
         self._model: str | None = None
-        self._usage: Usage | None = None
+        self._counts: Mapping[str, Any] = {}
+        self._output: int | None = None
+        self._is_final = False
 
     def add(self, message: Mapping[str, Any]) -> None:
         content = message.get("content")
@@ -91,14 +129,45 @@ class _Message:
         if isinstance(message.get("model"), str):
             self._model = storable(message["model"])
         if isinstance(message.get("usage"), Mapping):
-            self._usage = _usage(message["usage"], is_final=message.get("stop_reason") is not None)
+            self._take_usage(message["usage"], is_final=message.get("stop_reason") is not None)
+
+    def _take_usage(self, counts: Mapping[str, Any], is_final: bool) -> None:
+        """One snapshot. They grow while the message is streamed; a final one counts whatever the others say."""
+        self._counts = {**self._counts, **counts}
+        output = number(counts.get("output_tokens"))
+        if output is not None and (is_final or not self._is_final):
+            self._output = output if is_final else max(output, self._output or 0)
+        self._is_final |= is_final
+
+    @property
+    def has_calls(self) -> bool:
+        return bool(self._calls)
+
+    @property
+    def is_call(self) -> bool:
+        """The harness writes messages of its own, such as errors of the provider: no model was asked."""
+        return self._model != NO_MODEL
+
+    def usage(self) -> Usage | None:
+        """None: it carries no usage data. A message with content and without output tokens was not counted at all."""
+        if not self._counts or not self.is_call:
+            return None
+        parts = [number(self._counts.get(key)) for key in _INPUT_KEYS]
+        known = [part for part in parts if part is not None]
+        read = sum(known) if known else None
+        if self._output == 0 and (self._texts or self._thoughts or self._calls):
+            return Usage(read, parts[1]) if read else None
+        if self._is_final:
+            return Usage(read, parts[1], self._output)
+        return Usage(read, parts[1], output_at_least=self._output)
 
     def _add_block(self, block: Mapping[str, Any]) -> None:
         self.blocks += 1
         kind = block.get("type")
         if kind == "text":
-            if block.get("text"):
-                self._texts.append(clean(str(block["text"])))
+            text = clean(str(block.get("text") or ""))
+            if text.strip():
+                self._texts.append(text)
         elif kind == "thinking":
             self._thoughts.append(clean(str(block.get("thinking") or "")))
         elif kind == "redacted_thinking":
@@ -123,6 +192,8 @@ class _Message:
         return True
 
     def step(self) -> Step:
+        """A step has no place for a lower bound: where the count is not final, its output is unknown."""
+        usage = self.usage()
         return Step(
             0,
             Source.AGENT,
@@ -132,16 +203,14 @@ class _Message:
             observations=tuple(self._observations),
             timestamp=self._timestamp,
             model=self._model,
-            usage=self._usage,
-            extra={**self._extra, "message_id": storable(self.id)} if isinstance(self.id, str) else self._extra or None,
+            usage=None if usage is None else replace(usage, output_at_least=None),
+            extra=self._extra or None if self.id is None else {**self._extra, "message_id": storable(self.id)},
         )
 
 
-def _usage(raw: Mapping[str, Any], is_final: bool) -> Usage:
-    """Input is what was sent in all: fresh, read from the cache and written to it."""
-    parts = [number(raw.get(key)) for key in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")]
-    known = [part for part in parts if part is not None]
-    return Usage(sum(known) if known else None, parts[1], number(raw.get("output_tokens")) if is_final else None)
+def _fullness(usage: Usage) -> tuple[bool, int]:
+    """Of two accounts of one message the final one counts, else the larger."""
+    return usage.output_tokens is not None, usage.known_output or 0
 
 
 def number(value: Any) -> int | None:
@@ -155,7 +224,7 @@ def _observation(block: Mapping[str, Any], result: Any) -> Observation:
     extra: dict[str, Any] = {}
     if parts is not None:
         extra["content_parts"] = parts
-    small = _small(result, text)
+    small = small_facts(result, text)
     if small:
         extra["result"] = small
     call = block.get("tool_use_id")
@@ -164,7 +233,7 @@ def _observation(block: Mapping[str, Any], result: Any) -> Observation:
     )
 
 
-def _small(result: Any, shown: str) -> dict[str, Any]:
+def small_facts(result: Any, shown: str) -> dict[str, Any]:
     """The short facts of a structured result. Long texts, lists and objects (whole files, patches, page images) are
     named below "left_out"; what the content already shows is not repeated."""
     if not isinstance(result, Mapping):

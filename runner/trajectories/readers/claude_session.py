@@ -1,8 +1,9 @@
 """Claude Code's own session log (projects/<folder>/<uuid>.jsonl): a tree of messages, one a line, with times.
 
 Read in the file's order, which is the order of writing. A line whose parent is not the line before it, and that is no
-tool result, went back to an earlier point of the conversation: its step says `branched_from`. Lines of sub-agents
-(isSidechain) make trajectories of their own. There are no totals: output tokens and cost are unknown.
+tool result, went back to an earlier point of the conversation: its step says `branched_from`. Sub-agents make
+trajectories of their own; their lines are marked `isSidechain`, in this file or one of their own, or stand inside
+`progress` lines of type agent_progress. There are no totals: tokens are those of the messages, cost is unknown.
 """
 
 from __future__ import annotations
@@ -10,70 +11,168 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from runner.trajectories.atif import content_text
 from runner.trajectories.problems import Problems
-from runner.trajectories.readers import ReadTrajectory, Thread
-from runner.trajectories.readers.claude_messages import MessageSteps
+from runner.trajectories.readers import ReadTrajectory
+from runner.trajectories.readers.claude_messages import NO_MODEL, MessageSteps, small_facts
+from runner.trajectories.readers.claude_subagents import Subagents
 from runner.trajectories.streams import json_lines
 from runner.trajectories.text import clean, storable
 from runner.types import Source, Step
 
-MAX_SUBAGENTS = 1_000
 _NO_AGENT = "sidechain"  # older logs mark the side chain without naming the agent
+_READ = ("user", "assistant", "system", "attachment")
+_ENVELOPE = frozenset(
+    "parentUuid logicalParentUuid isSidechain userType entrypoint cwd sessionId version gitBranch slug type uuid "
+    "timestamp content attachment agentId isMeta level".split()
+)
+_TOLD_BY_ATTACHMENTS = ("prompt", "content", "text", "stdout")  # where a kind of attachment has its text
+MAX_ERROR_DEPTH = 6
+MAX_ERROR_CHARS = 2_000
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
     """The steps of one thread. A file that holds a sub-agent's lines only is that sub-agent's main thread."""
-    messages, tree = MessageSteps(), _Tree(result.problems)
-    wanted: str | None = result.thread.key or None
-    is_main, others = wanted is None, dict[str, None]()
+    session = _Session(result)
     result.set_head(agent_name="claude-code")
     with result.open_binary() as stream:
-        for line, event in json_lines(stream, result.problems if is_main else Problems()):
-            kind, message = event.get("type"), event.get("message")
-            if kind not in ("user", "assistant", "system") or not (message or kind == "system"):
-                if is_main:
-                    result.count("events_without_step", str(kind)[:100])
-                continue
-            thread = _thread(event)
-            wanted = thread if wanted is None else wanted
-            if thread != wanted:
-                if len(others) < MAX_SUBAGENTS:
-                    others.setdefault(thread)
-                continue
-            if tree.is_repeated(event, line):
-                continue
-            _take_head(result, event)
-            extra = tree.extra(event)
+        for line, raw in json_lines(stream, result.problems if session.is_main else Problems()):
+            for event, call in _lines_in(raw):
+                yield from session.add(event, line, call)
+    yield from session.messages.flush()
+    result.usage = session.messages.usage
+    result.facts.update(usage_from="messages", messages=session.messages.messages)
+    if session.is_main:
+        session.agents.add_to(result, thread="agent_id")
+
+
+def _lines_in(event: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """(the line, ""); of a line that reports a sub-agent's progress its messages instead, with the call that started it."""
+    data = event.get("data")
+    if event.get("type") != "progress" or not isinstance(data, Mapping) or data.get("type") != "agent_progress":
+        yield event, ""
+        return
+    inside = data.get("message")
+    messages = [inside] if isinstance(inside, Mapping) else data.get("normalizedMessages")
+    call = storable(str(event.get("parentToolUseID") or ""))
+    outer = {key: event[key] for key in ("sessionId", "version", "cwd", "timestamp") if key in event}
+    side = {"isSidechain": True, "agentId": data.get("agentId") or call}
+    for message in messages if isinstance(messages, list) else ():
+        if isinstance(message, Mapping):
+            yield {**outer, **message, **side}, call
+
+
+class _Session:
+    """One thread of the file, and what is seen of the others."""
+
+    def __init__(self, result: ReadTrajectory) -> None:
+        self.result = result
+        self.messages, self.agents = MessageSteps(), Subagents()
+        self.is_main = result.thread.key == ""
+        self._tree = _Tree(result.problems)
+        self._wanted = None if self.is_main else result.thread.key
+
+    def add(self, event: Mapping[str, Any], line: int, call: str) -> Iterator[Step]:
+        kind, message = event.get("type"), event.get("message")
+        if kind not in _READ or (kind in ("user", "assistant") and not message):
+            self._pass_by(event, str(kind))
+            return
+        thread = _thread(event)
+        if self._wanted is None:
+            self._wanted = thread if thread and not call and _is_side_only(self.result) else ""
+        if self.is_main:
+            self.agents.see(event, "" if thread == self._wanted else thread or "main", call)
+        if thread != self._wanted:
+            yield from self._answer(event)
+        elif not self._tree.is_repeated(event, line, reports=not call):
+            yield from self._steps(event, str(kind), message)
+
+    def _pass_by(self, event: Mapping[str, Any], kind: str) -> None:
+        """A line without a step is counted."""
+        self._tree.pass_by(event)
+        if self.is_main:
+            data = event.get("data")
+            detail = data.get("type") if isinstance(data, Mapping) else event.get("subtype")
+            self.result.count("events_without_step", f"{kind}/{detail}"[:100] if detail else kind[:100])
+
+    def _steps(self, event: Mapping[str, Any], kind: str, message: Any) -> Iterator[Step]:
+        _take_head(self.result, event)
+        extra = self._tree.extra(event)
+        timestamp = storable(event["timestamp"]) if isinstance(event.get("timestamp"), str) else None
+        if kind == "assistant" and isinstance(message, Mapping):
+            yield from self.messages.assistant(message, timestamp, extra)
+        elif kind == "user" and isinstance(message, Mapping):
+            is_summary = event.get("isCompactSummary") is True
+            extra |= {"compact_summary": True} if is_summary else {}
+            extra |= {"synthetic": True} if is_summary or event.get("isMeta") is True else {}
+            yield from self.messages.user(message, timestamp, extra, event.get("toolUseResult"))
+        elif kind == "attachment":
+            yield from self.messages.aside(_attachment(event, timestamp, extra))
+        else:
+            yield from self.messages.aside(_notice(event, timestamp, extra))
+
+    def _answer(self, event: Mapping[str, Any]) -> Iterator[Step]:
+        """A sub-agent's last message, where its own lines lack it: progress lines tell calls and results only. It stands,
+        with the usage of its model call, in the result of the call that started the sub-agent."""
+        told = event.get("toolUseResult")
+        if not isinstance(told, Mapping) or told.get("agentId") != self._wanted or not self.messages.awaits_message:
+            return
+        message = {"model": self.result.head.model, "content": told.get("content"), "stop_reason": "end_turn"}
+        if isinstance(message["content"], list) and message["content"]:
+            usage = {"usage": told["usage"]} if isinstance(told.get("usage"), Mapping) else {}
             timestamp = storable(event["timestamp"]) if isinstance(event.get("timestamp"), str) else None
-            if kind == "assistant" and isinstance(message, Mapping):
-                yield from messages.assistant(message, timestamp, extra)
-            elif kind == "user" and isinstance(message, Mapping):
-                if event.get("isMeta") is True:
-                    extra["synthetic"] = True
-                yield from messages.user(message, timestamp, extra, event.get("toolUseResult"))
-            else:
-                yield from messages.flush()
-                text = event.get("content") or event.get("subtype") or ""
-                yield Step(0, Source.SYSTEM, clean(str(text)), timestamp=timestamp, extra=extra or None)
-    yield from messages.flush()
-    result.usage = messages.usage
-    result.facts.update(usage_from="messages", messages=messages.messages)
-    for index, key in enumerate(others, start=1):
-        if is_main:
-            result.subagent(f"subagent-{index}", result.head.name, Thread(key=key), agent_id=key)
+            yield from self.messages.assistant({**message, **usage}, timestamp, {})
 
 
 def _thread(event: Mapping[str, Any]) -> str:
-    """The agent a line belongs to; "main" for the conversation itself."""
+    """The agent a line belongs to; "" for the conversation itself."""
     if event.get("isSidechain") is not True:
-        return "main"
+        return ""
     return storable(str(event.get("agentId") or _NO_AGENT))
+
+
+def _is_side_only(result: ReadTrajectory) -> bool:
+    """Has the file no line of the conversation itself? Some begin with a sub-agent that only warms a cache."""
+    with result.open_binary() as stream:
+        lines = (event for _, event in json_lines(stream, Problems()) if event.get("type") in ("user", "assistant"))
+        return all(event.get("isSidechain") is True for event in lines)
+
+
+def _notice(event: Mapping[str, Any], timestamp: str | None, extra: dict[str, Any]) -> Step:
+    """What the program says of itself: its text, else the kind of notice with the error it tells."""
+    subtype, error = str(event.get("subtype") or ""), _error_text(event.get("error"))
+    text = str(event.get("content") or "") or f"{subtype}: {error}".strip(": ")
+    facts = small_facts({key: value for key, value in event.items() if key not in _ENVELOPE}, text)
+    return Step(0, Source.SYSTEM, clean(text), timestamp=timestamp, extra={**extra, **facts} or None)
+
+
+def _error_text(error: Any, depth: int = 0) -> str:
+    """The message of an error that wraps others; the innermost speaks plainest."""
+    if not isinstance(error, Mapping) or depth > MAX_ERROR_DEPTH:
+        return str(error or "")[:MAX_ERROR_CHARS]
+    inner = error.get("error") or error.get("cause")
+    told = _error_text(inner, depth + 1) if isinstance(inner, Mapping) else ""
+    return told or str(error.get("message") or error.get("code") or "")[:MAX_ERROR_CHARS]
+
+
+def _attachment(event: Mapping[str, Any], timestamp: str | None, extra: dict[str, Any]) -> Step:
+    """What the program put beside the messages. A command that waited while the agent worked is the user's."""
+    raw = event.get("attachment")
+    told = raw if isinstance(raw, Mapping) else {"content": raw}
+    source = Source.USER if told.get("type") == "queued_command" else Source.SYSTEM
+    key = next((key for key in _TOLD_BY_ATTACHMENTS if told.get(key)), "")
+    text = content_text(told[key])[0] if key else ""
+    facts = small_facts({name: value for name, value in told.items() if name not in ("type", key)}, text)
+    named = {"attachment": storable(str(told.get("type") or "unknown"))}
+    return Step(
+        0, source, clean(text or f"[{named['attachment']}]"), timestamp=timestamp, extra={**extra, **named, **facts}
+    )
 
 
 def _take_head(result: ReadTrajectory, event: Mapping[str, Any]) -> None:
     message = event.get("message")
     model = message.get("model") if isinstance(message, Mapping) else None
-    if result.head.model is None and isinstance(model, str) and model != "<synthetic>":
+    if result.head.model is None and isinstance(model, str) and model != NO_MODEL:
         result.set_head(model=storable(model))
     if result.head.session_id is None and isinstance(event.get("sessionId"), str):
         result.set_head(session_id=storable(event["sessionId"]))
@@ -81,6 +180,8 @@ def _take_head(result: ReadTrajectory, event: Mapping[str, Any]) -> None:
             result.set_head(agent_version=storable(event["version"]))
         if isinstance(event.get("cwd"), str):
             result.add_extra(cwd=storable(event["cwd"]))
+        if event.get("isSidechain") is True and isinstance(event.get("agentId"), str):
+            result.add_extra(agent_id=storable(event["agentId"]))
 
 
 class _Tree:
@@ -88,21 +189,27 @@ class _Tree:
 
     def __init__(self, problems: Problems) -> None:
         self._problems, self._seen, self._last = problems, set[str](), ""
+        self._between: set[str] = set()  # lines without a step that follow the last one
 
-    def is_repeated(self, event: Mapping[str, Any], line: int) -> bool:
+    def is_repeated(self, event: Mapping[str, Any], line: int, *, reports: bool) -> bool:
         uuid = event.get("uuid")
-        if not isinstance(uuid, str):
+        if not isinstance(uuid, str) or uuid not in self._seen:
             return False
-        if uuid in self._seen:
+        if reports:
             self._problems.add(f"line {line}", "each uuid once", f"{uuid!r:.60} comes again; the first counts")
-            return True
-        return False
+        return True
+
+    def pass_by(self, event: Mapping[str, Any]) -> None:
+        uuid, parent = event.get("uuid"), event.get("parentUuid")
+        if isinstance(uuid, str) and isinstance(parent, str) and (parent == self._last or parent in self._between):
+            self._between.add(uuid)
 
     def extra(self, event: Mapping[str, Any]) -> dict[str, Any]:
         uuid, parent = event.get("uuid"), event.get("parentUuid")
         is_result = "toolUseResult" in event or "sourceToolAssistantUUID" in event
-        branched = isinstance(parent, str) and self._last not in ("", parent) and not is_result
+        follows = not isinstance(parent, str) or self._last in ("", parent) or parent in self._between
         if isinstance(uuid, str):
             self._seen.add(uuid)
             self._last = uuid
-        return {"branched_from": storable(str(parent))} if branched else {}
+            self._between.clear()
+        return {} if follows or is_result else {"branched_from": storable(str(parent))}

@@ -11,25 +11,27 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from runner.trajectories.problems import Problems
-from runner.trajectories.readers import ReadTrajectory, Thread
+from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.claude_messages import MessageSteps, number
+from runner.trajectories.readers.claude_subagents import Subagents
 from runner.trajectories.streams import json_lines
 from runner.trajectories.text import clean, storable, storable_value
 from runner.types import Source, Step, Usage
 
-MAX_SUBAGENTS = 1_000
-
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
     """The steps of one thread: the main one, or the sub-agent that the call `thread.key` started."""
-    messages, totals, subagents = MessageSteps(), _Totals(), _Subagents()
-    is_main = result.thread.key == ""
+    messages, totals, subagents = MessageSteps(), _Totals(), Subagents()
+    has_totals = False
+    is_main, is_over = result.thread.key == "", False
     result.set_head(agent_name="claude-code")
     with result.open_binary() as stream:
         for _, event in json_lines(stream, result.problems if is_main else Problems()):
             thread = str(event.get("parent_tool_use_id") or "")
+            is_over = event.get("type") == "result" or is_over and event.get("type") != "assistant"
+            has_totals |= event.get("type") == "result"
             if is_main:
-                subagents.see(event, thread)
+                subagents.see(event, thread, thread)
             if thread != result.thread.key:
                 continue
             message = event.get("message")
@@ -50,18 +52,22 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
                 result.count("events_without_step", f"{kind}/{event.get('subtype', '')}"[:100].rstrip("/"))
     yield from messages.flush()
     if is_main:
-        _finish(result, messages, totals)
+        _finish(result, messages, totals, is_over)
         subagents.add_to(result)
+    elif not has_totals:
+        result.usage = messages.usage
 
 
-def _finish(result: ReadTrajectory, messages: MessageSteps, totals: _Totals) -> None:
-    """Without a result event the stream was cut off: input as the messages tell it, output and cost unknown."""
+def _finish(result: ReadTrajectory, messages: MessageSteps, totals: _Totals, is_over: bool) -> None:
+    """Without a result event at its end the stream was cut off: what the events tell is a lower bound; without any,
+    input is as the messages tell it, output a lower bound and the cost unknown."""
     if totals.results:
-        result.usage, result.turns = totals.usage(), totals.turns
+        result.reported, result.turns = totals.usage(), totals.turns
+        result.usage = totals.usage() if is_over else totals.usage().in_part()
         result.facts["results"] = totals.results
-        result.reported = totals.usage()
     else:
         result.usage = messages.usage
+    if not is_over:
         result.facts["cut_off"] = True
     result.facts["usage_from"] = "result events" if totals.results else "messages"
     result.facts["messages"] = messages.messages
@@ -148,40 +154,6 @@ def _counts(raw: Mapping[str, Any], fresh: str, read_: str, written: str, output
     parts = [number(raw.get(key)) for key in (fresh, read_, written)]
     known = [part for part in parts if part is not None]
     return Usage(sum(known) if known else None, parts[1], number(raw.get(output)))
-
-
-class _Subagents:
-    """Which calls started sub-agents, and in which thread they were made."""
-
-    def __init__(self) -> None:
-        self._calls: dict[str, tuple[str, dict[str, Any]]] = {}
-        self._seen: dict[str, None] = {}
-
-    def see(self, event: Mapping[str, Any], thread: str) -> None:
-        if thread and len(self._seen) < MAX_SUBAGENTS:
-            self._seen.setdefault(thread)
-        message = event.get("message")
-        content = message.get("content") if isinstance(message, Mapping) else None
-        for block in content if isinstance(content, list) else ():
-            if (
-                isinstance(block, Mapping)
-                and block.get("type") == "tool_use"
-                and block.get("name") in ("Task", "Agent")
-            ):
-                given = block.get("input")
-                about = given if isinstance(given, Mapping) else {}
-                keys = ("subagent_type", "description")
-                self._calls[str(block.get("id"))] = (
-                    thread,
-                    {key: storable(str(about[key])) for key in keys if key in about},
-                )
-
-    def add_to(self, result: ReadTrajectory) -> None:
-        names = {key: f"subagent-{index}" for index, key in enumerate(self._seen, start=1)}
-        for key, name in names.items():
-            thread, about = self._calls.get(key, ("", {}))
-            parent = names.get(thread, result.head.name)
-            result.subagent(name, parent, Thread(key=key), tool_call_id=storable(key), **about)
 
 
 def _text(value: Any) -> str | None:

@@ -1,7 +1,8 @@
 """Codex' JSON events (`codex exec --json`): threads, turns and items; no prompt and no times.
 
 Items start and complete out of order or never: steps stand in the order in which their items started, and an item that
-never completed is a call without result, marked `unfinished`. Tokens are the sum over completed turns.
+never completed is a call without result, marked `unfinished`. Tokens are the sum over completed turns; beside a
+turn that did not complete it is a lower bound.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class _Item:
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
     """Steps in order of the items' start. The reasoning before an item becomes that step's reasoning."""
-    items, usage, turns = _Items(), Usage(), 0
+    items, usage, turns, is_open = _Items(), Usage(), 0, False
     result.set_head(agent_name="codex")
     with result.open_binary() as stream:
         for line, event in json_lines(stream, result.problems):
@@ -40,7 +41,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
             if kind.startswith("item.") and isinstance(item, Mapping):
                 yield from items.add(item, is_complete=kind == "item.completed")
             elif kind == "turn.completed":
-                usage, turns = usage + _usage(event.get("usage")), turns + 1
+                usage, turns, is_open = usage + _usage(event.get("usage")), turns + 1, False
             elif kind in ("turn.failed", "error"):
                 yield from items.flush()
                 error = event.get("error")
@@ -48,14 +49,16 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
                 yield Step(0, Source.SYSTEM, clean(str(text or kind)), extra={"event": kind})
             elif kind == "thread.started":
                 result.set_head(session_id=storable(str(event.get("thread_id") or "")) or None)
-            elif kind != "turn.started":
+            elif kind == "turn.started":
+                is_open = True
+            else:
                 result.problems.add(f"line {line}", "a thread, turn or item event", f"found type {kind[:60]!r}")
                 result.count("events_without_step", kind[:100])
     yield from items.flush()
-    result.usage = usage
+    result.usage = usage.in_part() if is_open else usage
     result.turns = None  # one turn is a whole task: it is no model turn
     result.facts.update(completed_turns=turns, usage_from="completed turns" if turns else "nothing")
-    if not turns:
+    if is_open or not turns:
         result.facts["cut_off"] = True
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from runner.trajectories.atif import content_text
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.claude_messages import MessageSteps, number
+from runner.trajectories.readers.exit_codes import codex_failed
 from runner.trajectories.streams import json_lines, walk
 from runner.trajectories.text import clean, storable, storable_value
 from runner.types import Source, Step, Usage
@@ -143,7 +144,8 @@ def _arguments(item: Mapping[str, Any]) -> Any:
 
 
 def _output(raw: Any) -> tuple[str, bool]:
-    """(text, failed). Shell results are JSON texts {"output": ..., "metadata": {"exit_code": ...}}."""
+    """(text, failed). Shell results are JSON texts {"output": ..., "metadata": {"exit_code": ...}} or, since 2025-10, plain
+    texts whose head tells the exit code."""
     value = raw
     if isinstance(raw, str) and raw.startswith("{"):
         try:
@@ -151,7 +153,8 @@ def _output(raw: Any) -> tuple[str, bool]:
         except (ValueError, RecursionError):
             return raw, False
     if not isinstance(value, Mapping):
-        return content_text(raw)[0], False
+        text = content_text(raw)[0]
+        return text, codex_failed(text)
     metadata = value.get("metadata")
     code = metadata.get("exit_code") if isinstance(metadata, Mapping) else None
     failed = value.get("success") is False or code not in (None, 0)

@@ -9,6 +9,7 @@ from typing import Any
 from runner.trajectories.atif import content_text
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.claude_messages import number
+from runner.trajectories.readers.exit_codes import gemini_failed
 from runner.trajectories.streams import walk
 from runner.trajectories.text import clean, storable, storable_value
 from runner.types import Observation, Source, Step, ToolCall, Usage
@@ -69,10 +70,13 @@ def message_step(message: Mapping[str, Any], index: int) -> Step:
 
 
 def _usage(tokens: Mapping[str, Any]) -> Usage:
-    """Thinking and tool tokens are output: they are billed so."""
-    output = [number(tokens.get(key)) for key in ("output", "thoughts", "tool")]
-    known = [part for part in output if part is not None]
-    return Usage(number(tokens.get("input")), number(tokens.get("cached")), sum(known) if known else None)
+    """Thinking is output, as it is billed. `tool` (toolUsePromptTokenCount) is what tools put into the prompt."""
+    return Usage(_sum(tokens, "input", "tool"), number(tokens.get("cached")), _sum(tokens, "output", "thoughts"))
+
+
+def _sum(tokens: Mapping[str, Any], *keys: str) -> int | None:
+    known = [count for key in keys if (count := number(tokens.get(key))) is not None]
+    return sum(known) if known else None
 
 
 def _thoughts(raw: Any) -> str | None:
@@ -99,7 +103,8 @@ def _results(call: Mapping[str, Any], identifier: str) -> Iterator[Observation]:
     raw = call.get("result")
     failed = call.get("status") in ("error", "cancelled")
     for item in raw if isinstance(raw, list) else [] if raw is None else [raw]:
-        yield Observation(clean(_result_text(item)), identifier, failed)
+        text = clean(_result_text(item))
+        yield Observation(text, identifier, failed or gemini_failed(text, str(call.get("name"))))
 
 
 def _result_text(item: Any) -> str:

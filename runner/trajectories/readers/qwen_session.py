@@ -11,6 +11,7 @@ from typing import Any
 
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.claude_messages import MessageSteps, number
+from runner.trajectories.readers.exit_codes import gemini_failed
 from runner.trajectories.streams import json_lines
 from runner.trajectories.text import storable
 from runner.types import Source, Step, Usage
@@ -89,11 +90,14 @@ def _block(part: Any, result: Any) -> Any:
         given = response.get("response")
         given = given if isinstance(given, Mapping) else {"output": given}
         status = result.get("status") if isinstance(result, Mapping) else None
+        content = given["output"] if "output" in given else given.get("error", given)
+        failed = status in ("error", "cancelled") or ("error" in given and "output" not in given)
+        failed = failed or gemini_failed(str(content), str(response.get("name")))
         return {
             "type": "tool_result",
             "tool_use_id": response.get("id"),
-            "content": given["output"] if "output" in given else given.get("error", given),
-            "is_error": status in ("error", "cancelled") or ("error" in given and "output" not in given),
+            "content": content,
+            "is_error": failed,
         }
     if part.get("thought") is True:
         return {"type": "thinking", "thinking": part.get("text")}

@@ -40,6 +40,8 @@ def _slow_sum(things: list[Attempt] | list[ModelCall]) -> Spending:
 
     return Spending(
         things=len(things),
+        input_known=sum(thing.input_tokens is not None for thing in things),
+        output_known=sum(thing.output_tokens is not None for thing in things),
         tokens_known=sum(thing.input_tokens is not None and thing.output_tokens is not None for thing in things),
         cost_known=sum(thing.cost_usd is not None for thing in things),
         **{name: total(name) for name in ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")},

@@ -1,0 +1,62 @@
+"""Sub-agents in Claude Code's logs: which call started each of them, and in which thread that call was made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runner.trajectories.readers import ReadTrajectory, Thread
+from runner.trajectories.text import storable
+
+MAX_SUBAGENTS = 1_000
+_STARTING = ("Task", "Agent")  # the tool's name, before and since 2.1
+_ABOUT = ("subagent_type", "description")
+
+
+class Subagents:
+    """Feed it every line of the file; then it adds the sub-agents to what was read."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, tuple[str, dict[str, Any]]] = {}  # call id -> thread it was made in, what it says
+        self._started: dict[str, str] = {}  # thread -> id of the call that started it, "" while unknown
+        self._answered: dict[str, str] = {}  # thread -> id of the call whose result names it
+        self._beyond = 0
+
+    def see(self, event: Mapping[str, Any], thread: str, call: str = "") -> None:
+        """A line of `thread`, "" for the conversation itself. `call` started the thread, where the line says so."""
+        if thread in self._started or thread and len(self._started) < MAX_SUBAGENTS:
+            self._started[thread] = self._started.get(thread) or call
+        elif thread:
+            self._beyond += 1
+        message = event.get("message")
+        content = message.get("content") if isinstance(message, Mapping) else None
+        for block in content if isinstance(content, list) else ():
+            if isinstance(block, Mapping):
+                self._see_block(block, thread, event.get("toolUseResult"))
+
+    def _see_block(self, block: Mapping[str, Any], thread: str, result: Any) -> None:
+        kind = block.get("type")
+        if kind == "tool_use" and block.get("name") in _STARTING:
+            given = block.get("input")
+            about = given if isinstance(given, Mapping) else {}
+            told = {key: storable(str(about[key])) for key in _ABOUT if key in about}
+            self._calls[str(block.get("id"))] = (thread, told)
+        elif kind == "tool_result" and isinstance(result, Mapping) and isinstance(result.get("agentId"), str):
+            self._answered[storable(result["agentId"])] = str(block.get("tool_use_id"))
+
+    def add_to(self, result: ReadTrajectory, **named: str) -> None:
+        """`named`: under which names in the head's extra the key of a thread stands, beside its call's id."""
+        names = {key: f"subagent-{index}" for index, key in enumerate(self._started, start=1)}
+        for key, name in names.items():
+            call = self._started[key] or self._answered.get(key, "")
+            above, about = self._calls.get(call, ("", {}))
+            found = {"tool_call_id": storable(call)} if call else {}
+            found |= dict.fromkeys(named.values(), key)
+            result.subagent(name, names.get(above, result.head.name), Thread(key=key), **found, **about)
+        calls = self._answered | {key: call for key, call in self._started.items() if call}
+        if named and calls:  # also of sub-agents whose lines lie in a file of their own
+            result.facts["subagent_calls"] = {storable(key): storable(call) for key, call in calls.items()}
+        if self._beyond:
+            result.problems.add(
+                "whole file", f"at most {MAX_SUBAGENTS:,} sub-agents", f"left out: {self._beyond:,} lines of others"
+            )

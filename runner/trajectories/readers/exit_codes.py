@@ -1,0 +1,74 @@
+"""How programs tell in the text of a result that a command failed. What the command itself printed decides nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from runner.types import Observation, Step
+
+GEMINI_SHELL = "run_shell_command"  # of Qwen Code too
+
+# Codex writes a head before "Output:"; what the command printed comes after it.
+_CODEX_HEAD = re.compile(
+    r"(?:(?:Chunk ID|Wall time|Original token count|Total output lines): [^\n]*\n)*"
+    r"(?:Process exited with code|Exit code:) (-?\d{1,9})[ \t]*(?:\n|\Z)"
+)
+# What Codex answers instead of a tool that could not be run.
+_CODEX_REFUSALS = (
+    "failed to parse function arguments:",
+    "exec_command failed for ",
+    "write_stdin failed:",
+    "apply_patch verification failed:",
+    "unsupported call:",
+    "execution error:",
+    "aborted by user after ",
+)
+# Gemini CLI's shell tool succeeds whatever the command did; its report ends with these lines.
+_GEMINI_TAIL = re.compile(
+    r"\nExit Code: ([^\n]{1,20})\nSignal: [^\n]*(?:\nBackground PIDs: [^\n]*)?(?:\nProcess Group PGID: [^\n]*)?\s*\Z"
+)
+
+
+def codex_failed(text: str) -> bool:
+    head = _CODEX_HEAD.match(text)
+    return int(head[1]) != 0 if head else text.startswith(_CODEX_REFUSALS)
+
+
+def gemini_failed(text: str, tool: str) -> bool:
+    found = _GEMINI_TAIL.search(text) if tool == GEMINI_SHELL else None
+    return found is not None and found[1] not in ("0", "(none)")
+
+
+def with_failures(step: Step, agent: str | None) -> Step:
+    """A step of Harbor's ATIF, whose converters of Codex and Gemini logs leave the exit code in text and extra."""
+    asks = _ASKS.get(agent or "")
+    if asks is None or not step.observations:
+        return step
+    names = {call.id: call.name for call in step.tool_calls}
+    observations = tuple(
+        replace(item, is_error=True) if asks(step, item, names.get(item.source_call_id or "", "")) else item
+        for item in step.observations
+    )
+    return step if observations == step.observations else replace(step, observations=observations)
+
+
+def _codex_step_failed(step: Step, item: Observation, tool: str) -> bool:
+    details = (step.extra or {}).get("tool_call_details")
+    told = details.get(item.source_call_id) if isinstance(details, Mapping) else None
+    metadata = told.get("metadata") if isinstance(told, Mapping) else (step.extra or {}).get("tool_metadata")
+    code: Any = metadata.get("exit_code") if isinstance(metadata, Mapping) else None
+    return code not in (0, None) or codex_failed(item.content)
+
+
+def _gemini_step_failed(step: Step, item: Observation, tool: str) -> bool:
+    return gemini_failed(item.content, tool)
+
+
+_ASKS: dict[str, Callable[[Step, Observation, str], bool]] = {
+    "codex": _codex_step_failed,
+    "gemini-cli": _gemini_step_failed,
+    "qwen-coder": _gemini_step_failed,
+}
