@@ -27,7 +27,7 @@ from runner.trajectories.fields import fields
 VIEW_WORDS = {"full": "Full", "rich": "Rich", "rough": "Rough"}
 JSON_CHARS = 20_000  # of one text in the JSON twin
 JSON_PAGE_CHARS = 1_000_000  # of all fields of its page of steps together
-PIECE_CHARS = 48_000  # of one field in one answer
+PIECE_CHARS = 64_000  # of one field in one answer
 
 
 class FieldPieceForm(forms.Form):
@@ -56,7 +56,7 @@ def trial(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
             "compare_with": [_beside_as_json(request, found, each) for each in beside],
         }
 
-    kept = _kept_query(inspection)
+    kept, trajectory = _kept_query(inspection), inspection.trajectory
     context = {
         "section": "trial",
         "this": inspection,
@@ -64,7 +64,7 @@ def trial(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         "this_trial": found,
         "this_query": "".join(f"&{name}={value}" for name, value in kept),
         "this_hidden": kept,
-        "this_piece": f"&trajectory={inspection.trajectory.public_id}" if kept and inspection.trajectory else "",
+        "piece_at": f"{found.get_absolute_url()}field/?trajectory={trajectory.public_id}" if trajectory else "",
         "views": list(VIEW_WORDS.items()),
         "counterparts": beside,
         "commented": commented_steps(found, inspection.trajectory) if inspection.steps and not as_json else None,
@@ -74,7 +74,8 @@ def trial(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
 
 @require_safe
 def field(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """A bounded piece of one field: HTML for htmx, plain text without it. 404 where there is no such field."""
+    """Of one field: a bounded piece as HTML for htmx, all that was asked for as plain text without it. 404 where there
+    is no such field."""
     found = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
     if closed := closed_to(request, trial=found):
         return closed
@@ -88,11 +89,15 @@ def field(request: HttpRequest, public_id: UUID) -> HttpResponse:
         text = read_field(trajectory, asked["step"], asked["field"], start, end)
     except KeyError as error:
         raise Http404("no such field") from error
-    piece, left = visible(text[:PIECE_CHARS]), max(0, len(text) - PIECE_CHARS)
     if not request.htmx:  # type: ignore[attr-defined]
-        mark = f"\n[... {left:,} more characters from {start + PIECE_CHARS} on ...]\n" if left else ""
-        return HttpResponse(piece + mark, "text/plain; charset=utf-8")
-    context = {**asked, "piece": piece, "left_out": left, "start": start + PIECE_CHARS}
+        return HttpResponse(visible(text), "text/plain; charset=utf-8")
+    query = request.GET.copy()
+    query["start"] = str(start + PIECE_CHARS)
+    context = {
+        "piece": visible(text[:PIECE_CHARS]),
+        "left_out": max(0, len(text) - PIECE_CHARS),
+        "address": f"{request.path}?{query.urlencode()}",
+    }
     return render(request, "inspector/_field_piece.html", context)
 
 
@@ -262,7 +267,6 @@ def _next(request: HttpRequest, this: Inspection) -> str | None:
     if this.window.next is None or this.view != "full":
         return None
     query = request.GET.copy()
-    for name in ("step", "alone"):
-        query.pop(name, None)
+    query.pop("step", None)
     query["first"] = str(this.window.next)
     return request.build_absolute_uri(f"{request.path}?{query.urlencode()}")
