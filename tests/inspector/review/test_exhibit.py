@@ -55,6 +55,15 @@ def test_it_shows_steps_with_places_to_mark() -> None:
     assert '<pre class="call" data-field="tool_calls/0" data-start="5">\ncommand: ls</pre>' in text  # behind its name
 
 
+def test_a_call_without_arguments_keeps_its_whole_name() -> None:
+    user = reviewer()
+    trial = make_trial(success=False)
+    call = ToolCall("c", "submit", {})
+    record_steps(trial.counting_attempt(), [Step(1, Source.AGENT, tool_calls=(call,))])
+    item = make_queue([trial], reviewers=[user]).items.get()
+    assert "<code>submit</code> without arguments" in html(exhibit_of(load(item), user, {}))
+
+
 def test_blank_lines_are_folded_and_stay_in_the_text_whose_characters_are_counted() -> None:
     """A browser drops the first newline of a <pre>, so one stands there that is not the text's."""
     user = reviewer()
