@@ -21,8 +21,7 @@ from runner.types import CompactionKind, Phase, UseKind
 VIEWS = ("full", "rich", "rough")
 MAX_SKILL_STEPS = 2_000
 MAX_SIBLINGS = 40
-MAX_INSTRUCTION = 6_000
-MAX_OUTPUT = 6_000
+MAX_INSTRUCTION = MAX_OUTPUT = 60_000  # characters on the page; the whole has an address of its own
 _PHASES = {phase.value: place for place, phase in enumerate(Phase)}
 
 

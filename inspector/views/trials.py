@@ -12,11 +12,11 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from benchapp.aligning.counterparts import Counterpart, counterparts
-from benchapp.models import Attempt, Trajectory, Trial, User
+from benchapp.models import Attempt, Blob, Trajectory, Trial, User
 from benchapp.reviewing.blinding import closed_trials
 from benchapp.trajectory_store import StoredStep, read_field
 from inspector.commented import commented_steps
-from inspector.inspection import Inspection, inspect_trial
+from inspector.inspection import Inspection, chosen_attempt, inspect_trial
 from inspector.live_trial import live_steps
 from inspector.pages import absolute, render_page
 from inspector.verdict import VerdictView
@@ -99,6 +99,24 @@ def field(request: HttpRequest, public_id: UUID) -> HttpResponse:
         "address": f"{request.path}?{query.urlencode()}",
     }
     return render(request, "inspector/_field_piece.html", context)
+
+
+@require_safe
+def text(request: HttpRequest, public_id: UUID, name: str) -> HttpResponse:
+    """A text about a trial as a whole: `instruction`, or of an attempt `output` (its verifier's) or `exception`."""
+    found = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
+    if closed := closed_to(request, trial=found):
+        return closed
+    attempt = chosen_attempt(list(found.attempts.order_by("number")), request.GET.get("attempt", ""))
+    verdict = attempt.verdicts.order_by("-is_primary", "id").first() if attempt else None
+    digest = {
+        "instruction": found.task_revision.instruction_id if found.task_revision else None,
+        "output": verdict.output_id if verdict else None,
+        "exception": attempt.exception_id if attempt else None,
+    }.get(name)
+    if digest is None:
+        raise Http404("no such text")
+    return HttpResponse(visible(Blob.objects.read(digest).decode("utf-8", "replace")), "text/plain; charset=utf-8")
 
 
 def _kept_query(this: Inspection) -> list[tuple[str, object]]:

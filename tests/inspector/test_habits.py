@@ -70,6 +70,8 @@ PARTS = {
     "example-remove": "inspector/review/test_codebook_pages",
     "mark-example": "inspector/review/test_codebook_pages",
     "trial-field": "inspector/test_trial",
+    "trial-text": "inspector/test_trial",
+    "library-file": "inspector/test_library",
     "findings-ask": "inspector/test_findings",
     "trial-capsule": "inspector/test_capsule",
     "trial-trajectory": "inspector/test_trajectory_file",

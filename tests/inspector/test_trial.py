@@ -254,6 +254,29 @@ def test_there_is_no_piece_of_what_is_not_there(client, trial, query):
     assert client.get(f"/trials/{trial.public_id}/field/?{query}").status_code == 404
 
 
+@pytest.mark.parametrize("name", ["output", "exception", "instruction"])
+def test_texts_about_a_trial_are_there_as_a_whole(client, name):
+    text = f"begin {name}\n" + "a line of the log\n" * 9_000 + f"end {name}"
+    blob = Blob.objects.put(text.encode())
+    told = {"exception_id": blob, "exception_type": "E", "exception_message": "e"}
+    trial = make_trial(success=False, verdict=make_verdict(False, output=text), attempt=told)
+    trial.task_revision = TaskRevision.objects.create(task=trial.task, digest="d" * 64, instruction_id=blob)
+    trial.save()
+    link = re.search(rf'href="(/trials/[^"]+/{name}.txt[^"]*)"', page(client, trial))[1].replace("&amp;", "&")
+    assert client.get(link).text == text
+
+
+def test_there_is_no_text_of_another_name(client, trial):
+    assert client.get(f"/trials/{trial.public_id}/secrets.txt").status_code == 404
+
+
+def test_every_check_is_there_with_its_whole_message(client):
+    message = "".join(f"expected {n}, got 0\n" for n in range(400))
+    checks = tuple(Check(CheckGroup.TEST, f"test {n}", CheckStatus.FAILED, message) for n in range(90))
+    text = page(client, make_trial(success=False, verdict=make_verdict(False, checks=checks)))
+    assert text.count("expected 399, got 0") == 90
+
+
 # --- verdict and what came of it --------------------------------------------------------------------------------
 
 
