@@ -33,7 +33,7 @@ LONG_TEXT_BYTES = 32 * 1024
 PIECE_CHARACTERS = 256 * 1024  # at most 1 MiB of UTF-8
 HEAD_CHARACTERS = 2_000
 WHOLE_PIECES = 4  # a text of more stays cut to its beginning where a page of whole texts is read
-PAGE_PIECES = 200  # of all texts of such a page; later ones stay cut too
+PAGE_PIECES = 64  # different ones that all texts of such a page may have; later texts stay cut too
 MARKED_STEPS = 50  # steps with an error or a skill that a chunk's summary names
 
 REFERENCE = "$blob"
@@ -291,7 +291,7 @@ def _with_long_texts(raws: Sequence[dict[str, Any]]) -> list[StoredStep]:
         digest for raw in raws for digests in references_to(raw) if len(digests) <= WHOLE_PIECES for digest in digests
     ]
     # No content has the empty digest, so the question is never empty.
-    contents = Blob.objects.read_many([*wanted[:PAGE_PIECES], ""])
+    contents = Blob.objects.read_many([*list(dict.fromkeys(wanted))[:PAGE_PIECES], ""])
     return [_stored(raw, contents) for raw in raws]
 
 

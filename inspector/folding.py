@@ -6,24 +6,26 @@ Pure: text in, parts out. Together the parts are the whole text, so nothing is d
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import NamedTuple
 
 from inspector.visible import visible
 
 WHOLE_LINES, WHOLE_CHARS = 24, 4_000  # a text of no more is shown whole
-HEAD_LINES, TAIL_LINES = 8, 5
-ERROR_HEAD_LINES, ERROR_TAIL_LINES = 3, 12  # of an error: what went wrong stands at the end
+LINES = 8, 5  # the first and the last
+ERROR_LINES = 3, 12  # of an error: what went wrong stands at the end
 ERRORS_SHOWN = 4  # lines inside the fold, the first and the last of them
-LEAST_LINES, LEAST_CHARS = 4, 400  # a fold of less is no help
+LEAST_LINES, LEAST_CHARS = 12, 800  # a fold of less is no help
 LINE_CHARS, LINE_HEAD, LINE_TAIL = 1_200, 700, 300  # a longer line is folded in its middle
 
 BLANK_RUN = r"(?:[ \t\r]*\n){3,}"  # lines; a terminal's empty screen has dozens
 _ROW = re.compile(rf"{BLANK_RUN}|[^\n]*\n|[^\n]+")
 _ERROR = re.compile(
-    r"\b(?:error|traceback|exception|fatal|panic|failed|failure|denied|not found|no such file|\w+(?:Error|Exception))\b",
-    re.IGNORECASE,
+    r"Traceback \(|(?:[Ee]rror|ERROR|Exception|[Ff]atal|FATAL|panic)(?:\[\w+\])?:|\bFAILED\b|[Cc]ommand not found"
+    r"|No such file|[Pp]ermission denied"
 )
 
 
@@ -52,31 +54,33 @@ class Part:
         return f"{last - first + 1:,} lines more, {first:,} to {last:,} of {total:,}, {told}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
     """A line, or a run of blank ones, which takes one line on the page."""
 
     start: int
     end: int
     first: int  # line number from 1
-    count: int
+    lines: int
 
     @property
     def last(self) -> int:
-        return self.first + self.count - 1
+        return self.first + self.lines - 1
 
     @property
     def size(self) -> int:
-        return self.end - self.start if self.count == 1 else 0
+        return self.end - self.start if self.lines == 1 else 0
 
 
-def fold(text: str, *, length: int, offset: int = 0, is_error: bool = False) -> tuple[Part, ...]:
-    """The parts of a field from `offset` on. `text` may end before `length`: of huge fields only a beginning is loaded."""
+def fold(
+    text: str, *, length: int, offset: int = 0, is_result: bool = False, is_error: bool = False
+) -> tuple[Part, ...]:
+    """The parts of a field from `offset` on. `text` may end before `length`: of huge fields only a beginning is loaded.
+    Lines with an error are looked for in results only: prompts and skills speak of errors without having any."""
     rows = list(_rows(text))
     missing = length - offset - len(text)
     if missing <= 0 and len(rows) <= WHOLE_LINES and sum(row.size for row in rows) <= WHOLE_CHARS:
         return (Part(offset, length, text),) if text else ()
-    shown = _shown(text, rows, is_error=is_error)
+    shown = _shown(rows, ERROR_LINES if is_error else LINES, _errors(text, rows) if is_result else [])
     parts = [replace(part, start=offset + part.start, end=offset + part.end) for part in _parts(text, rows, shown)]
     return (*parts, Part(offset + len(text), length, "", is_fold=True)) if missing > 0 else tuple(parts)
 
@@ -89,13 +93,17 @@ def _rows(text: str) -> Iterator[_Row]:
         line += count
 
 
-def _shown(text: str, rows: Sequence[_Row], *, is_error: bool) -> list[bool]:
+def _errors(text: str, rows: Sequence[_Row]) -> list[int]:
+    starts = [row.start for row in rows]
+    return sorted({bisect_right(starts, match.start()) - 1 for match in _ERROR.finditer(text)})
+
+
+def _shown(rows: Sequence[_Row], ends: tuple[int, int], errors: Sequence[int]) -> list[bool]:
     """Which rows stay: the first, the last, some with errors, and what lies between them where that is little."""
-    head, tail = (ERROR_HEAD_LINES, ERROR_TAIL_LINES) if is_error else (HEAD_LINES, TAIL_LINES)
-    shown = [index < head or index >= len(rows) - tail for index in range(len(rows))]
-    errors = [index for index, row in enumerate(rows) if not shown[index] and _ERROR.search(text, row.start, row.end)]
-    for index in {*errors[: ERRORS_SHOWN // 2], *errors[-ERRORS_SHOWN // 2 :]}:
-        shown[index] = True
+    head, tail = ends[0], len(rows) - ends[1]
+    inside = [index for index in errors if head <= index < tail]
+    named = {*inside[: ERRORS_SHOWN // 2], *inside[-ERRORS_SHOWN // 2 :]}
+    shown = [index < head or index >= tail or index in named for index in range(len(rows))]
     for is_shown, group in groupby(range(len(rows)), key=shown.copy().__getitem__):
         indexes = list(group)
         if not is_shown and len(indexes) < LEAST_LINES and sum(rows[index].size for index in indexes) < LEAST_CHARS:

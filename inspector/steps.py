@@ -174,7 +174,13 @@ def _folded(text: Text) -> FieldView:
         name=text.name,
         kind=text.kind,
         label=text.label,
-        parts=fold(text.at_hand, length=text.length, offset=text.offset, is_error=text.is_error),
+        parts=fold(
+            text.at_hand,
+            length=text.length,
+            offset=text.offset,
+            is_result=text.kind == "result",
+            is_error=text.is_error,
+        ),
         length=text.length - text.offset,
         is_error=text.is_error,
     )

@@ -72,6 +72,11 @@ def test_a_folded_result_shows_its_first_and_last_lines_and_those_with_an_error(
     ]
 
 
+def test_a_prompt_that_speaks_of_errors_has_none():
+    text = "".join("Error: say what went wrong\n" if n == 50 else f"rule {n}\n" for n in range(100))
+    assert "went wrong" not in shown(draw(agent(message=text))[0].fields[0])
+
+
 def test_an_error_shows_more_of_its_end():
     text = "".join(f"line {number}\n" for number in range(1, 101))
     field = draw(agent(observations=(Observation(text, is_error=True),)))[0].fields[0]
@@ -104,13 +109,13 @@ def test_it_folds_a_text_of_which_only_the_beginning_is_loaded():
 def test_every_result_of_a_step_with_many_calls_is_there():
     step = agent(
         tool_calls=tuple(ToolCall(str(i), "shell", {"command": '"' * 4_000}) for i in range(300)),
-        observations=tuple(Observation("é" * 40_000, str(i)) for i in range(300)),
+        observations=tuple(Observation("é" * 5_000, str(i)) for i in range(300)),
     )
     assert len(draw(step)[0].fields) == 600
 
 
 def test_where_steps_say_very_much_fewer_of_them_make_a_page():
-    results = tuple(Observation("é\n" * 20_000 + "x" * 1_000, str(i)) for i in range(300))
+    results = tuple(Observation("é" * 3_900, str(i)) for i in range(30))
     views = draw(*(agent(number, message="m" * 3_900, observations=results) for number in range(1, 26)))
     first = one_page(views, None)
     assert 1 <= len(first) < 25
