@@ -33,6 +33,7 @@ LONG_TEXT_BYTES = 32 * 1024
 PIECE_CHARACTERS = 256 * 1024  # at most 1 MiB of UTF-8
 HEAD_CHARACTERS = 2_000
 WHOLE_PIECES = 4  # a text of more stays cut to its beginning where a page of whole texts is read
+PAGE_PIECES = 64  # different ones that all texts of such a page may have; later texts stay cut too
 MARKED_STEPS = 50  # steps with an error or a skill that a chunk's summary names
 
 REFERENCE = "$blob"
@@ -249,16 +250,17 @@ def read_steps(trajectory: Trajectory, first: int, count: int) -> list[StoredSte
 
 
 def read_picked(trajectory: Trajectory, numbers: Collection[int]) -> dict[int, StoredStep]:
-    """Some steps by their numbers, as far as they exist. Two queries; loads only the chunks they lie in."""
+    """Some steps by their numbers, as far as they exist, with long texts as `read_page` gives them. Three queries; loads
+    only the chunks they lie in."""
     starts = list(trajectory.chunks.values_list("first_step", "steps_total"))
     wanted = [first for first, count in starts if any(first <= number < first + count for number in numbers)]
-    found = {}
+    raws = {}
     for chunk in trajectory.chunks.filter(first_step__in=wanted).select_related("blob"):
         lines = chunk.blob.content().splitlines()
         for number in numbers:
             if chunk.first_step <= number < chunk.first_step + len(lines):
-                found[number] = _stored(orjson.loads(lines[number - chunk.first_step]))
-    return found
+                raws[number] = orjson.loads(lines[number - chunk.first_step])
+    return dict(zip(raws, _with_long_texts(list(raws.values())), strict=True))
 
 
 def iterate_beginning(
@@ -281,11 +283,15 @@ def read_page(trajectory: Trajectory, first: int, count: int) -> list[StoredStep
 
     Three queries for any texts: whether one of them was long must not show in how often the database was asked.
     """
-    raws = list(_raw_steps(trajectory, first, count))
+    return _with_long_texts(list(_raw_steps(trajectory, first, count)))
+
+
+def _with_long_texts(raws: Sequence[dict[str, Any]]) -> list[StoredStep]:
     wanted = [
         digest for raw in raws for digests in references_to(raw) if len(digests) <= WHOLE_PIECES for digest in digests
     ]
-    contents = Blob.objects.read_many([*wanted, ""])  # no content has that digest, so the question is never empty
+    # No content has the empty digest, so the question is never empty.
+    contents = Blob.objects.read_many([*list(dict.fromkeys(wanted))[:PAGE_PIECES], ""])
     return [_stored(raw, contents) for raw in raws]
 
 

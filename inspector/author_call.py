@@ -21,12 +21,11 @@ from runner.trajectories.compaction import CHARS_PER_TOKEN
 from runner.trajectories.fields import fields
 from runner.types import Patch
 
-MAX_SECTION = 20_000  # characters of one section on the page
+MAX_SECTION = 200_000  # characters of one section on the page; the whole has an address of its own
 MAX_SECTIONS = 80  # of one message; the last takes the rest
 OPEN_SECTION = 1_200  # a section of no more is open from the start
 SHOWS = ("call", "evidence")
 MAX_UNSEEN = 500  # characters of one cut passage that are drawn
-MAX_SEEN = 12_000  # of one kept passage: no compaction keeps more of a step
 STRIP = 1_000  # width of the strip
 MAX_RUNS = 300
 
@@ -316,7 +315,7 @@ def _passages(text: str, whole: int, kept: Sequence[tuple[int, int]]) -> Iterato
         if start > at:
             yield _unseen(text, at, start)
         if end > start:
-            yield Passage(True, visible(text[start : min(end, start + MAX_SEEN)]))
+            yield Passage(True, visible(text[start:end]))
         at = max(at, end)
     if at < whole:
         yield _unseen(text, at, whole)

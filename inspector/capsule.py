@@ -30,7 +30,7 @@ from inspector.verdict import VerdictView, verdicts_of
 from inspector.visible import visible
 
 MAX_CLAIM = 500  # characters
-MAX_STEPS = 100  # of one trial: where it has more, its beginning and its end
+MAX_STEPS = 400  # of one trial: where it has more, its beginning and its end
 MAX_FILES = 30
 MAX_FINDINGS = 20
 MAX_DECISIONS = 8  # that followed one trial

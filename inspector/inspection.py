@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 
 from benchapp.metrics.funnel import held_by
 from benchapp.models import Attempt, Blob, Compaction, Decision, DecisionEvidence, SkillUse, Trajectory, Trial
-from benchapp.trajectory_store import StoredStep, read_steps
+from benchapp.trajectory_store import StoredStep, read_page
 from inspector.excerpt import Excerpt, Kept, excerpts_of, kept_steps
 from inspector.outline import Outline, outline_of
-from inspector.steps import PAGE_STEPS, StepView, draw_steps
+from inspector.steps import PAGE_STEPS, StepView, draw_steps, one_page
 from inspector.verdict import CheckLine, VerdictView, verdicts_of
 from inspector.visible import visible
 from runner.types import CompactionKind, Phase, UseKind
@@ -21,8 +21,7 @@ from runner.types import CompactionKind, Phase, UseKind
 VIEWS = ("full", "rich", "rough")
 MAX_SKILL_STEPS = 2_000
 MAX_SIBLINGS = 40
-MAX_INSTRUCTION = 6_000
-MAX_OUTPUT = 6_000
+MAX_INSTRUCTION = MAX_OUTPUT = 60_000  # characters on the page; the whole has an address of its own
 _PHASES = {phase.value: place for place, phase in enumerate(Phase)}
 
 
@@ -34,11 +33,14 @@ class Window:
     count: int
     total: int
     step: int | None
-    alone: bool
 
     @property
     def last(self) -> int:
         return min(self.first + self.count - 1, self.total)
+
+    def of(self, drawn: Sequence[StepView]) -> Window:
+        """The window onto what one answer brings of its steps."""
+        return replace(self, first=drawn[0].number, count=len(drawn)) if drawn else self
 
     @property
     def previous(self) -> int | None:
@@ -134,8 +136,10 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
     compactions = {found.kind: found for found in trajectory.compactions.order_by("id")} if trajectory else {}
     view = query.get("view", "")
     view = view if view in VIEWS else "full"
-    stored = read_steps(trajectory, window.first, window.count) if trajectory and view == "full" else []
+    stored = read_page(trajectory, window.first, window.count) if trajectory and view == "full" else []
     by_step = skill_steps(uses, trajectory)
+    steps = one_page(draw_steps(stored, skills=by_step, kept=_kept(compactions, stored)), window.step)
+    window = window.of(steps)
     verdicts = verdicts_of(attempt)
     siblings, previous, following = _siblings(trial)
     return Inspection(
@@ -146,8 +150,8 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
         trajectory=trajectory,
         view=view,
         window=window,
-        stored=tuple(stored),
-        steps=tuple(draw_steps(stored, skills=by_step, kept=_kept(compactions, stored), alone=window.alone)),
+        stored=tuple(found for found in stored if window.first <= found.step.number <= window.last),
+        steps=tuple(steps),
         outline=outline_of(trajectory, window.first, window.count, by_step) if trajectory else None,
         compactions=compactions,
         excerpt=_excerpt(compactions, view),
@@ -183,13 +187,11 @@ def window_of(total: int, query: Mapping[str, str]) -> Window:
     """?step=14 or ?step=last opens the page that holds it; ?first=26 begins a page there."""
     step = _place(query.get("step", ""), total)
     first = _place(query.get("first", ""), total)
-    if step is not None and query.get("alone"):
-        return Window(step, 1, total, step, alone=True)
     if first is None:
         first = ((step or 1) - 1) // PAGE_STEPS * PAGE_STEPS + 1
     elif step is not None and not first <= step < first + PAGE_STEPS:
         first = (step - 1) // PAGE_STEPS * PAGE_STEPS + 1
-    return Window(first, PAGE_STEPS, total, step, alone=False)
+    return Window(first, PAGE_STEPS, total, step)
 
 
 def _place(text: str, total: int) -> int | None:

@@ -16,7 +16,7 @@ from benchapp.trajectory_store import read_picked
 from inspector.inspection import MAX_SKILL_STEPS, SkillFacts, skill_facts, skill_steps
 from inspector.outline import ROW_CHARS
 from inspector.pair_endings import CheckPair, SkillPair, paired_checks, paired_skills
-from inspector.pair_fields import Budget, FieldPair, paired_fields
+from inspector.pair_fields import FieldPair, paired_fields
 from inspector.steps import StepView, draw_steps
 from inspector.token_curves import Curves, curves_of
 from inspector.verdict import VerdictView, verdicts_of
@@ -25,8 +25,7 @@ from inspector.visible import one_line, visible
 UNITS = 8  # on one page
 APART = 3  # steps of either side in one unit where the two go their own ways
 DEED_CHARS = 110
-FOLDED_LINES = 12  # of a folded stretch that are listed
-SIDE_BYTES = 14_000  # of escaped text of one side on one page
+FOLDED_LINES = 100  # of a folded stretch that are listed
 MAX_CHECKS = 60
 MAX_SKILLS = 40
 DIFFERS = {
@@ -54,6 +53,13 @@ class Half:
     verdict: VerdictView | None
     skills: tuple[SkillFacts, ...]
     skill_steps: Mapping[int, Sequence[tuple[str, str]]]
+
+    @property
+    def piece_at(self) -> str:
+        """Where pieces of its folded texts are asked for."""
+        return (
+            f"{self.trial.get_absolute_url()}field/?trajectory={self.trajectory.public_id}" if self.trajectory else ""
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +213,7 @@ def drawn(pair: Pair, units: Iterable[Unit]) -> list[Unit]:
     places = [row for unit in shown if unit.kind != "same" for row in unit.rows]
     left = _Drawn(pair.left, [row.left + 1 for row in places if row.left is not None])
     right = _Drawn(pair.right, [row.right + 1 for row in places if row.right is not None])
-    budget = Budget()
-    return [_filled(pair, unit, left, right, budget) for unit in shown]
+    return [_filled(pair, unit, left, right) for unit in shown]
 
 
 class _Drawn:
@@ -217,21 +222,21 @@ class _Drawn:
     def __init__(self, half: Half, numbers: list[int]) -> None:
         self.stored = read_picked(half.trajectory, numbers) if half.trajectory else {}
         ordered = [self.stored[number] for number in sorted(self.stored)]
-        views = draw_steps(ordered, skills=half.skill_steps, kept={}, page_bytes=SIDE_BYTES)
+        views = draw_steps(ordered, skills=half.skill_steps, kept={})
         self.views = {view.number: view for view in views}
 
     def of(self, places: Iterable[int | None]) -> tuple[StepView, ...]:
         return tuple(self.views[place + 1] for place in places if place is not None and place + 1 in self.views)
 
 
-def _filled(pair: Pair, unit: Unit, left: _Drawn, right: _Drawn, budget: Budget) -> Unit:
+def _filled(pair: Pair, unit: Unit, left: _Drawn, right: _Drawn) -> Unit:
     if unit.kind == "same":
         return replace(unit, lines=tuple(_line(pair, row) for row in unit.rows[:FOLDED_LINES]))
     mine, theirs = left.of(row.left for row in unit.rows), right.of(row.right for row in unit.rows)
     fields: tuple[FieldPair, ...] = ()
     if unit.kind == "changed" and mine and theirs:
         stored = left.stored[mine[0].number], right.stored[theirs[0].number]
-        fields = paired_fields(mine[0], theirs[0], stored, budget)
+        fields = paired_fields(mine[0], theirs[0], stored)
     return replace(unit, left=mine, right=theirs, fields=fields)
 
 

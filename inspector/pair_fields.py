@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 
 from benchapp.trajectory_store import StoredStep
 from inspector.diff import Pair as LinePair
@@ -13,23 +12,26 @@ from inspector.steps import FieldView, StepView
 from runner.trajectories.fields import fields
 from runner.types import Source
 
-MAX_CHARS = 12_000  # of either text; longer ones stand beside each other, cut
-MAX_LINES = 40  # of a difference that are drawn, folded ones not counted
-LINE_BYTES = 170  # what a drawn line takes besides its text
-PAGE_BYTES = 24_000  # of all differences on one page
+MAX_CHARS = 12_000  # of either text; longer ones stand beside each other, folded
+
+
+@dataclass(frozen=True, slots=True)
+class Equal:
+    """Neighbouring lines that both texts have."""
+
+    equal: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FieldPair:
-    """One field on both sides, None where a side lacks it. `lines`: the lines around what differs, None standing for a
-    stretch of equal ones; empty where the texts are better read whole."""
+    """One field on both sides, None where a side lacks it. `lines`: the lines around what differs, with stretches of
+    equal ones folded; empty where the texts are better read whole."""
 
     name: str
     left: FieldView | None
     right: FieldView | None
     is_same: bool
-    lines: tuple[LinePair | None, ...] = ()
-    lines_left_out: int = 0
+    lines: tuple[LinePair | Equal, ...] = ()
 
     @property
     def shown(self) -> FieldView:
@@ -38,22 +40,7 @@ class FieldPair:
         return found
 
 
-class Budget:
-    """What may still be drawn on the page."""
-
-    def __init__(self, left: int = PAGE_BYTES) -> None:
-        self.left = left
-
-    def takes(self, cost: int) -> bool:
-        if cost > self.left:
-            return False
-        self.left -= cost
-        return True
-
-
-def paired_fields(
-    left: StepView, right: StepView, stored: tuple[StoredStep, StoredStep], budget: Budget
-) -> tuple[FieldPair, ...]:
+def paired_fields(left: StepView, right: StepView, stored: tuple[StoredStep, StoredStep]) -> tuple[FieldPair, ...]:
     """The fields in the order of the left step, then those that only the right one has."""
     texts = [dict(fields(found.step)) for found in stored]
     views = [{view.name: view for view in step.fields} for step in (left, right)]
@@ -64,7 +51,6 @@ def paired_fields(
             (views[0].get(name), views[1].get(name)),
             (_whole(name, texts[0], stored[0]), _whole(name, texts[1], stored[1])),
             compared=name.partition("/")[0] in compared,
-            budget=budget,
         )
         for name in _names(views)
     )
@@ -99,7 +85,6 @@ def _pair(
     texts: tuple[str | None, str | None],
     *,
     compared: bool,
-    budget: Budget,
 ) -> FieldPair:
     left, right = texts
     is_same = left is not None and left == right
@@ -107,34 +92,15 @@ def _pair(
         return FieldPair(name, *views, is_same)
     if name.startswith("tool_calls/"):  # the tool stands in the label
         left, right = (text.partition("\n")[2] for text in (left, right))
-    lines, left_out = _lines(left, right)
-    cost = sum(LINE_BYTES + _cost(line) for line in lines if line)
-    if not lines or not budget.takes(cost):
-        return FieldPair(name, *views, is_same=False)
-    return FieldPair(name, *views, is_same=False, lines=tuple(lines), lines_left_out=left_out)
+    return FieldPair(name, *views, is_same=False, lines=tuple(_lines(left, right)))
 
 
-def _cost(line: LinePair) -> int:
-    return sum(
-        len(escape(row.text).encode("utf-8", "replace")) + 30 * len(row.pieces)
-        for row in (line.left, line.right)
-        if row
-    )
-
-
-def _lines(left: str, right: str) -> tuple[list[LinePair | None], int]:
-    """(lines around the differences, how many more there are). Texts that share no line at all have none."""
+def _lines(left: str, right: str) -> list[LinePair | Equal]:
+    """The lines around the differences. Texts that share no line at all have none."""
     diff = diff_file("text", *(f"{text.rstrip(chr(10))}\n".encode("utf-8", "replace") for text in (left, right)))
     if not any(row.sign == "same" for block in diff.blocks for row in block.rows) and diff.added != diff.removed:
-        return [], 0
-    lines: list[LinePair | None] = []
-    left_out = 0
+        return []
+    lines: list[LinePair | Equal] = []
     for block in diff.blocks:
-        if block.is_folded:
-            lines.append(None)
-            continue
-        pairs = block.pairs
-        room = max(0, MAX_LINES - sum(line is not None for line in lines))
-        lines += pairs[:room]
-        left_out += len(pairs) - len(pairs[:room])
-    return ([] if all(line is None for line in lines) else lines), left_out
+        lines += [Equal(tuple(row.text for row in block.rows))] if block.is_folded else block.pairs
+    return [] if all(isinstance(line, Equal) for line in lines) else lines

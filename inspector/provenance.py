@@ -16,7 +16,6 @@ from inspector.verdict import VerdictView, verdicts_of
 from inspector.visible import visible
 from runner.types import Patch
 
-MAX_REPLY = 12_000  # characters
 MAX_USERS = 300  # trials drawn; beyond it they are counted
 
 
@@ -69,11 +68,11 @@ def patch_of(decision: Decision) -> Patch | None:
 
 
 def reply_text(decision: Decision) -> str:
-    """The beginning of the author's answer as it came, made visible; empty where none is recorded."""
+    """The author's answer as it came, made visible; empty where none is recorded."""
     if decision.call is None or decision.call.reply_id is None:
         return ""
     reply = orjson.loads(Blob.objects.read(decision.call.reply_id))
-    return visible(str(reply.get("text", ""))[:MAX_REPLY])
+    return visible(str(reply.get("text", "")))
 
 
 def evidence_of(decision: Decision) -> list[Shown]:

@@ -1,54 +1,42 @@
-"""Steps as a page draws them: every text made visible, folded so that the page stays below its size.
+"""Steps as a page draws them: every text made visible, long ones folded inside.
 
-Pure: steps in, values out. Nothing is dropped silently; whatever is folded says how much and can be asked for.
+Pure: steps in, values out. Every field of a step is there; where steps say very much, fewer of them make a page.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
+from itertools import pairwise
 
 from benchapp.trajectory_store import StoredStep
 from inspector.excerpt import Kept
+from inspector.folding import Part, fold
 from inspector.visible import visible
 from runner.trajectories.fields import fields
-from runner.types import Source, Step
+from runner.types import Step
 
 PAGE_STEPS = 25
-PAGE_BYTES = 32_000  # of escaped text on one page of steps
-PAGE_FIELDS = 90
-ALONE_BYTES = 36_000  # of one step shown alone
-ALONE_FIELDS = 110
-LEAST_CHARS = 80  # of a field, however full the page
-MOST_CHARS = 3_000  # of a field, however empty
-PROMPT_CHARS = 900  # of what was not written by the agent: prompts are long and seldom what one looks for
-HEAD_SHARE = 0.65  # of what is shown of a folded text; the rest is its end, where errors stand
-MAX_SKILLS = 6
+PAGE_CHARS = 500_000  # of what is drawn of all texts of a page
 MAX_LABEL = 80
 
 
 @dataclass(frozen=True, slots=True)
 class FieldView:
-    """One text of a step. Shown are `head` and `tail`; between them `left_out` characters from `start` to `end`.
-
-    `offset` is where `head` begins. Offsets count characters of the field's canonical text (runner.trajectories.fields).
-    """
+    """One text of a step, in parts: shown and folded ones. Offsets count characters of the field's canonical text
+    (runner.trajectories.fields). `length`: characters it has besides what the label says."""
 
     name: str
     kind: str  # message, reasoning, call, result
     label: str
-    head: str
-    tail: str = ""
-    length: int = 0
-    start: int = 0
-    end: int = 0
+    parts: tuple[Part, ...]
+    length: int
     is_error: bool = False
-    offset: int = 0
 
     @property
-    def left_out(self) -> int:
-        return self.end - self.start
+    def shown(self) -> int:
+        """Characters that are drawn of it."""
+        return sum(part.end - part.start for part in self.parts if not part.is_fold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +54,6 @@ class StepView:
     is_copied: bool
     skills: tuple[tuple[str, str], ...]
     fields: tuple[FieldView, ...]
-    fields_left_out: int
     kept: Kept | None
 
     @property
@@ -92,35 +79,41 @@ def draw_steps(
     *,
     skills: Mapping[int, Sequence[tuple[str, str]]],
     kept: Mapping[int, Kept],
-    alone: bool = False,
     texts_of: Callable[[StoredStep], list[Text]] | None = None,
-    page_bytes: int = PAGE_BYTES,
 ) -> list[StepView]:
-    """The steps of one page. `skills` and `kept` by step number; `alone` gives one step all the room; `texts_of`
-    says what there is to read in a step, where that is not simply its fields; `page_bytes` is all they may take."""
-    texts = [(texts_of or _texts)(found) for found in stored]
-    most = _fields_per_step([len(found) for found in texts], ALONE_FIELDS if alone else PAGE_FIELDS)
-    shown = [found[:most] for found in texts]
-    room = _room([text for found in shown for text in found], ALONE_BYTES if alone else page_bytes)
+    """`skills` and `kept` by step number; `texts_of` says what there is to read in a step, where that is not simply
+    its fields."""
     return [
         _view(
             found.step,
-            [_fold(text, min(room, ALONE_BYTES if alone else _most(found.step))) for text in kept_texts],
-            len(all_texts) - len(kept_texts),
+            [_folded(text) for text in (texts_of or _texts)(found)],
             skills.get(found.step.number, ()),
             kept.get(found.step.number),
         )
-        for found, all_texts, kept_texts in zip(stored, texts, shown, strict=True)
+        for found in stored
     ]
 
 
-def _most(step: Step) -> int:
-    return MOST_CHARS if step.source is Source.AGENT else PROMPT_CHARS
+def one_page(steps: Sequence[StepView], pointed: int | None) -> list[StepView]:
+    """As many of them as one answer brings, at least one: from the first, or from the one the address points at where
+    that would not be among them."""
+    fitting = _fitting(steps)
+    if pointed is None or not fitting or pointed <= fitting[-1].number:
+        return fitting
+    return _fitting([step for step in steps if step.number >= pointed])
 
 
-def _view(
-    step: Step, drawn: list[FieldView], left_out: int, skills: Sequence[tuple[str, str]], kept: Kept | None
-) -> StepView:
+def _fitting(steps: Sequence[StepView]) -> list[StepView]:
+    fitting, room = list(steps[:1]), PAGE_CHARS
+    for step, following in pairwise(steps):
+        room -= sum(field.shown for field in step.fields)
+        if room <= 0:
+            break
+        fitting.append(following)
+    return fitting
+
+
+def _view(step: Step, drawn: list[FieldView], skills: Sequence[tuple[str, str]], kept: Kept | None) -> StepView:
     usage = step.usage
     return StepView(
         number=step.number,
@@ -132,9 +125,8 @@ def _view(
         output_tokens=usage.output_tokens if usage else None,
         is_error=any(observation.is_error for observation in step.observations),
         is_copied=step.is_copied_context,
-        skills=tuple(skills[:MAX_SKILLS]),
+        skills=tuple(skills),
         fields=tuple(drawn),
-        fields_left_out=left_out,
         kept=kept,
     )
 
@@ -177,69 +169,18 @@ def _text(step: Step, name: str, text: str, length: int) -> Text:
     return Text(name, group, group, text, length, 0)
 
 
-def _fields_per_step(counts: Sequence[int], limit: int) -> int:
-    """The most fields of a step that may be drawn so that the page has at most `limit`, at least two."""
-    most = max(counts, default=0)
-    while most > 2 and sum(min(count, most) for count in counts) > limit:
-        most -= 1
-    return most
-
-
-def _room(texts: Sequence[Text], page_bytes: int) -> int:
-    """The one length to which longer fields are folded, so that the escaped texts fit the page together."""
-    left, waiting = page_bytes, sorted(_cost(text.at_hand[:MOST_CHARS]) for text in texts)
-    for place, cost in enumerate(waiting):
-        share = left // (len(waiting) - place)
-        if cost > share:
-            return max(share, LEAST_CHARS)
-        left -= cost
-    return max(left, MOST_CHARS)
-
-
-def _cost(text: str) -> int:
-    """Bytes the text takes in the page: quotes and brackets take five or six."""
-    return len(escape(text).encode("utf-8", "replace"))
-
-
-def _fold(text: Text, room: int) -> FieldView:
-    """The text within `room` bytes: its beginning and, where it is at hand, its end."""
-    whole_at_hand = text.offset + len(text.at_hand) >= text.length
-    if whole_at_hand and _cost(text.at_hand) <= room:
-        return FieldView(
-            name=text.name,
-            kind=text.kind,
-            label=text.label,
-            head=visible(text.at_hand),
-            length=text.length,
-            is_error=text.is_error,
-            offset=text.offset,
-        )
-    head = _beginning(text.at_hand, int(room * HEAD_SHARE) if whole_at_hand else room)
-    tail = _ending(text.at_hand[len(head) :], room - int(room * HEAD_SHARE)) if whole_at_hand else ""
+def _folded(text: Text) -> FieldView:
     return FieldView(
         name=text.name,
         kind=text.kind,
         label=text.label,
-        head=visible(head),
-        tail=visible(tail),
-        length=text.length,
-        start=text.offset + len(head),
-        end=text.length - len(tail),
+        parts=fold(
+            text.at_hand,
+            length=text.length,
+            offset=text.offset,
+            is_result=text.kind == "result",
+            is_error=text.is_error,
+        ),
+        length=text.length - text.offset,
         is_error=text.is_error,
-        offset=text.offset,
     )
-
-
-def _beginning(text: str, room: int) -> str:
-    """The longest beginning that costs at most `room`, by proportion: near enough, never more."""
-    piece = text[:room]
-    while piece and (cost := _cost(piece)) > room:
-        piece = piece[: min(len(piece) - 1, len(piece) * room // cost)]
-    return piece
-
-
-def _ending(text: str, room: int) -> str:
-    piece = text[-room:] if room else ""
-    while piece and (cost := _cost(piece)) > room:
-        piece = piece[-max(1, min(len(piece) - 1, len(piece) * room // cost)) :] if len(piece) > 1 else ""
-    return piece

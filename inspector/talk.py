@@ -13,7 +13,7 @@ from benchapp.recorded import slot_of
 from inspector.visible import visible
 from runner.authoring.teaching import RULE, teaching_keys
 
-MAX_SAID = 20_000  # characters of one turn on the page
+MAX_SAID = 200_000  # characters of one turn on the page
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from inspector.changes import (
 )
 from inspector.changes import versions_of as versions_of_snapshots
 from inspector.diff import Row, is_binary, source_rows
-from inspector.markdown import render_markdown, split_frontmatter
+from inspector.markdown import MAX_CHARS, render_markdown, split_frontmatter
 from inspector.provenance import Shown, Users, evidence_of, patch_of, reply_text, users_of, verdict_seen
 from inspector.rail import Rail, Selection, Stop, build_rail, family_of, neighbours, seeded_word, select
 from inspector.verdict import VerdictView
@@ -103,11 +103,10 @@ class TimeMachine:
 def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> TimeMachine:
     """The page for a query string. Whatever the query says, a page comes out: nonsense falls back."""
     entries = list(Entry.objects.filter(episode=episode).of_library())
-    rail = build_rail(entries, episode.library, seeded=seeded_word(run, episode))
-    selection = select(rail, decision=query.get("decision"), start=query.get("from"), end=query.get("to"))
+    rail, selection = _selected(run, episode, entries, query)
     changes, is_proposal = _changes(selection)
     asked = query.get("file", "")
-    chosen = next((change for change in changes if change.path == asked), None)
+    chosen = _named(changes, asked)
     changed = [change for change in changes if change.status]
     view = query.get("view", "")
     if view not in VIEWS:
@@ -142,6 +141,22 @@ def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> T
         previous=previous,
         following=following,
     )
+
+
+def chosen_file(episode: Episode, run: Run, query: Mapping[str, str]) -> FileChange | None:
+    """The file that a query string names, in the states it names; None where neither has it."""
+    entries = list(Entry.objects.filter(episode=episode).of_library())
+    changes, _ = _changes(_selected(run, episode, entries, query)[1])
+    return _named(changes, query.get("file", ""))
+
+
+def _selected(run: Run, episode: Episode, entries: list[Entry], query: Mapping[str, str]) -> tuple[Rail, Selection]:
+    rail = build_rail(entries, episode.library, seeded=seeded_word(run, episode))
+    return rail, select(rail, decision=query.get("decision"), start=query.get("from"), end=query.get("to"))
+
+
+def _named(changes: Sequence[FileChange], path: str) -> FileChange | None:
+    return next((change for change in changes if change.path == path), None)
 
 
 def _changes(selection: Selection) -> tuple[list[FileChange], bool]:
@@ -189,7 +204,8 @@ def _document(change: FileChange | None, view: str) -> Document | None:
         return Document(change, note=f"Binary file, {len(content):,} bytes, not shown.")
     if view == "rendered" and change.path.endswith((".md", ".markdown")):
         frontmatter, body = split_frontmatter(content.decode())
-        return Document(change, frontmatter=visible(frontmatter[:20_000]), html=render_markdown(body))
+        note = f"Rendered are the first {MAX_CHARS:,} of {len(body):,} characters." if len(body) > MAX_CHARS else ""
+        return Document(change, frontmatter=visible(frontmatter), html=render_markdown(body), note=note)
     rows = source_rows(change.path, content)
     note = "" if rows else "The file is empty." if not content else "Too big to show here."
     return Document(change, rows[:SOURCE_ROWS], max(0, len(rows) - SOURCE_ROWS), note=note)

@@ -64,6 +64,7 @@ urlpatterns: list[URLPattern] = [
     # /runs/<id>/
     *twin("runs/<uuid:public_id>/", runs.run, "run"),
     *twin("runs/<uuid:public_id>/library/", library.library, "library"),
+    path("runs/<uuid:public_id>/library/file/", library.library_file, name="library-file"),
     *twin("runs/<uuid:public_id>/library/blame/", blame.blame, "blame"),
     *twin("runs/<uuid:public_id>/library/findings/", findings.findings, "findings"),
     path("runs/<uuid:public_id>/library/findings/ask/", findings.findings_ask, name="findings-ask"),
@@ -82,6 +83,7 @@ urlpatterns: list[URLPattern] = [
     *twin("trials/<uuid:public_id>/", trials.trial, "trial"),
     path("trials/<uuid:public_id>/live/", live_trial.live_trial, name="trial-live"),
     path("trials/<uuid:public_id>/field/", trials.field, name="trial-field"),
+    path("trials/<uuid:public_id>/<slug:name>.txt", trials.text, name="trial-text"),
     *twin("trials/<uuid:public_id>/compare/<uuid:other_id>/", pairs.pair, "compare-pair"),
     path("trials/<uuid:public_id>/trajectory.json", trajectory_file.trajectory_file, name="trial-trajectory"),
     path("trials/<uuid:public_id>/capsule/", capsules.trial_capsule, name="trial-capsule"),

@@ -9,8 +9,8 @@ from benchapp.models import Attempt, Check, Dimension, Verdict
 from inspector.visible import visible
 from runner.types import CheckGroup, CheckStatus
 
-MAX_CHECKS = 60  # drawn per group; failed ones come first, the rest is counted
-MAX_MESSAGE = 1_500
+MAX_CHECKS = 1_000  # drawn per group; failed ones come first, the rest is counted
+MAX_MESSAGE = 50_000
 
 GROUP_WORDS = {
     CheckGroup.PUBLIC: "public",

@@ -53,7 +53,7 @@ class Exhibit:
 
 
 def exhibit_of(item: QueueItem, user: User, query: Mapping[str, str]) -> Exhibit:
-    """The item for this person and this query string (step, first, alone, trajectory, file). Nonsense falls back.
+    """The item for this person and this query string (step, first, trajectory, file). Nonsense falls back.
 
     The number of queries depends on the unit and on the queue's switches, never on what they hide.
     """

@@ -70,25 +70,25 @@ def _step(exhibit: Exhibit, index: int, step: StepView, absolute: Absolute) -> d
         "output_tokens": step.output_tokens,
         "skills": [{"skill": skill, "used": kind} for skill, kind in step.skills],
         "fields": [_field(exhibit, index, step.number, field, absolute) for field in step.fields],
-        "fields_left_out": step.fields_left_out,
     }
 
 
 def _field(exhibit: Exhibit, index: int, number: int, field: FieldView, absolute: Absolute) -> dict[str, Any]:
-    """`start`: where `text` begins. Between `text` and `end_text` something may be folded: `folded` tells how many
-    characters (null: not told) and where they can be asked for."""
-    folded = None
-    if field.left_out:
-        left = gap(exhibit, index, number, field)
-        folded = {"characters": left["left_out"] or None, "url": absolute(left["address"])}
+    """Its text in parts, each with where it starts. Of a folded part: how many characters it has (null: not told) and
+    where they can be asked for."""
+    parts: list[dict[str, Any]] = []
+    for part in field.parts:
+        if part.is_fold:
+            left = gap(exhibit, index, number, field, part)
+            folded = {"characters": left["characters"], "url": absolute(left["address"])}
+            parts.append({"start": part.start, "folded": folded})
+        else:
+            parts.append({"start": part.start, "text": part.text})
     return {
         "name": field.name or None,
         "kind": field.kind,
         "label": field.label,
-        "start": field.offset,
-        "text": field.head,
-        "end_text": field.tail,
-        "folded": folded,
+        "parts": parts,
         "error": field.is_error,
     }
 

@@ -14,7 +14,7 @@ from inspector.outline import Outline, outline_of
 from inspector.review.giveaways import Masks, masks_of_trial
 from inspector.review.masking import Mask, ShownText
 from inspector.review.shown_steps import Steps, read_shown
-from inspector.steps import StepView, draw_steps
+from inspector.steps import StepView, draw_steps, one_page
 from inspector.verdict import VerdictView, verdicts_of
 from inspector.visible import one_line, visible
 from runner.trajectories.fields import fields
@@ -67,7 +67,8 @@ def exhibit_trial(item: QueueItem, hidden: Hidden, query: Mapping[str, str]) -> 
     uses = _uses(attempt)
     page = _steps(trial, trajectory, window, masks, uses)
     skills = {} if hidden.conditions else _by_step(uses, trajectory)
-    drawn = draw_steps(page.stored, skills=skills, kept={}, alone=window.alone, texts_of=page.texts)
+    drawn = one_page(draw_steps(page.stored, skills=skills, kept={}, texts_of=page.texts), window.step)
+    window = window.of(drawn)
     verdicts = [_masked(view, masks.names) for view in verdicts_of(attempt, clean=masks.names.text)]
     return TrialExhibit(
         trial=trial,
@@ -98,7 +99,7 @@ class ShownFields:
         trial = self._item.trial
         assert trial is not None
         masks, uses = self._masks_and_uses(trial)
-        window = Window(number, 1, trajectory.steps_total, number, alone=True)
+        window = Window(number, 1, trajectory.steps_total, number)
         steps = _steps(trial, trajectory, window, masks, uses)
         whole = read_whole_steps(trajectory, number, 1)
         shown = {name: steps.shown(step, name) for step in whole for name, _ in fields(step)}
@@ -116,7 +117,7 @@ def shown_steps_of(item: QueueItem, hidden: Hidden, trajectory: Trajectory, firs
     trial = item.trial
     assert trial is not None
     attempt = trial.counting_attempt()
-    window = Window(first, count, trajectory.steps_total, None, alone=False)
+    window = Window(first, count, trajectory.steps_total, None)
     return _steps(trial, trajectory, window, masks_of_trial(trial, attempt, hidden), _uses(attempt))
 
 

@@ -63,8 +63,9 @@ class Steps:
         group, _, place = name.partition("/")
         if group == "tool_calls":
             label = step.tool_calls[int(place)].name
-            skip = min(shown.shown(0, len(label))[1] + 1, len(shown.text))
-            return Text(name, "call", shown.text[: skip - 1][:MAX_LABEL], shown.text[skip:], length, skip)
+            end = shown.shown(0, len(label))[1]
+            skip = min(end + 1, len(shown.text))  # a call without arguments has no line after its name
+            return Text(name, "call", shown.text[:end][:MAX_LABEL], shown.text[skip:], length, skip)
         is_error = group == "observations" and step.observations[int(place)].is_error
         return Text(name, "result" if group == "observations" else group, group, shown.text, length, 0, is_error)
 

@@ -6,10 +6,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django import template
-from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 
+from inspector.folding import Part
 from inspector.review.masking import HIDDEN
+from inspector.steps import FieldView
+from inspector.templatetags.hostile import fold_blanks
 
 register = template.Library()
 
@@ -17,21 +19,24 @@ register = template.Library()
 @register.simple_tag
 def masked(text: str) -> SafeString:
     """The text with every mask marked up. Its characters stay as they are: offsets count them."""
-    first, *others = text.split(HIDDEN)
-    marks = format_html_join("", '<span class="mask">{}</span>{}', ((HIDDEN, other) for other in others))
-    return format_html("{}{}", first, marks)
+    return mark_safe(fold_blanks(text).replace(HIDDEN, f'<span class="mask">{HIDDEN}</span>'))  # noqa: S308 (escaped)
 
 
 @register.inclusion_tag("review/_exhibit_gap.html")
-def gap(exhibit: Any, index: int, step: int, field: Any) -> dict[str, Any]:
+def gap(exhibit: Any, index: int, step: int, field: FieldView, part: Part) -> dict[str, Any]:
     """The link that fetches what was folded. Of a text too long to be masked whole at once only the beginning is
     known, so its length is not told while anything is hidden."""
-    is_known = bool(field.tail) or not exhibit.hidden.facts
+    address = exhibit.piece_address
+    if part.raw:
+        return {
+            "address": gap_address(address, index, step, field.name, part.start, part.end),
+            "words": part.words,
+            "characters": part.end - part.start,
+        }
     return {
-        "address": gap_address(
-            exhibit.piece_address, index, step, field.name, field.start, field.end if field.tail else None
-        ),
-        "left_out": field.left_out if is_known else 0,
+        "address": gap_address(address, index, step, field.name, part.start, None),
+        "words": "show more" if exhibit.hidden.facts else part.words,
+        "characters": None if exhibit.hidden.facts else part.end - part.start,
     }
 
 

@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from django import template
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
 
+from inspector.folding import BLANK_RUN
 from inspector.visible import visible as make_visible
 
 register = template.Library()
+
+_BLANKS = re.compile(rf"(?:\A|(?<=\n)){BLANK_RUN}")
 
 
 @register.filter
 def visible(text: object) -> str:
     """Text of strangers without anything a reader could not see; nothing stays nothing."""
     return "" if text is None else make_visible(str(text))
+
+
+@register.filter
+def fold_blanks(text: str) -> SafeString:
+    """The text with every run of blank lines folded. All its characters stay in the page, and only they: places in the
+    text are counted there. The words of the fold are written by the style."""
+    return mark_safe(_BLANKS.sub(_folded, escape(text)))  # noqa: S308 (escaped)
+
+
+def _folded(match: re.Match[str]) -> str:
+    lines = match[0].count("\n")
+    summary = f'<summary data-lines="{lines}" aria-label="{lines} blank lines"></summary>'
+    return f'<details class="blanks">{summary}{match[0]}</details>'
 
 
 @register.filter

@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
 from benchapp.models import Blob, Episode, ModelCall, Run
-from inspector.author_call import AuthorCall, SeenStep, open_author_call, prompt_of
+from inspector.author_call import MAX_SECTION, AuthorCall, SeenStep, open_author_call, prompt_of
 from inspector.pages import absolute, render_page
 from inspector.talk import Turn
 from inspector.views.review.closed import closed_to
@@ -36,7 +36,7 @@ def author_call(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
         **(_as_json(request, run, this) if this else {"decision": None}),
         "next": None,
     }
-    context = {"section": "run", "this_run": run, "this_episode": episode, "this": this}
+    context = {"section": "run", "this_run": run, "this_episode": episode, "this": this, "max_section": MAX_SECTION}
     return render_page(request, "inspector/author_call.html", data=data, context=context, as_json=as_json)
 
 

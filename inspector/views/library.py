@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from django.db.models import Count
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
 from benchapp.models import Decision, Episode, LibraryDiagnosis, Run, Trial
-from inspector.changes import FileChange, ShownFile
+from inspector.changes import FileChange, ShownFile, contents_of
 from inspector.commented import CommentedLines, commented_lines
+from inspector.diff import is_binary
 from inspector.pages import absolute, render_page
 from inspector.probe_page import probes_about, result_as_json
 from inspector.rail import State, Stop
-from inspector.time_machine import TABS, VIEWS, TimeMachine, open_time_machine
+from inspector.time_machine import TABS, VIEWS, TimeMachine, chosen_file, open_time_machine
 from inspector.views.review.closed import closed_to
 
 VIEW_WORDS = {"unified": "Unified", "split": "Split", "rendered": "Rendered", "source": "Source"}
@@ -57,6 +59,26 @@ def library(request: HttpRequest, public_id: str, *, as_json: bool = False) -> H
         "commented": _commented(run, machine) if machine and not as_json else None,
     }
     return render_page(request, "inspector/library.html", data=twin, context=context, as_json=as_json)
+
+
+@require_safe
+def library_file(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """The file that the page's own query names, whole: as the later state has it, else as the earlier one had it."""
+    run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
+    if closed := closed_to(request, run=run):
+        return closed
+    episode = get_object_or_404(run.episodes, public_id=request.GET.get("episode") or None)
+    chosen = chosen_file(episode, run, request.GET)
+    version = (chosen.new or chosen.old) if chosen else None
+    if version is None:
+        raise Http404("no such file")
+    content = contents_of([version])[version.digest]
+    if is_binary(content):
+        name = version.digest[:16]
+        return HttpResponse(
+            content, "application/octet-stream", headers={"Content-Disposition": f'attachment; filename="{name}"'}
+        )
+    return HttpResponse(content, "text/plain; charset=utf-8")
 
 
 def _commented(run: Run, machine: TimeMachine) -> CommentedLines:

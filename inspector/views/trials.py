@@ -12,12 +12,12 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from benchapp.aligning.counterparts import Counterpart, counterparts
-from benchapp.models import Attempt, Trajectory, Trial, User
+from benchapp.models import Attempt, Blob, Trajectory, Trial, User
 from benchapp.recorded import BOUND_OF
 from benchapp.reviewing.blinding import closed_trials
 from benchapp.trajectory_store import StoredStep, read_field
 from inspector.commented import commented_steps
-from inspector.inspection import Inspection, inspect_trial
+from inspector.inspection import Inspection, chosen_attempt, inspect_trial
 from inspector.live_trial import live_steps
 from inspector.pages import absolute, render_page
 from inspector.verdict import VerdictView
@@ -28,7 +28,7 @@ from runner.trajectories.fields import fields
 VIEW_WORDS = {"full": "Full", "rich": "Rich", "rough": "Rough"}
 JSON_CHARS = 20_000  # of one text in the JSON twin
 JSON_PAGE_CHARS = 1_000_000  # of all fields of its page of steps together
-PIECE_CHARS = 48_000  # of one field in one answer
+PIECE_CHARS = 64_000  # of one field in one answer
 
 
 class FieldPieceForm(forms.Form):
@@ -57,7 +57,7 @@ def trial(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
             "compare_with": [_beside_as_json(request, found, each) for each in beside],
         }
 
-    kept = _kept_query(inspection)
+    kept, trajectory = _kept_query(inspection), inspection.trajectory
     context = {
         "section": "trial",
         "this": inspection,
@@ -65,7 +65,7 @@ def trial(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         "this_trial": found,
         "this_query": "".join(f"&{name}={value}" for name, value in kept),
         "this_hidden": kept,
-        "this_piece": f"&trajectory={inspection.trajectory.public_id}" if kept and inspection.trajectory else "",
+        "piece_at": f"{found.get_absolute_url()}field/?trajectory={trajectory.public_id}" if trajectory else "",
         "views": list(VIEW_WORDS.items()),
         "counterparts": beside,
         "commented": commented_steps(found, inspection.trajectory) if inspection.steps and not as_json else None,
@@ -75,7 +75,8 @@ def trial(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
 
 @require_safe
 def field(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """A bounded piece of one field: HTML for htmx, plain text without it. 404 where there is no such field."""
+    """Of one field: a bounded piece as HTML for htmx, all that was asked for as plain text without it. 404 where there
+    is no such field."""
     found = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
     if closed := closed_to(request, trial=found):
         return closed
@@ -89,12 +90,34 @@ def field(request: HttpRequest, public_id: UUID) -> HttpResponse:
         text = read_field(trajectory, asked["step"], asked["field"], start, end)
     except KeyError as error:
         raise Http404("no such field") from error
-    piece, left = visible(text[:PIECE_CHARS]), max(0, len(text) - PIECE_CHARS)
     if not request.htmx:  # type: ignore[attr-defined]
-        mark = f"\n[... {left:,} more characters from {start + PIECE_CHARS} on ...]\n" if left else ""
-        return HttpResponse(piece + mark, "text/plain; charset=utf-8")
-    context = {**asked, "piece": piece, "left_out": left, "start": start + PIECE_CHARS}
+        return HttpResponse(visible(text), "text/plain; charset=utf-8")
+    query = request.GET.copy()
+    query["start"] = str(start + PIECE_CHARS)
+    context = {
+        "piece": visible(text[:PIECE_CHARS]),
+        "left_out": max(0, len(text) - PIECE_CHARS),
+        "address": f"{request.path}?{query.urlencode()}",
+    }
     return render(request, "inspector/_field_piece.html", context)
+
+
+@require_safe
+def text(request: HttpRequest, public_id: UUID, name: str) -> HttpResponse:
+    """A text about a trial as a whole: `instruction`, or of an attempt `output` (its verifier's) or `exception`."""
+    found = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
+    if closed := closed_to(request, trial=found):
+        return closed
+    attempt = chosen_attempt(list(found.attempts.order_by("number")), request.GET.get("attempt", ""))
+    verdict = attempt.verdicts.order_by("-is_primary", "id").first() if attempt else None
+    digest = {
+        "instruction": found.task_revision.instruction_id if found.task_revision else None,
+        "output": verdict.output_id if verdict else None,
+        "exception": attempt.exception_id if attempt else None,
+    }.get(name)
+    if digest is None:
+        raise Http404("no such text")
+    return HttpResponse(visible(Blob.objects.read(digest).decode("utf-8", "replace")), "text/plain; charset=utf-8")
 
 
 def _kept_query(this: Inspection) -> list[tuple[str, object]]:
@@ -267,7 +290,6 @@ def _next(request: HttpRequest, this: Inspection) -> str | None:
     if this.window.next is None or this.view != "full":
         return None
     query = request.GET.copy()
-    for name in ("step", "alone"):
-        query.pop(name, None)
+    query.pop("step", None)
     query["first"] = str(this.window.next)
     return request.build_absolute_uri(f"{request.path}?{query.urlencode()}")

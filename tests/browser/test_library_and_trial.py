@@ -8,7 +8,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from benchapp.models import Blob, DecisionEvidence, Run, SkillUse, Trial
 from runner.types import Observation, Source, Step, ToolCall
-from tests.factories import make_decision, make_family, make_learning_run, make_snapshot, record_steps
+from tests.factories import make_attempt, make_decision, make_family, make_learning_run, make_snapshot, record_steps
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -65,7 +65,7 @@ LIBRARY = [
     "?decision=6",
     "?from=R0&to=R4",
 ]
-TRIAL = ["", "?view=rich", "?view=rough", "?step=40", "?step=3&alone=1"]
+TRIAL = ["", "?view=rich", "?view=rough", "?step=40"]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -113,11 +113,32 @@ def test_a_folded_text_opens_in_place(world: tuple[str, Run, Trial], page: Page)
     base, _, trial = world
     page.goto(f"{base}/trials/{trial.public_id}/?step=3#step-3")
     text = page.locator("#step-3 pre.result")
-    before = len(text.inner_text())
-    text.get_by_role("link").click()
+    summary = text.locator("summary")
+    expect(summary).to_contain_text("3,987 lines more, 9 to 3,995 of 4,000")
+    summary.click()
     expect(text.get_by_role("link")).to_have_count(0)
-    assert len(text.inner_text()) > before
-    assert len(text.inner_text().split()) == 4_000
+    expect(text.locator(".more")).to_be_visible()
+    assert text.evaluate("each => [...each.childNodes].filter(node => node.nodeType === 3).length") == 2
+    assert text.locator(".more").inner_text().split() == ["line"] * 3_987
+    assert page.evaluate("document.querySelector('#step-3 .more').offsetHeight <= innerHeight")
+    summary.click()
+    expect(text.locator(".more")).to_be_hidden()
+
+
+def test_a_selection_in_a_text_with_folded_blank_lines_counts_its_characters(
+    world: tuple[str, Run, Trial], page: Page
+) -> None:
+    base, _, trial = world
+    screen = "\nroot# ls\n" + "\n" * 37 + "root# done\n"
+    attempt = make_attempt(trial, counts=False, steps=None)
+    record_steps(attempt, [Step(1, Source.AGENT, observations=(Observation(screen),))])
+    page.goto(f"{base}/trials/{trial.public_id}/?attempt={attempt.number}")
+    text = page.locator("#step-1 pre.result")
+    assert text.evaluate("each => each.textContent") == screen
+    expect(text.locator("details.blanks > summary")).to_have_accessible_name("37 blank lines")
+    assert text.bounding_box()["height"] < 150  # type: ignore[index]
+    text.locator("summary").click()
+    assert text.bounding_box()["height"] > 500  # type: ignore[index]
 
 
 def test_keys_walk_the_changes_of_a_library(world: tuple[str, Run, Trial], page: Page) -> None:

@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from benchapp.models import Blob, Compaction, Decision, DecisionEvidence, ModelCall, Run
-from inspector.author_call import MAX_UNSEEN, _passages, prompt_of
+from inspector.author_call import MAX_SECTION, MAX_UNSEEN, _passages, prompt_of
 from runner.types import CompactionKind, Observation, Source, Step, ToolCall
 from tests.factories import (
     START,
@@ -143,6 +143,23 @@ def test_the_passages_of_a_field_are_the_field(seed: int) -> None:
     whole = "".join(part.head + text[part.start : part.end] * (not part.seen) + part.tail for part in passages)
     assert whole == text
     assert "".join(part.head for part in passages if part.seen) == "".join(text[start:end] for start, end in kept)
+
+
+def test_a_passage_that_was_seen_is_shown_whole() -> None:
+    text = "".join(f"line {number}\n" for number in range(9_000))
+    (passage,) = _passages(text, len(text), [(0, len(text))])
+    assert passage.head == text
+
+
+def test_what_the_reply_writes_is_cut_nowhere_in_silence(client: Client) -> None:
+    decision = decide()
+    for lines in (5_000, 50_000):
+        body = "".join(f"line {number}\n" for number in range(lines)) + "the end"
+        patch = Blob.objects.put(orjson.dumps({"summary": "s", "upsert_files": {"a/SKILL.md": body}}))
+        Decision.objects.filter(pk=decision.pk).update(patch_id=patch)
+        text = client.get(url(decision)).text
+        assert ("the end" in text) == (len(body) < MAX_SECTION)
+        assert ("characters in all: the reply" in text) == (len(body) > MAX_SECTION)
 
 
 def test_a_decision_without_its_call_says_so(client: Client) -> None:

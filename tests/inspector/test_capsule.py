@@ -154,7 +154,10 @@ def test_the_claim_is_printed_as_text_and_cut(client: Client) -> None:
     assert "x" * 501 not in response.text
 
 
-def test_a_long_trajectory_shows_its_ends_and_says_what_is_left_out(client: Client) -> None:
+def test_a_long_trajectory_shows_its_ends_and_says_what_is_left_out(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inspector.capsule.MAX_STEPS", 100)
     trial = a_trial(steps=130, said="short")
     said = "".join(capsule(client, f"/trials/{trial.public_id}/capsule/").said)
     assert "30 steps left out" in said
@@ -163,6 +166,14 @@ def test_a_long_trajectory_shows_its_ends_and_says_what_is_left_out(client: Clie
     assert "step number 51 short" not in said
     assert "step number 81 short" in said
     assert "step number 130 short" in said
+
+
+def test_a_long_result_is_folded_inside_the_file(client: Client) -> None:
+    trial = a_trial(steps=2, said="".join(f"row {n}\n" for n in range(1_000)))
+    text = client.get(f"/trials/{trial.public_id}/capsule/").text
+    assert "row 500\n" in text
+    assert "lines more, 9 to" in text
+    assert "hx-get" not in text
 
 
 @pytest.mark.parametrize(

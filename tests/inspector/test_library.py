@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import orjson
 import pytest
 from django.test import Client
@@ -131,6 +133,30 @@ def test_it_says_what_is_not_there_and_what_is_shown_instead(client):
 def test_it_says_that_a_binary_file_is_binary(client):
     run = two_states({"a/SKILL.md": "x\n"}, {"a/SKILL.md": "x\n", "a/assets/p.png": b"\x89PNG\0"})
     assert "Binary file" in page(client, run)
+
+
+@pytest.mark.parametrize("view", ["source", "unified", "rendered"])
+def test_every_file_is_one_link_away_as_a_whole(client, view):
+    body = "".join(f"line {number}\n" for number in range(20_000))
+    run = two_states({"a/SKILL.md": "a\n"}, {"a/SKILL.md": body})
+    text = page(client, run, f"?file=a/SKILL.md&view={view}")
+    link = re.search(r'<a href="([^"]+)">whole file</a>', text)[1].replace("&amp;", "&")
+    assert client.get(link).text == body
+    assert client.get(link.replace("SKILL", "OTHER")).status_code == 404
+
+
+def test_a_file_that_is_no_text_is_taken_away_as_it_is(client):
+    run = two_states({}, {"a/SKILL.md": "a\n", "a/picture.png": b"\x89PNG\0"})
+    episode = run.episodes.get()
+    response = client.get(f"/runs/{run.public_id}/library/file/?episode={episode.public_id}&file=a/picture.png")
+    assert response.content == b"\x89PNG\0"
+    assert response["Content-Type"] == "application/octet-stream"
+    assert response["Content-Disposition"].startswith("attachment")
+
+
+def test_a_rendered_text_says_where_it_ends(client):
+    run = two_states({}, {"a/SKILL.md": "word " * 30_000})
+    assert "Rendered are the first 100,000 of 150,000 characters" in page(client, run, "?view=rendered")
 
 
 def test_it_keeps_a_big_change_folded_until_asked(client):

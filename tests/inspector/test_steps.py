@@ -1,13 +1,11 @@
-"""inspector.steps: a page of steps that stays within its size, drops nothing silently and shows everything."""
+"""inspector.steps: every field of every step stands on its page, long ones folded inside."""
 
 from __future__ import annotations
-
-from html import escape
 
 import pytest
 
 from benchapp.trajectory_store import StoredStep
-from inspector.steps import PAGE_BYTES, PAGE_FIELDS, draw_steps
+from inspector.steps import PAGE_CHARS, FieldView, draw_steps, one_page
 from runner.types import Observation, Source, Step, ToolCall, Usage
 
 
@@ -19,6 +17,10 @@ def draw(*stored: StoredStep, **options: object):
     return draw_steps(stored, **{"skills": {}, "kept": {}, **options})  # type: ignore[arg-type]
 
 
+def shown(field: FieldView) -> str:
+    return "".join(part.text for part in field.parts if not part.is_fold)
+
+
 def test_it_puts_each_result_after_the_call_it_answers():
     step = agent(
         message="m",
@@ -27,7 +29,7 @@ def test_it_puts_each_result_after_the_call_it_answers():
         observations=(Observation("late", "b"), Observation("early", "a"), Observation("of nobody", "zzz")),
     )
     fields = draw(step)[0].fields
-    assert [(field.name, field.head) for field in fields] == [
+    assert [(field.name, shown(field)) for field in fields] == [
         ("message", "m"),
         ("reasoning", "r"),
         ("tool_calls/0", "path: x"),
@@ -48,14 +50,50 @@ def test_it_marks_errors_skills_tokens_and_copied_context():
     assert view.fields[0].is_error
 
 
-@pytest.mark.parametrize("text", ["x" * 1_000_000, "<" * 300_000, "\U0001f600" * 200_000, '"\n' * 100_000])
-def test_it_folds_a_long_text_and_says_how_much(text):
+@pytest.mark.parametrize(
+    "text", ["x" * 1_000_000, "<" * 300_000, "\U0001f600" * 200_000, '"\n' * 100_000, "\n" * 90_000]
+)
+def test_the_parts_of_a_long_text_are_the_whole_text(text):
     field = draw(agent(observations=(Observation(text),)))[0].fields[0]
-    assert field.left_out > 0
-    assert len(field.head) + field.left_out + len(field.tail) == len(text) == field.length
-    assert text[: field.start] == field.head
-    assert text[field.end :] == field.tail
-    assert len(escape(field.head + field.tail)) < PAGE_BYTES
+    assert "".join(part.raw for part in field.parts) == text
+    assert all(text[part.start : part.end] == part.raw for part in field.parts)
+    assert len(shown(field).strip()) < 4_000
+
+
+def test_a_folded_result_shows_its_first_and_last_lines_and_those_with_an_error():
+    lines = [f"line {number}" for number in range(1, 101)]
+    lines[49] = "KeyError: 'total'"
+    field = draw(agent(observations=(Observation("\n".join(lines)),)))[0].fields[0]
+    assert shown(field).split("\n")[:-1] == [*lines[:8], lines[49], *lines[95:99]]
+    assert shown(field).endswith("line 100")
+    assert [part.words for part in field.parts if part.is_fold] == [
+        "41 lines more, 9 to 49 of 100, 327 characters",
+        "45 lines more, 51 to 95 of 100, 360 characters",
+    ]
+
+
+def test_a_prompt_that_speaks_of_errors_has_none():
+    text = "".join("Error: say what went wrong\n" if n == 50 else f"rule {n}\n" for n in range(100))
+    assert "went wrong" not in shown(draw(agent(message=text))[0].fields[0])
+
+
+def test_an_error_shows_more_of_its_end():
+    text = "".join(f"line {number}\n" for number in range(1, 101))
+    field = draw(agent(observations=(Observation(text, is_error=True),)))[0].fields[0]
+    assert [part.lines for part in field.parts if part.is_fold] == [(4, 88, 100)]
+
+
+def test_a_long_line_is_folded_in_its_middle():
+    text = '{"rows":[' + "1," * 15_000 + "1]}"
+    field = draw(agent(observations=(Observation(text),)))[0].fields[0]
+    head, middle, tail = field.parts
+    assert (head.raw[:9], middle.words, tail.raw[-3:]) == ('{"rows":[', "29,012 characters more", "1]}")
+
+
+def test_a_screen_of_blank_lines_takes_one_line_of_the_fold():
+    text = "root@host:/app# ls\n" + "\n" * 200 + "done"
+    field = draw(agent(observations=(Observation(text),)))[0].fields[0]
+    assert shown(field) == text
 
 
 def test_it_folds_a_text_of_which_only_the_beginning_is_loaded():
@@ -64,39 +102,39 @@ def test_it_folds_a_text_of_which_only_the_beginning_is_loaded():
     )
     field = draw(step)[0].fields[0]
     assert field.label == "write"
-    assert field.end == field.length == 99_000
-    assert field.start == len("write\n") + len(field.head)
-    assert field.tail == ""
+    assert field.parts[0].start == len("write\n")
+    assert (field.parts[-1].end, field.parts[-1].raw) == (99_000, "")
 
 
-def test_it_keeps_a_full_page_below_its_size():
-    steps = [
-        agent(
-            number,
-            message="<&>" * 5_000,
-            tool_calls=tuple(ToolCall(str(i), "shell", {"command": '"' * 4_000}) for i in range(30)),
-            observations=tuple(Observation("é" * 4_000, str(i)) for i in range(30)),
-        )
-        for number in range(1, 26)
-    ]
-    views = draw(*steps)
-    shown = [field for view in views for field in view.fields]
-    assert len(shown) <= PAGE_FIELDS
-    assert all(len(view.fields) + view.fields_left_out == 61 for view in views)
-    assert sum(len(escape(field.head + field.tail).encode()) for field in shown) < PAGE_BYTES * 1.3
+def test_every_result_of_a_step_with_many_calls_is_there():
+    step = agent(
+        tool_calls=tuple(ToolCall(str(i), "shell", {"command": '"' * 4_000}) for i in range(300)),
+        observations=tuple(Observation("é" * 5_000, str(i)) for i in range(300)),
+    )
+    assert len(draw(step)[0].fields) == 600
 
 
-def test_it_gives_a_step_alone_all_its_fields():
-    step = agent(tool_calls=tuple(ToolCall(str(i), "shell", {"command": str(i)}) for i in range(100)))
-    assert draw(step, alone=True)[0].fields_left_out == 0
+def test_where_steps_say_very_much_fewer_of_them_make_a_page():
+    results = tuple(Observation("é" * 3_900, str(i)) for i in range(30))
+    views = draw(*(agent(number, message="m" * 3_900, observations=results) for number in range(1, 26)))
+    first = one_page(views, None)
+    assert 1 <= len(first) < 25
+    assert sum(field.shown for view in first[:-1] for field in view.fields) < PAGE_CHARS
+    assert one_page(views, 20)[0].number == 20
+    assert one_page(views[:1], None) == views[:1]
+
+
+def test_a_call_without_arguments_has_nothing_but_its_name():
+    field = draw(agent(tool_calls=(ToolCall("a", "submit", {}),)))[0].fields[0]
+    assert (field.label, field.parts) == ("submit", ())
 
 
 def test_it_shows_short_texts_whole_beside_long_ones():
     views = draw(agent(1, message="short"), agent(2, message="long " * 50_000))
-    assert views[0].fields[0].head == "short"
-    assert views[1].fields[0].left_out
+    assert shown(views[0].fields[0]) == "short"
+    assert any(part.is_fold for part in views[1].fields[0].parts)
 
 
 def test_it_shows_what_cannot_be_seen():
     field = draw(agent(message="a\x1b[31mred\x1b[0m \u202etxt.exe\x00 \u200b"))[0].fields[0]
-    assert field.head == "ared ⟨U+202E⟩txt.exe␀ ⟨U+200B⟩"
+    assert shown(field) == "ared ⟨U+202E⟩txt.exe␀ ⟨U+200B⟩"

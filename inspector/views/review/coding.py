@@ -266,8 +266,7 @@ def _next_steps(request: HttpRequest, exhibit: Exhibit | None) -> str | None:
     if exhibit is None or exhibit.trial is None or exhibit.trial.window.next is None:
         return None
     query = request.GET.copy()
-    for name in ("step", "alone"):
-        query.pop(name, None)
+    query.pop("step", None)
     query["first"] = str(exhibit.trial.window.next)
     return request.build_absolute_uri(f"{request.path}?{query.urlencode()}")
 

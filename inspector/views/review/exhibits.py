@@ -18,7 +18,7 @@ from inspector.review.exhibited_trial import ShownFields
 from inspector.templatetags.exhibits import gap_address
 from inspector.views.review.closed import item_closed_to
 
-PIECE_CHARS = 48_000  # of one field in one answer
+PIECE_CHARS = 64_000  # of one field in one answer
 KINDS = {"tool_calls": "call", "observations": "result"}
 
 
@@ -34,7 +34,7 @@ class PieceForm(forms.Form):
 
 @require_safe
 def field(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """HTML for htmx, plain text without it. 404 where the item shows no such field."""
+    """A bounded piece as HTML for htmx, all that was asked for as plain text without it. 404 where the item shows no such field."""
     item = get_object_or_404(load_unit(QueueItem.objects), public_id=public_id)
     if closed := item_closed_to(request, item):
         return closed
@@ -45,16 +45,15 @@ def field(request: HttpRequest, public_id: UUID) -> HttpResponse:
     text = _shown(item, request, asked["trajectory"] or 0, asked["step"], asked["field"])
     start = asked["start"] or 0
     found = text[start : asked["end"]]
-    piece, left = found[:PIECE_CHARS], max(0, len(found) - PIECE_CHARS)
     if not request.htmx:  # type: ignore[attr-defined]
-        mark = f"\n[... {left:,} more characters from {start + PIECE_CHARS} on ...]\n" if left else ""
-        return HttpResponse(piece + mark, "text/plain; charset=utf-8")
+        return HttpResponse(found, "text/plain; charset=utf-8")
+    left = max(0, len(found) - PIECE_CHARS)
     base, index = reverse("review-field", args=[public_id]), asked["trajectory"] or 0
     more = gap_address(base, index, asked["step"], asked["field"], start + PIECE_CHARS, asked["end"]) if left else ""
     context = {
         "field": asked["field"],
         "kind": KINDS.get(asked["field"].partition("/")[0], asked["field"]),
-        "piece": piece,
+        "piece": found[:PIECE_CHARS],
         "start": start,
         "left_out": left,
         "address": more,

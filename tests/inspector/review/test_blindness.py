@@ -44,9 +44,9 @@ def reader(settings: pytest.FixtureRequest) -> User:
 
 def addresses(unit: str) -> list[str]:
     item, queue = reverse("review-item", args=[ITEM]), reverse("queue", args=[QUEUE])
-    pages = [item, f"{item}?first=2", f"{item}?step=5&alone=1", queue, reverse("review")]
+    pages = [item, f"{item}?first=2", f"{item}?step=5", queue, reverse("review")]
     pages += [f"{page.partition('?')[0].rstrip('/')}.json" for page in (item, queue, reverse("review"))]
-    pages += [f"{item[:-1]}.json?first=2", f"{item[:-1]}.json?step=5&alone=1"]
+    pages += [f"{item[:-1]}.json?first=2", f"{item[:-1]}.json?step=5"]
     field = reverse("review-field", args=[ITEM])
     return [*pages, f"{field}?step=5&field=observations/0&start=100"] if unit == "trial" else pages
 
@@ -220,7 +220,7 @@ def test_the_twin_pages_through_the_steps_and_says_what_was_folded(client: Clien
         evidence, url = answer.json()["evidence"]["trial"], answer.json()["next"]
         seen += [step["number"] for step in evidence["steps"]]
     assert seen == list(range(1, 61))
-    folded = evidence["steps"][0]["fields"][0]["folded"]
+    folded = evidence["steps"][0]["fields"][0]["parts"][1]["folded"]
     assert "look look" in client.get(folded["url"]).text
 
 

@@ -51,8 +51,29 @@ def test_it_shows_steps_with_places_to_mark() -> None:
     item = make_queue([trial], reviewers=[user]).items.get()
     text = html(exhibit_of(load(item), user, {}))
     assert 'id="step-2" class="step agent" data-step="2"' in text
-    assert '<pre class="result" data-field="observations/0" data-start="0">one\ntwo</pre>' in text
-    assert '<pre class="call" data-field="tool_calls/0" data-start="5">command: ls</pre>' in text  # behind its name
+    assert '<pre class="result" data-field="observations/0" data-start="0">\none\ntwo</pre>' in text
+    assert '<pre class="call" data-field="tool_calls/0" data-start="5">\ncommand: ls</pre>' in text  # behind its name
+
+
+def test_a_call_without_arguments_keeps_its_whole_name() -> None:
+    user = reviewer()
+    trial = make_trial(success=False)
+    call = ToolCall("c", "submit", {})
+    record_steps(trial.counting_attempt(), [Step(1, Source.AGENT, tool_calls=(call,))])
+    item = make_queue([trial], reviewers=[user]).items.get()
+    assert "<code>submit</code> without arguments" in html(exhibit_of(load(item), user, {}))
+
+
+def test_blank_lines_are_folded_and_stay_in_the_text_whose_characters_are_counted() -> None:
+    """A browser drops the first newline of a <pre>, so one stands there that is not the text's."""
+    user = reviewer()
+    trial = make_trial(success=False)
+    record_steps(trial.counting_attempt(), steps("ls", answer="\nroot# ls\n" + "\n" * 37))
+    item = make_queue([trial], reviewers=[user]).items.get()
+    text = html(exhibit_of(load(item), user, {}))
+    summary = '<summary data-lines="37" aria-label="37 blank lines"></summary>'
+    folded = f'<details class="blanks">{summary}{"%n" * 37}</details>'.replace("%n", "\n")
+    assert f'data-field="observations/0" data-start="0">\n\nroot# ls\n{folded}</pre>' in text
 
 
 def test_it_names_nothing_of_the_record_while_it_hides() -> None:
@@ -146,13 +167,13 @@ def test_a_folded_text_comes_whole_in_pieces(client: Client, settings: pytest.Fi
         if field.kind == "result"
     )
     url = reverse("review-field", args=[item.public_id])
-    middle, at = "", field.start
-    while at < field.end:
-        answer = client.get(url, {"step": 2, "field": "observations/0", "start": at, "end": field.end}).text
-        piece = answer.partition("\n[... ")[0]
-        middle, at = middle + piece, at + len(piece)
-    shown = body.replace("claude-opus-4", "[hidden]").replace("gpt-5", "[hidden]")
-    assert field.head + middle + field.tail == shown
+
+    def piece(start: int, end: int) -> str:
+        query = {"step": 2, "field": "observations/0", "start": start, "end": end}
+        return client.get(url, query).text
+
+    pieces = [piece(part.start, part.end) if part.is_fold else part.text for part in field.parts]
+    assert "".join(pieces) == body.replace("claude-opus-4", "[hidden]").replace("gpt-5", "[hidden]")
 
 
 def test_a_piece_for_htmx_can_be_marked(client: Client, settings: pytest.FixtureRequest) -> None:
@@ -162,8 +183,8 @@ def test_a_piece_for_htmx_can_be_marked(client: Client, settings: pytest.Fixture
     item = long_item(user, "x" * 100_000)
     url = reverse("review-field", args=[item.public_id])
     answer = client.get(url, {"step": 2, "field": "observations/0", "start": 7}, headers={"HX-Request": "true"}).text
-    assert answer.startswith('<pre class="result" data-field="observations/0" data-start="7">xxx')
-    assert "start=48007" in answer
+    assert answer.startswith('<pre class="result" data-field="observations/0" data-start="7">\nxxx')
+    assert "start=64007" in answer
 
 
 @pytest.mark.parametrize(
