@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.errors import SandboxError
+from runner.sandboxes.docker_build_errors import build_error
 from runner.sandboxes.docker_contexts import Context
 from runner.sandboxes.docker_engine import FAILURES, engine_errors, first_line, told
 from runner.sandboxes.docker_limits import LIMITS
@@ -25,7 +26,8 @@ _PAUSE = 0.5  # seconds between two looks at clock and disk
 
 
 def build(client: Any, context: Context, machine: Machine, name: str, labels: dict[str, str]) -> None:
-    """The image under its name on the engine. SandboxError, with the log, when it cannot be built within its bounds."""
+    """The image under its name on the engine. SandboxError, with the log, when it cannot be built within its bounds;
+    ImageError where it never can."""
     log, memory = _Log(), max(machine.memory_mb, LEAST_MEMORY_MB)
     watch = BuildWatch(client, machine.build_timeout_seconds)
     if full := watch.full():
@@ -51,7 +53,7 @@ def build(client: Any, context: Context, machine: Machine, name: str, labels: di
     if watch.breach:
         raise SandboxError(f"{context.folder}: the image {watch.breach}", log.text)
     if error is not None:
-        raise SandboxError(_why(context, error, memory), log.text)
+        raise build_error(_why(context, error, memory), error, log.text)
 
 
 class BuildWatch:

@@ -12,7 +12,7 @@ import docker
 import pytest
 
 from runner.agents.oracle import Oracle
-from runner.errors import SandboxError, SetupError, SuiteError
+from runner.errors import ImageError, SandboxError, SetupError, SuiteError
 from runner.sandboxes import docker_builds
 from runner.sandboxes.docker_builds import BuildWatch
 from runner.sandboxes.docker_images import CONTEXT_LABEL, Image, image_for
@@ -111,7 +111,7 @@ def test_it_gives_a_missing_skills_folder_to_a_dockerfile_that_copies_it(task: T
 
 def test_a_failing_build_keeps_its_log(task: Task, client: docker.APIClient) -> None:
     dockerfile(task, "RUN echo about to fail; exit 3")
-    with pytest.raises(SandboxError, match="cannot be built.*returned a non-zero code: 3") as caught:
+    with pytest.raises(ImageError, match="cannot be built.*returned a non-zero code: 3") as caught:
         image_for(client, task)
     assert "about to fail" in caught.value.log
 
@@ -167,6 +167,18 @@ def test_a_build_that_fills_the_disk_is_ended(
 def test_a_missing_base_is_named(task: Task, client: docker.APIClient) -> None:
     (task.folder / "environment" / "Dockerfile").write_text("FROM localhost:1/skillglass-none:1\n")
     with pytest.raises(SandboxError, match="builds on \\(localhost:1/skillglass-none:1\\) is not on the engine"):
+        image_for(client, task)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("RUUN echo", "unknown instruction: RUUN"), ("COPY data.csv /data.csv", "data.csv"), ("RUN nosuchcommand", "127")],
+)
+def test_a_build_that_can_never_succeed_is_the_tasks_fault(
+    task: Task, client: docker.APIClient, line: str, said: str
+) -> None:
+    dockerfile(task, line)
+    with pytest.raises(ImageError, match=said):
         image_for(client, task)
 
 
