@@ -56,6 +56,11 @@ def image_for(client: Any, task: Task) -> Image:
     return Image(image.id, image.name, WORKSPACE_FOLDER, image.user)
 
 
+def has_image(client: Any, name: str) -> bool:
+    """Does the engine have it, without fetching it?"""
+    return _inspect(client, name) is not None
+
+
 def _ready(client: Any, name: str) -> Image:
     found = _inspect(client, name)
     if found is None:
