@@ -13,6 +13,7 @@ from benchapp.importers.packing import PackedTrajectory, redacted_verdict, usage
 from benchapp.importers.sources import TrialSource
 from benchapp.models import Attempt, Blob, SkillUse, Trajectory, Trial, Verdict
 from benchapp.redaction import Redactor
+from runner.trajectories.text import cut
 from runner.types import CheckStatus, TrajectoryKind, Usage, UseKind
 from runner.types import Verdict as VerdictValue
 
@@ -79,7 +80,7 @@ class AttemptParts:
         attempt.source_tokens = totals
         attempt.source_config_id, attempt.exception_id = config, exception
         attempt.exception_type = redact(source.exception.type)[:200] if source.exception else ""
-        attempt.exception_message = message[:MAX_EXCEPTION_MESSAGE]
+        attempt.exception_message = cut(message, MAX_EXCEPTION_MESSAGE)
         for name in USAGE:
             setattr(attempt, name, getattr(usage, name))
         attempt.priced_usd = usage.priced_usd if usage.cost_usd is None else None
