@@ -25,6 +25,7 @@ from redis.exceptions import RedisError
 
 from benchapp import budgets, live, log_context, log_tail
 from benchapp.diagnosing.queueing import ask_for, unread
+from benchapp.error_text import log_of, with_end_of_log
 from benchapp.leases import Lease
 from benchapp.models import Attempt, Episode, Experiment, Run, Trial
 from benchapp.own_secrets import own_secrets
@@ -35,16 +36,26 @@ from benchapp.redaction import Redactor
 from benchapp.schedule import EPISODE_ORDER
 from runner import engine
 from runner.cleaning import Cleaner
-from runner.errors import AccountRefused, BudgetSpent, InfrastructureError, KeyRefused, LeaseLost, SandboxError
+from runner.errors import (
+    AccountRefused,
+    BudgetSpent,
+    InfrastructureError,
+    KeyRefused,
+    LeaseLost,
+    SandboxError,
+    TrialsLeft,
+)
+from runner.protocols.plan import EpisodePlan
 from runner.sandboxes import local, sandbox_kind
-from runner.toolbox import toolbox_for
-from runner.trajectories.text import storable
+from runner.toolbox import Toolbox, toolbox_for
+from runner.trajectories.text import cut, storable
 from runner.types import Step
 
 log = logging.getLogger(__name__)
 
 HINT = "advance"
-MAX_REASON = 20_000  # characters of a traceback kept as the reason of a block
+MAX_REASON = 20_000  # characters of an error and its traceback kept as the reason of a block
+MAX_MESSAGE = 8_000  # of these, of the error and the end of its log
 SUITE_PAUSE_SECONDS = 10.0  # before the next machine may look whether it has the suite
 LONGER = 1.25  # at most by so much: episodes that met one limit at one moment shall not all come back at one moment
 DATABASE_PAUSES = (0.5, 1, 2, 4, 8, 16)  # seconds
@@ -95,8 +106,12 @@ def _work(episode: Episode, lease: Lease) -> bool:
     except (BudgetSpent, KeyRefused, AccountRefused) as error:
         _stop_run(episode, lease, error)
         return False
+    except TrialsLeft as error:
+        log.error("episode %s: blocked: %s", episode.public_id, error)
+        Episode.objects.block(**held, reason=cut(str(error), MAX_REASON))
+        return False
     except Exception as error:  # the worker's loop: record it, go on with other episodes
-        log.exception("episode %s: blocked", episode.public_id)
+        log.exception("episode %s: blocked: %s", episode.public_id, _told(error))
         Episode.objects.block(**held, reason=_reason(error))
         return False
     if more:
@@ -178,6 +193,10 @@ def _outlast(episode: Episode, lease: Lease, error: Exception) -> None:
 
 
 def _advance(episode: Episode, lease: Lease) -> bool:
+    return engine.advance(*_means(episode, lease))
+
+
+def _means(episode: Episode, lease: Lease) -> tuple[EpisodePlan, RowRecorder, Toolbox]:
     suite = suite_of(episode)
     plan = plan_of(episode, suite)
     redactor = Redactor(own_secrets())
@@ -190,27 +209,48 @@ def _advance(episode: Episode, lease: Lease) -> bool:
     recorder = RowRecorder(episode, lease.epoch, worker=str(this_process()), watch=watch, redact=redactor.text)
     toolbox = toolbox_for(plan, suite, Cleaner(redactor.text, redactor.step))
     budgeted = replace(toolbox, budget=budgets.guard(episode), has_budget=budgets.is_set(episode.run))
-    return engine.advance(plan, recorder, budgeted)
+    return plan, recorder, budgeted
 
 
 def _postpone(episode: Episode, lease: Lease, error: InfrastructureError) -> None:
-    """Backs off, or blocks once the retries are spent. The pause is a lease that nobody holds."""
+    """Backs off, or blocks once the retries are spent. The pause is a lease that nobody holds.
+
+    Where the trials do not depend on one another, the one at which they were spent is set aside first. The row of
+    failures goes on: when the next trial fails too before anything succeeded, it is the machine.
+    """
     failures = Episode.objects.values_list("failures", flat=True).get(pk=episode.pk) + 1
-    if failures > settings.INFRASTRUCTURE_RETRIES:
+    first_spent = failures == settings.INFRASTRUCTURE_RETRIES + 1
+    if failures > settings.INFRASTRUCTURE_RETRIES and not (first_spent and _pass_over(episode, lease, error)):
         reason = f"The machine failed {failures} times in a row. {_reason(error)}"
         Episode.objects.block(episode.pk, epoch=lease.epoch, reason=reason)
-        log.error("episode %s: blocked after %d failures: %s", episode.public_id, failures, error)
+        log.error("episode %s: blocked after %d failures: %s", episode.public_id, failures, _told(error))
         return
     delay = engine.retry_delay(failures, error) * random.uniform(1.0, LONGER)
     until = timezone.now() + timedelta(seconds=delay)
     Episode.objects.postpone(episode.pk, epoch=lease.epoch, until=until, reason=_reason(error))
-    log.warning("episode %s: failure %d, again in %.0f s: %s", episode.public_id, failures, delay, error)
+    log.warning("episode %s: failure %d, again in %.0f s: %s", episode.public_id, failures, delay, _told(error))
+
+
+def _pass_over(episode: Episode, lease: Lease, error: InfrastructureError) -> bool:
+    plan, recorder, _ = _means(episode, lease)
+    try:
+        return engine.pass_over(plan, recorder, error)
+    except LeaseLost:  # whoever has it now meets the same, and decides
+        return False
 
 
 def _reason(error: Exception) -> str:
     """What stopped an episode, fit to be stored and shown: a provider's message may quote the key it refused."""
     trace = "".join(traceback.format_exception(error))
-    return Redactor(own_secrets()).text(storable(f"{type(error).__name__}: {error}\n\n{trace}"))[:MAX_REASON]
+    return f"{_told(error)}\n\n{cut(Redactor(own_secrets()).text(storable(trace)), MAX_REASON - MAX_MESSAGE)}"
+
+
+def _told(error: Exception) -> str:
+    """The same without its traceback: for the log."""
+    clean = Redactor(own_secrets()).text
+    return with_end_of_log(
+        clean(storable(f"{type(error).__name__}: {error}")), clean(storable(log_of(error))), MAX_MESSAGE
+    )
 
 
 def end_interrupted(episode: Episode, epoch: int) -> int:

@@ -15,10 +15,10 @@ from redis.exceptions import RedisError
 
 from benchapp.own_secrets import own_secrets
 from benchapp.redaction import Redactor
-from runner.trajectories.text import storable
+from runner.trajectories.text import cut, storable
 
 MAX_LINES = 200
-MAX_TEXT = 2_000  # characters of a line; a traceback is several
+MAX_TEXT = 2_000  # characters of a line, of its beginning and its end; a traceback is several
 KEEP_SECONDS = 24 * 3600
 PAUSE_SECONDS = 30.0  # after a failure: work must not wait for the broker at every line
 
@@ -41,7 +41,7 @@ class Tail(logging.Handler):
             return
         try:
             lines = [
-                _shortened(line) for line in self._redactor.text(storable(self.format(record))).splitlines() if line
+                cut(line, MAX_TEXT) for line in self._redactor.text(storable(self.format(record))).splitlines() if line
             ]
             pipeline = django_rq.get_connection().pipeline(transaction=False)
             pipeline.rpush(self._key, *lines[-MAX_LINES:])
@@ -76,7 +76,3 @@ def read(episode: str, count: int = MAX_LINES) -> list[str]:
 
 def _key(episode: str) -> str:
     return f"log:{episode}"
-
-
-def _shortened(line: str) -> str:
-    return line if len(line) <= MAX_TEXT else f"{line[:MAX_TEXT]} [... {len(line) - MAX_TEXT:,} characters]"

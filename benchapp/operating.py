@@ -5,11 +5,11 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from benchapp import jobs, recorded
-from benchapp.models import Activity, Entry, Episode, Experiment, ModelCall, Run, Skip, Trial, User
+from benchapp.models import Activity, Attempt, Entry, Episode, Experiment, ModelCall, Run, Skip, Trial, User
 from benchapp.models.episodes import EpisodeQuerySet
 from benchapp.plans import plan_of, suite_of
 from benchapp.schedule import EPISODE_ORDER
@@ -28,45 +28,60 @@ class NotPossible(RunnerError):
 
 
 def retry(episode: Episode, *, reason: str, by: User | None = None) -> None:
-    """Lets a blocked episode go on where it stands. Nothing scored is run again."""
+    """Lets a blocked episode go on where it stands, its blocked trials too. Nothing scored is run again."""
     with transaction.atomic():
         if not _episodes(episode).retry(episode.pk):
             raise NotPossible(f"episode {episode.public_id} is {episode.status}, not blocked")
+        episode.trials.blocked().update(status=Trial.Status.WAITING)
         _keep("retry", episode, {"was": episode.blocked_reason[:500]}, reason, by)
         episode.run.follow()
     jobs.hint(str(episode.public_id))
 
 
-def skip(episode: Episode, *, reason: str, by: User | None = None) -> Slot:
-    """Leaves out the trial a blocked episode stands at, and lets it go on. Where later trials were to learn
-    from it, this taints the episode.
+def skip(episode: Episode, *, reason: str, trial: Slot | None = None, by: User | None = None) -> Slot:
+    """Leaves an open trial out and lets the episode go on: `trial`, or else the first that is blocked, or else the one
+    it stands at. Where later trials were to learn from it, this taints the episode.
 
-    NotPossible when the episode is not blocked, stands at an answer of the author, or no reason is given.
+    Whoever works on that trial finds its lease gone, records nothing more and ends its sandbox. A paused episode stays
+    paused. NotPossible when the episode has ended, the trial is not open, it stands at an answer of the author, or no
+    reason is given.
     """
     if not reason.strip():
         raise NotPossible("a skip needs a reason")
     plan = plan_of(episode, suite_of(episode))
-    slot = _trial_at(episode, plan)
+    slot = trial or _trial_at(episode, plan)
     with transaction.atomic():
-        trial = episode.trials.get(phase=slot.phase, task__key=slot.task, sample=slot.sample)
-        # The epoch too: somebody may have let it go on meanwhile, and it may stand blocked at another trial by now.
-        seen = Episode.objects.filter(pk=episode.pk, status=Episode.Status.BLOCKED, lease_epoch=episode.lease_epoch)
-        taken = seen.update(
-            status=Episode.Status.WAITING,
-            blocked_reason="",
-            failures=0,
-            last_failure="",
-            is_tainted=episode.is_tainted or plan.condition.learns_from(slot.phase),
-            lease_epoch=F("lease_epoch") + 1,
-        )
-        if not taken:
-            raise NotPossible(f"episode {episode.public_id} is not blocked, or went on since it was looked at")
-        _enter_skip(episode, trial, reason, by)
+        now = Episode.objects.select_for_update().get(pk=episode.pk)
+        _require_unfinished(episode, now, is_named=trial is not None)
+        row = _open_trial(episode, slot)
+        now.is_tainted = now.is_tainted or plan.condition.learns_from(slot.phase)
+        if not now.lease_owner or row.attempts.filter(status=Attempt.Status.RUNNING).exists():
+            now.let_go_on()
+        now.save(update_fields=["is_tainted", *Episode.GOING_ON])
+        _enter_skip(episode, row, reason, by)
         Run.objects.filter(pk=episode.run_id).touch()
-        _keep("skip", trial, {"slot": str(slot), "was": episode.blocked_reason[:500]}, reason, by)
+        _keep("skip", row, {"slot": str(slot), "was": episode.blocked_reason[:500]}, reason, by)
         episode.run.follow()
     jobs.hint(str(episode.public_id))
     return slot
+
+
+def _require_unfinished(seen: Episode, now: Episode, *, is_named: bool) -> None:
+    """The epoch too, where the trial is not named: somebody may have let it go on meanwhile, and it may stand at
+    another trial by now."""
+    if now.status in (Episode.Status.DONE, Episode.Status.CANCELLED):
+        raise NotPossible(f"episode {now.public_id} is {now.status}")
+    if not is_named and now.lease_epoch != seen.lease_epoch:
+        raise NotPossible(f"episode {now.public_id} went on since it was looked at")
+
+
+def _open_trial(episode: Episode, slot: Slot) -> Trial:
+    found = episode.trials.filter(phase=slot.phase, task__key=slot.task, sample=slot.sample).first()
+    if found is None:
+        raise NotPossible(f"episode {episode.public_id} has no trial {slot}")
+    if found.is_done or found.status == Trial.Status.SKIPPED:
+        raise NotPossible(f"trial {slot} is {found.status}, not open")
+    return found
 
 
 def cancel(target: Target, *, reason: str, by: User | None = None, after_trial: bool = False) -> int:
@@ -140,6 +155,8 @@ def _hint(episodes: list[UUID]) -> None:
 
 
 def _trial_at(episode: Episode, plan: EpisodePlan) -> Slot:
+    if blocked := episode.trials.blocked().select_related("task").first():
+        return recorded.slot_of(blocked)
     step = protocols.next_step(plan, recorded.history(episode))
     if not isinstance(step, RunTrial):
         raise NotPossible(f"episode {episode.public_id} does not stand at a trial but at {type(step).__name__}")

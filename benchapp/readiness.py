@@ -34,15 +34,31 @@ def checks() -> list[Check]:
 
 
 def _database() -> list[Check]:
-    connection = connections[DEFAULT_DB_ALIAS]
     try:
-        applied = set(MigrationRecorder(connection).applied_migrations())
+        left = len(_shipped() - _applied())
     except (DatabaseError, OSError) as error:
         log.warning("not ready: the database is away: %s", error)
-        connection.close()
+        connections[DEFAULT_DB_ALIAS].close()
         return [Check("database", "does not answer"), Check("migrations", "not known without the database")]
-    left = len(_shipped() - applied)
     return [Check("database"), Check("migrations", f"{left} not applied: run manage.py migrate" if left else "")]
+
+
+def what_migrate_would_mend() -> str:
+    """In one line what a command that met a missing table should say; "" where none is missing, or nobody can tell."""
+    try:
+        applied = _applied()
+    except (DatabaseError, OSError):
+        return ""
+    left = len(_shipped() - applied)
+    if not left:
+        return ""
+    if not any(app == "benchapp" for app, _ in applied):
+        return "The database is not set up yet: run manage.py migrate"
+    return f"The database is behind this version ({left} not applied): run manage.py migrate"
+
+
+def _applied() -> set[tuple[str, str]]:
+    return set(MigrationRecorder(connections[DEFAULT_DB_ALIAS]).applied_migrations())
 
 
 @cache

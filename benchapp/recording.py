@@ -8,7 +8,8 @@ by their digest, so content without a row is harmless.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,6 +20,7 @@ from django.db import models, transaction
 from django.utils import timezone
 
 from benchapp import log_context, recorded
+from benchapp.error_text import log_of, with_end_of_log
 from benchapp.models import (
     Attempt,
     Blob,
@@ -50,7 +52,7 @@ from runner.host_calls import PURPOSE as AGENT_CALLS
 from runner.models import is_scripted
 from runner.models.continuing import shortened
 from runner.recorder import AGENT_WROTE, Frozen, History, Refused
-from runner.trajectories.text import storable, storable_value
+from runner.trajectories.text import cut, storable, storable_value
 from runner.types import (
     AttemptResult,
     CompactionKind,
@@ -67,8 +69,11 @@ from runner.types import Decision as DecisionValue
 from runner.types import Trajectory as TrajectoryValue
 from runner.types import Verdict as VerdictValue
 
+log = logging.getLogger(__name__)
+
 READER_VERSION = "runner/1"  # own runs need no reader: the runner hands over ATIF steps
-MAX_EXCEPTION_MESSAGE = 2_000  # characters on the row; the traceback lies in a blob
+MAX_EXCEPTION_MESSAGE = 2_000  # characters on the row; the traceback, or the whole log, lies in a blob
+MAX_LOGGED = 8_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +106,9 @@ class RowRecorder:
         self.episode, self.epoch, self.worker = episode, epoch, worker
         self._watch, self._redact = watch, redact
         self._turn: tuple[str, ModelRequest] | None = None  # key and request of the latest call of an agent
-        self._history: History | None = None  # read once between two entries: while we hold the lease only we write
+        # Read once between two entries: while we hold the lease nobody else writes, but for skips of trials that are
+        # not at work, and what was skipped is not started.
+        self._history: History | None = None
 
     # --- reading ------------------------------------------------------------------------------------------------
 
@@ -119,6 +126,10 @@ class RowRecorder:
     def verdict(self, slot: Slot) -> VerdictValue | None:
         return recorded.verdict(self._trial(slot))
 
+    def aside(self) -> Mapping[Slot, str]:
+        blocked = self.episode.trials.blocked().select_related("task")
+        return {recorded.slot_of(trial): trial.why_blocked() for trial in blocked}
+
     def reply(self, key: str) -> ModelReply | None:
         return recorded.reply(self.episode, key)
 
@@ -128,6 +139,8 @@ class RowRecorder:
         given = Snapshot.objects.standing_for(snapshot)
         with self._transaction() as now:
             trial = self._trial(slot)
+            if trial.status == Trial.Status.SKIPPED:
+                raise LeaseLost(f"trial {slot} was skipped before it began")
             last = trial.attempts.aggregate(last=models.Max("number"))["last"] or 0
             attempt = trial.attempts.create(number=last + 1, worker=self.worker, lease_epoch=self.epoch, started_at=now)
             trial.status, trial.snapshot, trial.attempts_total = Trial.Status.RUNNING, given, trial.attempts.count()
@@ -169,14 +182,15 @@ class RowRecorder:
         log_context.add(attempt=None)
 
     def abandon_attempt(self, attempt: str, error: BaseException, *, usage: Usage | None = None) -> None:
-        message, log = self._redact(storable(str(error))), self._redact(storable(getattr(error, "log", "")))
-        kept = Blob.objects.put(log.encode()) if log else None
+        message, said = self._redact(storable(str(error))), self._redact(storable(log_of(error)))
+        kept = Blob.objects.put(said.encode()) if said else None
         with self._transaction() as now:
             row = self._attempts(attempt).select_related("trial").get()
             row.status = Attempt.Status.INFRASTRUCTURE
             row.finished_at = now
             row.exception_type = type(error).__name__[:200]
-            row.exception_message, row.exception_id = _with_the_end_of(log, message), kept
+            row.exception_message = with_end_of_log(message, said, MAX_EXCEPTION_MESSAGE)
+            row.exception_id = kept
             billed = recorded.billed_fields(usage or Usage())
             for name, value in billed.items():
                 setattr(row, name, value)
@@ -185,6 +199,14 @@ class RowRecorder:
             )
             Trial.objects.filter(pk=row.trial_id, is_done=False).update(status=Trial.Status.WAITING)
         log_context.add(attempt=None)
+
+    def set_aside(self, slot: Slot, error: BaseException) -> None:
+        with self._transaction():
+            open_trial = Trial.objects.filter(pk=self._trial(slot).pk, is_done=False)
+            open_trial.exclude(status=Trial.Status.SKIPPED).update(status=Trial.Status.BLOCKED)
+            Run.objects.filter(pk=self.episode.run_id).touch()
+        told = with_end_of_log(f"{type(error).__name__}: {error}", log_of(error), MAX_LOGGED)
+        log.warning("trial %s: set aside, the others go on: %s", slot, self._redact(storable(told)))
 
     # --- the library --------------------------------------------------------------------------------------------
 
@@ -382,17 +404,9 @@ def _finish(row: Attempt, result: AttemptResult, traceback: str | None) -> None:
         setattr(row, name, value)
     if result.failure is not None:
         row.exception_type = storable(result.failure.type)[:200]
-        row.exception_message = storable(result.failure.message)[:MAX_EXCEPTION_MESSAGE]
+        row.exception_message = cut(storable(result.failure.message), MAX_EXCEPTION_MESSAGE)
         row.exception_id = traceback
     row.save()
-
-
-def _with_the_end_of(log: str, message: str) -> str:
-    """A message with as much of the log's end as fits: what went wrong stands there. The whole log lies in a blob."""
-    if not log.strip():
-        return message[:MAX_EXCEPTION_MESSAGE]
-    half = MAX_EXCEPTION_MESSAGE // 2
-    return f"{message[: half - 50]}\n\nThe end of the log:\n{log.strip()[-half:]}"
 
 
 def _save_trajectories(row: Attempt, result: AttemptResult, packed: PackedAttempt) -> None:

@@ -9,6 +9,7 @@ from benchapp.forking import fork
 from benchapp.models import Episode, Run, User
 from inspector.acts import BUDGET, CANCEL, CANCEL_LATER, FORK, PAUSE, RESUME, RETRY, SKIP, Target, episodes_of
 from runner.errors import SetupError
+from runner.types import Slot
 
 Following = tuple[str, Target]  # kind and what the person is led to next
 
@@ -28,7 +29,7 @@ def carry_out(
     if act == RETRY.key:
         return _retry(target, reason, by), None
     if act == SKIP.key and isinstance(target, Episode):
-        slot = operating.skip(target, reason=reason, by=by)
+        slot = operating.skip(target, trial=_slot(given.get("trial", "")), reason=reason, by=by)
         return f"{slot} is skipped; the episode goes on.", None
     if act == BUDGET.key and isinstance(target, Run):
         return _raise_budget(target, given, reason, by), None
@@ -55,6 +56,13 @@ def _retry(target: Target, reason: str, by: User) -> str:
             if len(blocked) == 1:
                 raise
     return f"{_counted(done)} on again."
+
+
+def _slot(text: str) -> Slot | None:
+    try:
+        return Slot.read(text) if text else None
+    except ValueError as error:
+        raise operating.NotPossible(f"trial {error}") from error
 
 
 def _fork(episode: Episode, given: Mapping[str, str], reason: str, by: User) -> tuple[str, Following]:

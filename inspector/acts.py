@@ -23,17 +23,18 @@ class Act:
     says: str
     needs_reason: bool = False
     grave: bool = False
-    form: str = ""  # "budget" or "fork"
+    form: str = ""  # "budget", "fork" or "skip"
 
 
 RETRY = Act("retry", "Retry", "What is blocked goes on where it stands. Nothing scored is run again.")
 SKIP = Act(
     "skip",
     "Skip the trial",
-    "Leaves out the trial it stands at and goes on. Where later trials were to learn from it, the episode is tainted: "
-    "comparisons leave it out and say so.",
+    "Leaves an open trial out and goes on; at work, it is ended and not scored. Where later trials were to learn from "
+    "it, the episode is tainted: comparisons leave it out and say so.",
     needs_reason=True,
     grave=True,
+    form="skip",
 )
 PAUSE = Act("pause", "Pause", "Trials at work come to their end; nothing new begins until it is resumed.")
 RESUME = Act("resume", "Resume", "What is paused goes on where it stands.")
@@ -84,8 +85,6 @@ def possible(standing: Standing) -> Iterator[Act]:
     blocked, paused = standing.count(Episode.Status.BLOCKED), standing.count(Episode.Status.PAUSED)
     if blocked:
         yield RETRY
-    if blocked and standing.kind == "episode":
-        yield SKIP
     if paused or Episode.Wish.PAUSE in standing.wishes:
         yield RESUME
     if standing.open:
@@ -94,6 +93,8 @@ def possible(standing: Standing) -> Iterator[Act]:
         yield BUDGET
     if standing.has_scored and standing.kind == "episode":
         yield FORK
+    if standing.open + blocked + paused and standing.kind == "episode":
+        yield SKIP
     if standing.open:
         yield CANCEL_LATER
     if standing.open + blocked + paused:

@@ -8,9 +8,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from django.db.models import Count, Max, Q
+from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 
-from benchapp.models import Attempt, Episode, Experiment
+from benchapp.models import Attempt, Episode, Experiment, Trial
 from benchapp.progress import AtWork
 from inspector.live_step import in_a_line
 
@@ -23,6 +23,7 @@ class Trouble(StrEnum):
     BLOCKED = "blocked"  # nothing goes on until an operator acts
     CRASHING = "crash-looping"  # the machine failed and it is tried again, with growing pauses
     STUCK = "stuck"  # an attempt is held, and for long no step came
+    ASIDE = "trials blocked"  # trials were set aside; those that do not depend on them go on
 
 
 def at_work_as_json(row: AtWork) -> dict[str, Any]:
@@ -58,6 +59,8 @@ class Troubled:
     @property
     def reason(self) -> str:
         """Whole text, a traceback as a rule. Its first line says what happened."""
+        if self.trouble is Trouble.ASIDE and self.latest:
+            return f"{self.latest.exception_type}: {self.latest.exception_message}"
         return self.episode.blocked_reason or self.episode.last_failure
 
     @property
@@ -127,13 +130,17 @@ class Open:
 
 def troubled(stuck: Iterable[AtWork] = (), limit: int = MAX_TROUBLED) -> tuple[list[Troubled], int]:
     """The worst first, and how many there are in all."""
-    wanted = Q(status=Episode.Status.BLOCKED) | Q(failures__gt=0, status__in=_OPEN)
+    failing = Q(status=Episode.Status.BLOCKED) | Q(failures__gt=0, status__in=_OPEN)
+    wanted = failing | Q(Exists(Trial.objects.blocked().filter(episode=OuterRef("pk"))), status__in=_OPEN)
     found = Episode.objects.own().filter(wanted).select_related("run__experiment")
     found = found.defer("run__setup", "run__experiment__spec", "run__experiment__estimate")
     episodes = list(found.order_by("status", "-failures", "id")[: limit + 1])
     total = len(episodes) if len(episodes) <= limit else found.count()
-    latest = _latest_attempts(episodes[:limit])
-    rows = [_troubled(episode, latest.get(episode.pk)) for episode in episodes[:limit]]
+    latest = _latest_attempts(Attempt.objects.filter(trial__episode__in=episodes[:limit]))
+    aside = _latest_attempts(
+        Attempt.objects.filter(trial__episode__in=episodes[:limit], trial__status=Trial.Status.BLOCKED)
+    )
+    rows = [_troubled(episode, latest.get(episode.pk), aside.get(episode.pk)) for episode in episodes[:limit]]
     known = {row.episode.pk for row in rows}
     silent = [
         Troubled(row.attempt.trial.episode, Trouble.STUCK, row.attempt)
@@ -144,17 +151,19 @@ def troubled(stuck: Iterable[AtWork] = (), limit: int = MAX_TROUBLED) -> tuple[l
     return sorted([*rows, *silent], key=lambda row: order.index(row.trouble)), total + len(silent)
 
 
-def _troubled(episode: Episode, latest: Attempt | None) -> Troubled:
-    blocked = episode.status == Episode.Status.BLOCKED
-    return Troubled(episode, Trouble.BLOCKED if blocked else Trouble.CRASHING, latest)
+def _troubled(episode: Episode, latest: Attempt | None, aside: Attempt | None) -> Troubled:
+    if episode.status == Episode.Status.BLOCKED:
+        return Troubled(episode, Trouble.BLOCKED, latest)
+    return Troubled(episode, Trouble.CRASHING, latest) if episode.failures else Troubled(episode, Trouble.ASIDE, aside)
 
 
 _OPEN = (Episode.Status.WAITING, Episode.Status.RUNNING)
 _UNDECIDED = (*_OPEN, Episode.Status.BLOCKED, Episode.Status.PAUSED)
 
 
-def _latest_attempts(episodes: list[Episode]) -> dict[int, Attempt]:
-    newest = Attempt.objects.filter(trial__episode__in=episodes).order_by().values("trial__episode")
+def _latest_attempts(among: QuerySet[Attempt]) -> dict[int, Attempt]:
+    """By episode."""
+    newest = among.order_by().values("trial__episode")
     keys = newest.annotate(last=Max("pk")).values_list("last", flat=True)
     attempts = Attempt.objects.filter(pk__in=list(keys)).select_related("trial__task")
     return {attempt.trial.episode_id: attempt for attempt in attempts}

@@ -12,7 +12,17 @@ from collections.abc import Callable
 from runner.asking import ask
 from runner.attempts import run_trial
 from runner.digests import digest_json, library_digest
-from runner.errors import FrozenLibrary, InfrastructureError, ModelUnavailable
+from runner.errors import (
+    AccountRefused,
+    FrozenLibrary,
+    InfrastructureError,
+    KeyRefused,
+    ModelRefused,
+    ModelUnavailable,
+    NotOnThisMachine,
+    SetupError,
+    TrialsLeft,
+)
 from runner.history import State, fold
 from runner.protocols import next_step
 from runner.protocols.plan import EpisodePlan
@@ -22,22 +32,46 @@ from runner.toolbox import Toolbox
 from runner.types import Files, Phase, Slot
 
 FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS = 2.0, 300.0
+# What a trial meets that would meet the same again, but for what its whole episode would meet.
+_DETERMINISTIC = (SetupError, ModelRefused)
+_OF_THE_EPISODE = (NotOnThisMachine, KeyRefused, AccountRefused)
 
 
 def advance(plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> bool:
     """Does what comes before the next trial, that trial, and the authoring after it. True while more remains.
 
+    A trial that no other try would bring further is set aside where nothing depends on it, and the rest goes on.
+
     InfrastructureError: nothing was scored, try again after `retry_delay`. Anything else that is raised blocks the
-    episode until an operator acts.
+    episode until an operator acts; TrialsLeft when only trials that were set aside remain.
     """
     ran: Slot | None = None
-    while (step := next_step(plan, recorder.history())) is not None:
+    while (step := next_step(plan, recorder.history(), recorder.aside())) is not None:
         if ran is not None and not (isinstance(step, Ask) and step.after_trial == ran):
             return True
-        perform(step, plan, recorder, toolbox)
+        try:
+            perform(step, plan, recorder, toolbox)
+        except _DETERMINISTIC as error:
+            if isinstance(error, _OF_THE_EPISODE) or not pass_over(plan, recorder, error):
+                raise
+            return True
         if isinstance(step, RunTrial):
             ran = step.slot
+    if aside := recorder.aside():
+        raise TrialsLeft(aside)
     return False
+
+
+def pass_over(plan: EpisodePlan, recorder: Recorder, error: Exception) -> bool:
+    """Sets the trial that is due aside, because of what it met. False where something else is due, or a later step
+    depends on how the trial ends, or the provider is away, for other trials too."""
+    step = next_step(plan, recorder.history(), recorder.aside())
+    if isinstance(error, ModelUnavailable) or not isinstance(step, RunTrial):
+        return False
+    if plan.condition.feeds(step.slot.phase):
+        return False
+    recorder.set_aside(step.slot, error)
+    return True
 
 
 def run_episode(
@@ -48,7 +82,11 @@ def run_episode(
     retries: int = 3,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Runs to the end. After `retries` infrastructure failures in a row at one place the last one is raised."""
+    """Runs to the end. After `retries` infrastructure failures in a row at one place the last one is raised.
+
+    A trial on which nothing depends is passed over then. The next one is tried once: where it fails too, it is the
+    machine.
+    """
     failures = 0
     more = True
     while more:
@@ -58,7 +96,7 @@ def run_episode(
             failures = 0
         except InfrastructureError as error:
             failures = 1 if len(recorder.history()) > length else failures + 1
-            if failures > retries:
+            if failures > retries and not (failures == retries + 1 and pass_over(plan, recorder, error)):
                 raise
             sleep(retry_delay(failures, error))
 

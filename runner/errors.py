@@ -3,6 +3,7 @@
 RunnerError
 ├── SetupError            the experiment as described cannot run; the operator must change it
 │   ├── NotOnThisMachine  nothing is wrong with it, but a key or a program is missing here; it may be there elsewhere
+│   ├── ImageError        a task's image cannot be had as its files describe it; another try would fail alike
 │   ├── SuiteError        a task folder is not what its format asks for (file, place, expectation)
 │   └── SuiteProblems     all SuiteErrors that were found in one suite
 ├── InfrastructureError   the machine failed; the attempt is not scored and is tried again with backoff
@@ -12,6 +13,7 @@ RunnerError
 │   └── ModelUnavailable  rate limit, 5xx, connection; retry_after_seconds where the provider said so
 ├── ModelRefused          the provider rejects the request for good (unknown model, too long)
 │   └── KeyRefused        it rejects the key; no other call with this key will do better
+├── TrialsLeft            all that is still open cannot run as it is; the rest of the episode is done
 ├── BudgetSpent           the run's money or tokens are used up; goes on where it stands once the budget is raised
 ├── FrozenLibrary         a write to a sealed library
 └── LeaseLost             somebody else owns the episode now; stop at once, record nothing
@@ -19,7 +21,11 @@ RunnerError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from runner.types import Slot
 
 
 class RunnerError(Exception):
@@ -32,6 +38,14 @@ class SetupError(RunnerError):
 
 class NotOnThisMachine(SetupError):
     pass
+
+
+class ImageError(SetupError):
+    """`log` is what the build said, at length."""
+
+    def __init__(self, message: str, log: str = "") -> None:
+        super().__init__(message)
+        self.log = log
 
 
 class SuiteError(SetupError):
@@ -96,6 +110,20 @@ class KeyRefused(ModelRefused):
 
 class AccountRefused(ModelRefused):
     """The account has no credit, or the provider has no such model: no call of the run gets another answer."""
+
+
+class TrialsLeft(RunnerError):
+    """`reasons`: of each trial that was set aside, what its latest attempt met. The message names the first few."""
+
+    SHOWN = 20
+
+    def __init__(self, reasons: Mapping[Slot, str]) -> None:
+        first, *others = (f"{slot}: {reason.strip().partition(chr(10))[0][:500]}" for slot, reason in reasons.items())
+        more = f" (and {len(others):,} more {'trial' if len(others) == 1 else 'trials'})" if others else ""
+        shown = [*others[: self.SHOWN - 1], *(["..."] if len(others) >= self.SHOWN else [])]
+        advice = "Everything else is done. Mend what is named here and retry, or skip the trials."
+        super().__init__("\n".join([first + more, *shown, advice]))
+        self.reasons = dict(reasons)
 
 
 class BudgetSpent(RunnerError):

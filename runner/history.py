@@ -26,6 +26,7 @@ class State:
     skipped: frozenset[Slot] = frozenset()
     answers: Mapping[Occasion, tuple[Decided, ...]] = field(default_factory=dict)
     equipped: frozenset[str] = frozenset()  # families that ever had a skill of their own
+    left_by: Mapping[str, str] = field(default_factory=dict)  # family -> the library after its latest seed or decision
     frozen: Frozen | None = None
 
     def tainted(self, condition: Condition) -> bool:
@@ -47,12 +48,13 @@ def fold(history: History) -> State:
     answers: dict[Occasion, tuple[Decided, ...]] = {}
     equipped: set[str] = set()
     skipped: set[Slot] = set()
+    left_by: dict[str, str] = {}
     snapshot, rounds, decisions, frozen = EMPTY_LIBRARY, 0, 0, None
     for place, entry in enumerate(history, start=1):
         _expect_sequence(entry, place)
         match entry.event:
             case Seeded() as event:
-                snapshot = event.snapshot
+                snapshot = left_by[event.family] = event.snapshot
                 equipped.add(event.family)
             case TrialDone() as event:
                 trials[event.slot] = event
@@ -60,6 +62,7 @@ def fold(history: History) -> State:
                 occasion = (event.family, event.after_trial)
                 answers[occasion] = (*answers.get(occasion, ()), event)
                 snapshot, rounds, decisions = event.snapshot, event.round, event.number
+                left_by[event.family] = event.snapshot
                 if event.status is DecisionStatus.APPLIED:
                     equipped.add(event.family)
             case Frozen() as event:
@@ -68,7 +71,7 @@ def fold(history: History) -> State:
                 skipped.add(event.slot)
             case _:  # a refusal changes nothing
                 pass
-    return State(snapshot, rounds, decisions, trials, frozenset(skipped), answers, frozenset(equipped), frozen)
+    return State(snapshot, rounds, decisions, trials, frozenset(skipped), answers, frozenset(equipped), left_by, frozen)
 
 
 def _expect_sequence(entry: Entry, place: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from runner.digests import EMPTY_LIBRARY, library_digest
@@ -55,6 +55,7 @@ class ListRecorder:
         self._libraries: dict[str, Files] = {EMPTY_LIBRARY: {}}
         self._replies: dict[str, ModelReply] = {}
         self._ended: set[str] = set()
+        self._aside: dict[Slot, str] = {}  # until the process ends: whoever starts it again wants them tried again
 
     # reading
 
@@ -71,6 +72,9 @@ class ListRecorder:
 
     def verdict(self, slot: Slot) -> Verdict | None:
         return self._result(slot).verdict
+
+    def aside(self) -> Mapping[Slot, str]:
+        return self._aside
 
     def reply(self, key: str) -> ModelReply | None:
         return self._replies.get(key)
@@ -119,6 +123,9 @@ class ListRecorder:
     def abandon_attempt(self, attempt: str, error: BaseException, *, usage: Usage | None = None) -> None:
         self.commit(AttemptAbandoned(attempt, type(error).__name__, str(error), usage or Usage()))
 
+    def set_aside(self, slot: Slot, error: BaseException) -> None:
+        self._aside[slot] = f"{type(error).__name__}: {error}"
+
     # the library
 
     def seed(self, family: str, files: Files) -> None:
@@ -156,6 +163,7 @@ class ListRecorder:
 
     def skip(self, skipped: Skipped) -> None:
         """An operator leaves a trial out."""
+        self._aside.pop(skipped.slot, None)
         self.commit(Noted(skipped))
 
     # transactions

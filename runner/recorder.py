@@ -7,6 +7,7 @@ between two short calls, so a crash leaves either a started attempt that never f
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -83,7 +84,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """An operator's decision to leave a blocked trial out; in acquisition it taints the episode."""
+    """An operator's decision to leave an open trial out; in acquisition it taints the episode."""
 
     slot: Slot
     reason: str
@@ -119,6 +120,10 @@ class Recorder(Protocol):
 
     def verdict(self, slot: Slot) -> Verdict | None: ...
 
+    def aside(self) -> Mapping[Slot, str]:
+        """Open trials that were set aside, in the order of the plan, and what each one met."""
+        ...
+
     def reply(self, key: str) -> ModelReply | None:
         """A reply committed under this key, so that an answer is never asked for twice."""
         ...
@@ -153,6 +158,11 @@ class Recorder(Protocol):
 
         usage: what the steps seen so far report; a call that never returned is not in it.
         """
+        ...
+
+    def set_aside(self, slot: Slot, error: BaseException) -> None:
+        """Its latest attempt met what another one would meet again: it stays open and is not tried until an operator
+        says so. No entry: nothing about the episode's state depends on it."""
         ...
 
     # the library

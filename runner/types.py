@@ -183,6 +183,15 @@ class Slot:
     def __str__(self) -> str:
         return f"{self.phase}/{self.task}/{self.sample}"
 
+    @classmethod
+    def read(cls, text: str) -> Slot:
+        """The slot that is written like this. ValueError says what was expected."""
+        phase, _, rest = text.partition("/")
+        task, _, sample = rest.rpartition("/")
+        if phase not in set(Phase) or not task or not (sample.isascii() and sample.isdigit() and len(sample) < 9):
+            raise ValueError(f"{text[:100]!r}: expected phase/task/sample, as in acquisition/E1-LS1-T1/0")
+        return cls(Phase(phase), task, int(sample))
+
     def seed(self, run_seed: int, purpose: str = "agent") -> int:
         """A 63-bit seed that depends on nothing but the run's seed and the slot, so a redone attempt sees the same dice."""
         digest = hashlib.sha256(f"{run_seed}:{self}:{purpose}".encode()).digest()

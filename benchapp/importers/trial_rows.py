@@ -14,6 +14,7 @@ from benchapp.importers.sources import TrialSource
 from benchapp.models import Attempt, Blob, SkillUse, Trajectory, Trial, Verdict
 from benchapp.recorded import BOUND_OF, billed_fields
 from benchapp.redaction import Redactor
+from runner.trajectories.text import cut
 from runner.types import CheckStatus, TrajectoryKind, Usage, UseKind
 from runner.types import Verdict as VerdictValue
 
@@ -89,7 +90,7 @@ class AttemptParts:
         attempt.source_tokens = totals
         attempt.source_config_id, attempt.exception_id = config, exception
         attempt.exception_type = redact(source.exception.type)[:200] if source.exception else ""
-        attempt.exception_message = message[:MAX_EXCEPTION_MESSAGE]
+        attempt.exception_message = cut(message, MAX_EXCEPTION_MESSAGE)
         for name, value in billed_fields(usage).items():
             setattr(attempt, name, value)
         attempt.save(force_insert=True)

@@ -191,6 +191,17 @@ class Episode(PublicModel):
     def __str__(self) -> str:
         return self.title
 
+    # What `let_go_on` changes.
+    GOING_ON = ("status", "blocked_reason", "failures", "last_failure", "lease_owner", "lease_until", "lease_epoch")
+
+    def let_go_on(self) -> None:
+        """Where it stands, at once and with a new row of failures; paused, it stays so. The new epoch fences off whoever
+        works on it. Save GOING_ON, with the row locked."""
+        if self.status != self.Status.PAUSED:
+            self.status = self.Status.WAITING
+        self.blocked_reason, self.failures, self.last_failure = "", 0, ""
+        self.lease_owner, self.lease_until, self.lease_epoch = "", None, self.lease_epoch + 1
+
     def next_sequence(self) -> int:
         """The spine's next place. Safe only inside a fenced transaction."""
         return (self.entries.aggregate(last=Max("sequence"))["last"] or 0) + 1
@@ -222,7 +233,7 @@ class Refusal(models.Model):
 
 
 class Skip(models.Model):
-    """An operator's decision to leave a blocked trial out."""
+    """An operator's decision to leave an open trial out."""
 
     trial = models.ForeignKey("benchapp.Trial", on_delete=models.CASCADE, related_name="skips")
     reason = models.TextField()

@@ -31,6 +31,10 @@ class TrialQuerySet(models.QuerySet["Trial"]):
             "episode__run__experiment", "task__family__environment", "task_revision", "snapshot"
         )
 
+    def blocked(self) -> TrialQuerySet:
+        """Set aside while the others go on, in the order of the plan."""
+        return self.filter(status=Trial.Status.BLOCKED).order_by("pk")
+
     def scored(self) -> TrialQuerySet:
         return self.exclude(success=None)
 
@@ -53,6 +57,7 @@ class Trial(PublicModel):
         PASSED = "passed"
         FAILED = "failed"
         UNSCORED = "unscored"  # it ran, no verdict tells how it ended
+        BLOCKED = "blocked"  # its latest attempt met what another would meet again; the others go on without it
         SKIPPED = "skipped"
 
     episode = models.ForeignKey("benchapp.Episode", on_delete=models.CASCADE, related_name="trials")
@@ -103,6 +108,11 @@ class Trial(PublicModel):
 
     def counting_attempt(self) -> Attempt | None:
         return self.attempts.filter(counts=True).first()
+
+    def why_blocked(self) -> str:
+        """What its latest attempt met."""
+        latest = self.attempts.order_by("-number").values_list("exception_type", "exception_message").first()
+        return ": ".join(filter(None, latest or ())) or "no attempt tells why"
 
     def remember_retrieved(self, trials: Sequence[Trial]) -> None:
         """The earlier trials whose compactions its agent is shown, in the order shown; replaces what a lost attempt left."""

@@ -28,6 +28,7 @@ TONES = {
     "blocked": "bad",
     "crash-looping": "bad",
     "stuck": "warn",
+    "trials blocked": "warn",
     "paused": "warn",
     "cancelled": "warn",
     "unscored": "warn",
@@ -39,7 +40,10 @@ TONES = {
     "running": "acc",
     "frozen": "acc",
 }
-GLYPHS = {"passed": "✓", "failed": "✗", "unscored": "!", "skipped": "!", "running": "…", "waiting": "·"}
+GLYPHS = {
+    **{"passed": "✓", "failed": "✗", "unscored": "!", "skipped": "!"},
+    **{"blocked": "⊘", "running": "…", "waiting": "·"},
+}
 STATUS_WORDS = {"unscored": "not scored"}
 MINUTE, HOUR, DAY = 60, 3600, 86400
 

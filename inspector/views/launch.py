@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods
 
 from benchapp.demo import DEMO
 from benchapp.estimating import ExperimentEstimate, estimate
+from benchapp.foreseeing import Foresight, foresee
 from benchapp.launch_spec import Problem, Unlaunchable
 from benchapp.launching import launch as launch_experiment
 from benchapp.models import Experiment, User
@@ -71,6 +72,7 @@ class Checked:
     prepared: Prepared
     estimate: ExperimentEstimate
     first: list[Planned]
+    foreseen: Foresight
 
     @property
     def wall_seconds(self) -> float | None:
@@ -127,7 +129,12 @@ def _check(draft: Draft) -> tuple[Draft, Checked | None]:
         return Draft(draft.text, draft.values, draft.file, error.problems), None
     except RunnerError as error:  # a suite that cannot be read
         return Draft(draft.text, draft.values, draft.file, (Problem("suite", str(error)),)), None
-    return draft, Checked(prepared, estimate(prepared), list(islice(schedule(prepared), FIRST_TRIALS)))
+    foreseen = foresee(prepared, runs_here=False)
+    try:
+        foreseen.require_hope()
+    except Unlaunchable as error:
+        return Draft(draft.text, draft.values, draft.file, error.problems), None
+    return draft, Checked(prepared, estimate(prepared), list(islice(schedule(prepared), FIRST_TRIALS)), foreseen)
 
 
 def _launch(request: HttpRequest, draft: Draft) -> HttpResponse:
@@ -218,4 +225,6 @@ def _checked_as_json(checked: Checked) -> dict[str, Any]:
         "runs": len(checked.prepared.plans),
         "estimate": checked.estimate.as_json(),
         "first_trials": [planned.as_json() for planned in checked.first],
+        "cannot_run": [problem.as_json() for problem in checked.foreseen.problems],
+        "notes": list(checked.foreseen.notes),
     }

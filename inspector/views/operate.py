@@ -14,7 +14,8 @@ from django.views.decorators.http import require_POST, require_safe
 from benchapp import log_tail
 from benchapp.metrics.tally import Tally, tally_by
 from benchapp.models import Activity, Attempt, Entry, Episode, Experiment, Run, Trial, User
-from benchapp.progress import at_work, progress_of
+from benchapp.progress import CLOSED, at_work, progress_of
+from benchapp.recorded import slot_of
 from inspector.access import needs
 from inspector.acting import carry_out
 from inspector.acts import ACTS, Target, episodes_of, in_lines, possible, standing_of
@@ -28,6 +29,7 @@ EPISODES_PER_PAGE = 50
 MAX_ACTIVITY = 20
 MAX_ATTEMPTS = 30
 MAX_REASON = 1000
+MAX_OPEN = 500  # trials to choose from; the command takes any
 
 
 @require_safe
@@ -68,6 +70,8 @@ def operate(request: HttpRequest, kind: str, public_id: UUID, *, as_json: bool =
         "budget": budget,
         "single": isinstance(target, Episode),
         "places": _places(target) if isinstance(target, Episode) else [],
+        "open_trials": _open_trials(target) if isinstance(target, Episode) else [],
+        "aside": list(target.trials.blocked().select_related("task")) if isinstance(target, Episode) else [],
     }
     template = "inspector/_operate_live.html" if wants_fragment(request) else "inspector/operate.html"
     return render_page(request, template, data=data, context=context, as_json=False)
@@ -133,6 +137,20 @@ def _places(episode: Episode) -> list[tuple[int, str]]:
         for entry in trials
         if entry.attempt
     ]
+
+
+def _open_trials(episode: Episode) -> list[tuple[str, str]]:
+    """What can be skipped: (slot, the trial in words), blocked ones first."""
+    trials = episode.trials.exclude(CLOSED).select_related("task").order_by("pk")[:MAX_OPEN]
+    blocked_first = sorted(trials, key=lambda trial: trial.status != Trial.Status.BLOCKED)
+    return [
+        (str(slot_of(trial)), " · ".join((trial.phase, trial.task.title, *_sample(trial), trial.status)))
+        for trial in blocked_first
+    ]
+
+
+def _sample(trial: Trial) -> list[str]:
+    return [f"sample {trial.sample + 1}"] if trial.sample else []
 
 
 def _episode_facts(episode: Episode) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 from runner.agents.program import DUMMY_KEY, HOME, ProgramAgent, Start
 from runner.agents.program_log import Log
 from runner.models.presets import Preset
+from runner.trajectories.text import cut
 from runner.types import Failure
 
 _SETTINGS = {
@@ -74,5 +75,5 @@ class ClaudeCode(ProgramAgent):
             return Failure("TurnLimit", f"Not done after {last.get('num_turns', 'the allowed')} turns.")
         if last.get("is_error") is True or last.get("subtype") not in (None, "success"):
             said = log.trajectories[0].steps[-1].message or log.errors
-            return Failure("ProgramFailed", said[:2_000])
+            return Failure("ProgramFailed", cut(said, 2_000))
         return None

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from runner.agents.program import DUMMY_KEY, HOME, OUTPUT, ProgramAgent, Start
 from runner.agents.program_log import Log
+from runner.trajectories.text import cut
 from runner.types import Failure, Source
 
 _CONFIG = """\
@@ -71,5 +72,5 @@ class Codex(ProgramAgent):
         """What a session log does not tell: the exit code says that it failed, standard error why."""
         last = log.trajectories[0].steps[-1]
         if last.source is Source.SYSTEM and (last.extra or {}).get("event") in ("turn.failed", "error"):
-            return Failure("ProgramFailed", last.message[:2_000])
+            return Failure("ProgramFailed", cut(last.message, 2_000))
         return None

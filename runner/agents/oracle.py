@@ -11,7 +11,7 @@ from runner.models import Model
 from runner.sandboxes import NOTHING, SOLUTION, Completed, Needs, Sandbox
 from runner.suites.host_variables import resolved
 from runner.suites.task_files import script_command, solution_files
-from runner.types import Failure, Observation, Source, Step, ToolCall
+from runner.types import Failure, Observation, Source, Step, Task, ToolCall
 
 
 class Oracle:
@@ -25,9 +25,8 @@ class Oracle:
         """SuiteError when the task has no solution/solve.sh. A solution that fails is the run's failure."""
         notebook = Notebook(on_step)
         notebook.add(Source.USER, job.instruction)
+        require_solution(job.task)
         files = solution_files(job.task)
-        if "solve.sh" not in files:
-            raise SuiteError(str(job.task.folder / "solution"), "folder", "solve.sh", "the oracle finds no solution")
         sandbox.put(SOLUTION, files)  # beside the workspace, so that it stays as the agent's
         seconds = job.limits.timeout_seconds or job.task.agent_timeout_seconds
         command = script_command(f"{sandbox.path(SOLUTION)}/solve.sh", files["solve.sh"])
@@ -38,6 +37,13 @@ class Oracle:
         notebook.add(Source.AGENT, "The task's own solution.", tool_calls=(call,), observations=(observation,))
         trajectory = notebook.trajectory(self.name, self.version)
         return AgentRun((trajectory,), trajectory.usage, turns=1, failure=_failure(done, seconds))
+
+
+def require_solution(task: Task) -> None:
+    """SuiteError where there is nothing that the oracle could run."""
+    folder = task.folder / "solution"
+    if not (folder / "solve.sh").is_file():
+        raise SuiteError(str(folder), "folder", "solve.sh", "the oracle finds no solution")
 
 
 def _failure(done: Completed, seconds: float) -> Failure | None:

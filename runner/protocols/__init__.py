@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
 from runner.errors import SetupError
+from runner.history import fold
+from runner.protocols.steps import RunTrial
 from runner.recorder import History
 from runner.types import Environment, Slot, Suite
 
@@ -28,9 +30,26 @@ PROTOCOLS: dict[str, str] = {
 LAUNCHED: tuple[str, ...] = tuple(name for name in PROTOCOLS if name != "probe")
 
 
-def next_step(plan: EpisodePlan, history: History) -> NextStep | None:
-    """The next step of the plan's protocol, None when the episode is complete. Pure: same arguments, same step."""
-    return cast("NextStep | None", _module(plan.protocol).next_step(plan, history))
+def next_step(plan: EpisodePlan, history: History, aside: Collection[Slot] = ()) -> NextStep | None:
+    """The next step of the plan's protocol. Pure: same arguments, same step.
+
+    `aside`: open trials that are not to be tried now. None when the episode is complete, or nothing can go on without
+    one of these.
+    """
+    for step in possible_steps(plan, history):
+        if not (isinstance(step, RunTrial) and step.slot in aside):
+            return step
+    return None
+
+
+def possible_steps(plan: EpisodePlan, history: History) -> Iterator[NextStep]:
+    """The steps that may be taken now, in the order of the plan: the first open one, and whatever follows trials on
+    which nothing depends."""
+    steps: Iterator[NextStep] = _module(plan.protocol).open_steps(plan, fold(history))
+    for step in steps:
+        yield step
+        if not isinstance(step, RunTrial) or plan.condition.feeds(step.slot.phase):
+            return
 
 
 def slots(plan: EpisodePlan) -> tuple[Slot, ...]:

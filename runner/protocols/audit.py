@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from runner import protocols
+from runner.history import fold
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedLibrary, SeedSkill
 from runner.recorder import Decided, Event, Frozen, History, Refused, Seeded, Skipped, TrialDone
+from runner.types import Slot
 
 
 def audit(plan: EpisodePlan, history: History) -> list[str]:
     """One sentence per entry that is not what the protocol asked for at its place; empty when all is well.
 
-    Refusals may stand anywhere. Takes time in the square of the history's length.
+    Refusals may stand anywhere, and so may the skip of a trial that is still open. Takes time in the square of the
+    history's length.
     """
-    problems = []
+    problems, planned = [], set(protocols.slots(plan))
     for place, entry in enumerate(history):
-        if isinstance(entry.event, Refused):
+        before = history[:place]
+        if isinstance(entry.event, Refused) or _skips_open_trial(entry.event, planned, before):
             continue
-        due = protocols.next_step(plan, history[:place])
-        if due is None or not answers(due, entry.event):
+        if not any(answers(step, entry.event) for step in protocols.possible_steps(plan, before)):
+            due = protocols.next_step(plan, before)
             problems.append(f"entry {entry.sequence}: {entry.event!r} (expected an answer to {due!r})")
     return problems
+
+
+def _skips_open_trial(event: Event, planned: Collection[Slot], before: History) -> bool:
+    return isinstance(event, Skipped) and event.slot in planned and not fold(before).closed(event.slot)
 
 
 def answers(step: NextStep, event: Event) -> bool:
@@ -38,8 +48,6 @@ def answers(step: NextStep, event: Event) -> bool:
                 event.snapshot,
                 event.retrieved,
             )
-        case RunTrial(), Skipped():
-            return step.slot == event.slot
         case Ask(), Decided():
             return (step.family, step.mode, step.after_trial, step.answer) == (
                 event.family,

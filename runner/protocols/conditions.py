@@ -94,6 +94,12 @@ class Condition:
             return self.has_author or self.retrieval_k > 0
         return phase is Phase.ACQUISITION
 
+    def feeds(self, phase: Phase) -> bool:
+        """Does a later step depend on how a trial of this phase ends? An author is asked about it, or a later agent is
+        shown it. Where nothing does, the others can go on without it and it can be run after them."""
+        learns = self.start is Start.LEARNED or {self.canonical, self.later} != {Trigger.NEVER}
+        return phase in (Phase.ACQUISITION, Phase.EVALUATION) and (learns or self.retrieval_k > 0)
+
     def trigger(self, role: Role) -> Trigger:
         return self.canonical if role is Role.CANONICAL else self.later
 

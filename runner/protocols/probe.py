@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runner.errors import SetupError
-from runner.history import State, fold
+from runner.history import State
 from runner.protocols import families, skillgenbench
 from runner.protocols.conditions import Condition, Replay, Start
 from runner.protocols.plan import EpisodePlan, Probe
 from runner.protocols.steps import Freeze, NextStep, RunTrial, SeedLibrary
-from runner.recorder import History
 from runner.types import Environment, Phase, Slot, Suite
 
 CONDITION = "library-probe"  # a name no paper has: what ran as a probe is never pooled with what learned
@@ -45,11 +44,6 @@ def check(plan: EpisodePlan) -> None:
         raise SetupError("a task is named twice (expected each once; `samples` repeats a trial)")
 
 
-def next_step(plan: EpisodePlan, history: History) -> NextStep | None:
-    """The one step to take now, or None when the probe is complete. Pure."""
-    return next(_open_steps(plan, fold(history)), None)
-
-
 def slots(plan: EpisodePlan) -> tuple[Slot, ...]:
     """Every trial, in order: all tasks once, then all tasks again. One that is stopped midway has tried each task as
     often as the others, and whatever drifts meanwhile meets all tasks alike."""
@@ -57,7 +51,7 @@ def slots(plan: EpisodePlan) -> tuple[Slot, ...]:
     return tuple(Slot(Phase.DEPLOYMENT, key, sample) for sample in range(plan.samples) for key in tasks)
 
 
-def _open_steps(plan: EpisodePlan, state: State) -> Iterator[NextStep]:
+def open_steps(plan: EpisodePlan, state: State) -> Iterator[NextStep]:
     """The steps still open, in order. The empty library stands there from the start: nothing brings it in."""
     asked = _asked(plan)
     if state.frozen is None:

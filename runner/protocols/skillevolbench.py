@@ -12,12 +12,11 @@ from collections.abc import Iterator
 from runner.authoring.prompts import PROMPT_VERSION
 from runner.digests import EMPTY_LIBRARY
 from runner.errors import SetupError
-from runner.history import State, fold
+from runner.history import State
 from runner.protocols.conditions import CONDITIONS, Replay, Start
 from runner.protocols.occasions import asks
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedSkill
-from runner.recorder import History
 from runner.types import (
     ACQUISITION_ROLES,
     DEPLOYMENT_ROLES,
@@ -31,7 +30,7 @@ from runner.types import (
     Task,
 )
 
-__all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "next_step", "slots", "units"]
+__all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "open_steps", "slots", "units"]
 
 
 def units(suite: Suite) -> tuple[Environment, ...]:
@@ -54,17 +53,12 @@ def check(plan: EpisodePlan) -> None:
             )
 
 
-def next_step(plan: EpisodePlan, history: History) -> NextStep | None:
-    """The one step to take now, or None when the episode is complete. Pure."""
-    return next(_open_steps(plan, fold(history)), None)
-
-
 def slots(plan: EpisodePlan) -> tuple[Slot, ...]:
     """Every trial of the plan, in order. What the author does never changes which trials there are."""
-    return tuple(step.slot for step in _open_steps(plan, State()) if isinstance(step, RunTrial))
+    return tuple(step.slot for step in open_steps(plan, State()) if isinstance(step, RunTrial))
 
 
-def _open_steps(plan: EpisodePlan, state: State) -> Iterator[NextStep]:
+def open_steps(plan: EpisodePlan, state: State) -> Iterator[NextStep]:
     """The steps still open, in order. Only the first is certain: later ones depend on how it ends."""
     for family in plan.environment.families:
         yield from _acquisition(plan, state, family)
@@ -124,8 +118,10 @@ def _frozen_trials(
 
 
 def _trial(plan: EpisodePlan, state: State, family: Family, role: Role, slot: Slot) -> RunTrial:
+    """An acquisition trial is given what its family left, also where it is run after the families that follow."""
     library = plan.condition.has_library
-    snapshot = state.snapshot if library else EMPTY_LIBRARY
+    present = state.left_by.get(family.key, state.snapshot) if slot.phase is Phase.ACQUISITION else state.snapshot
+    snapshot = present if library else EMPTY_LIBRARY
     return RunTrial(slot, family.key, role, snapshot, _retrieved(plan, state, family, role), library)
 
 

@@ -13,16 +13,15 @@ from collections.abc import Iterator
 from runner.authoring.evolution_prompts import EVOLUTION_PROMPT_VERSION
 from runner.digests import EMPTY_LIBRARY
 from runner.errors import SetupError
-from runner.history import State, fold
+from runner.history import State
 from runner.protocols.conditions import EVERY_TRIAL, Condition, Replay, Start, Trigger
 from runner.protocols.families import require_one_family, units
 from runner.protocols.occasions import asks
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask, NextStep, RunTrial
-from runner.recorder import History
 from runner.types import AuthorMode, CompactionKind, Family, Phase, Slot, Task
 
-__all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "next_step", "slot_of", "slots", "units"]
+__all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "open_steps", "slot_of", "slots", "units"]
 
 PROMPT_VERSION = EVOLUTION_PROMPT_VERSION
 
@@ -52,17 +51,12 @@ def check(plan: EpisodePlan) -> None:
         )
 
 
-def next_step(plan: EpisodePlan, history: History) -> NextStep | None:
-    """The one step to take now, or None when the family is through. Pure."""
-    return next(_open_steps(plan, fold(history)), None)
-
-
 def slots(plan: EpisodePlan) -> tuple[Slot, ...]:
     """Every trial of the plan, in order. What the author does never changes which trials there are."""
-    return tuple(step.slot for step in _open_steps(plan, State()) if isinstance(step, RunTrial))
+    return tuple(step.slot for step in open_steps(plan, State()) if isinstance(step, RunTrial))
 
 
-def _open_steps(plan: EpisodePlan, state: State) -> Iterator[NextStep]:
+def open_steps(plan: EpisodePlan, state: State) -> Iterator[NextStep]:
     """The steps still open, in order. Only the first is certain: later ones depend on how it ends."""
     (family,) = plan.environment.families
     tasks = sorted(family.tasks, key=lambda task: task.ordinal)

@@ -10,15 +10,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from runner.authoring.generation_prompts import GENERATION_PROMPT_VERSION
-from runner.history import State, fold
+from runner.history import State
 from runner.protocols.generation import CONDITIONS, check_generator, generating, trajectory_slots
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.sealed import counted, evaluation, evaluation_slots
 from runner.protocols.steps import NextStep
-from runner.recorder import History
 from runner.types import Environment, Slot, Suite
 
-__all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "next_step", "slots", "units"]
+__all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "open_steps", "slots", "units"]
 
 PROMPT_VERSION = GENERATION_PROMPT_VERSION
 
@@ -38,18 +37,13 @@ def check(plan: EpisodePlan) -> None:
     check_generator(plan)
 
 
-def next_step(plan: EpisodePlan, history: History) -> NextStep | None:
-    """The one step to take now, or None when the task was tried as often as asked. Pure."""
-    return next(_open_steps(plan, fold(history)), None)
-
-
 def slots(plan: EpisodePlan) -> tuple[Slot, ...]:
     """Every trial of the plan, in order."""
     (family,) = plan.environment.families
     return (*trajectory_slots(plan, counted(family)), *evaluation_slots(plan, family))
 
 
-def _open_steps(plan: EpisodePlan, state: State) -> Iterator[NextStep]:
+def open_steps(plan: EpisodePlan, state: State) -> Iterator[NextStep]:
     """The steps still open, in order. Only the first is certain: later ones depend on how it ends."""
     (family,) = plan.environment.families
     tasks = counted(family)

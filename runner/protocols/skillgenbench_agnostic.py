@@ -11,15 +11,14 @@ from collections.abc import Iterator
 
 from runner.authoring.generation_prompts import GENERATION_PROMPT_VERSION
 from runner.errors import SetupError
-from runner.history import State, fold
+from runner.history import State
 from runner.protocols.generation import CONDITIONS, check_generator, generating, trajectory_slots
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.sealed import evaluation, evaluation_slots
 from runner.protocols.steps import NextStep
-from runner.recorder import History
 from runner.types import AuthorMode, Environment, Family, Slot, Suite, Task
 
-__all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "next_step", "slots", "units"]
+__all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "open_steps", "slots", "units"]
 
 PROMPT_VERSION = GENERATION_PROMPT_VERSION
 
@@ -39,11 +38,6 @@ def check(plan: EpisodePlan) -> None:
         )
 
 
-def next_step(plan: EpisodePlan, history: History) -> NextStep | None:
-    """The one step to take now, or None when every task was tried as often as asked. Pure."""
-    return next(_open_steps(plan, fold(history)), None)
-
-
 def slots(plan: EpisodePlan) -> tuple[Slot, ...]:
     """Every trial of the plan, in order."""
     (family,) = plan.environment.families
@@ -54,7 +48,7 @@ def practice(family: Family) -> list[Task]:
     return sorted((task for task in family.tasks if task.practice), key=lambda task: task.ordinal)
 
 
-def _open_steps(plan: EpisodePlan, state: State) -> Iterator[NextStep]:
+def open_steps(plan: EpisodePlan, state: State) -> Iterator[NextStep]:
     """The steps still open, in order. Only the first is certain: later ones depend on how it ends."""
     (family,) = plan.environment.families
     if state.frozen is None:

@@ -15,17 +15,16 @@ from collections.abc import Iterator
 from runner.authoring.learning_prompts import LEARNING_PROMPT_VERSION
 from runner.authoring.teaching import TEACHING_PROMPT_VERSION
 from runner.errors import SetupError
-from runner.history import State, fold
+from runner.history import State
 from runner.protocols.conditions import Condition, Replay, Start
 from runner.protocols.families import require_one_family, units
 from runner.protocols.occasions import asks, drafts
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.sealed import evaluation, evaluation_slots
 from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedSkill
-from runner.recorder import History
 from runner.types import AuthorMode, Family, Phase, Slot, Task
 
-__all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "next_step", "seed_of", "slots", "units"]
+__all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "open_steps", "seed_of", "slots", "units"]
 
 PROMPT_VERSION = f"{LEARNING_PROMPT_VERSION}, {TEACHING_PROMPT_VERSION}"
 
@@ -70,11 +69,6 @@ def is_taught(condition: Condition) -> bool:
     return condition.start is Start.LEARNED and condition.rounds > 1 and condition.feedback == "binary"
 
 
-def next_step(plan: EpisodePlan, history: History) -> NextStep | None:
-    """The one step to take now, or None when every instance is through. Pure."""
-    return next(_open_steps(plan, fold(history)), None)
-
-
 def slots(plan: EpisodePlan) -> tuple[Slot, ...]:
     """Every trial that the plan may run: a teacher's rounds end with the first pass, so some may stay untried."""
     (family,) = plan.environment.families
@@ -92,7 +86,7 @@ def _attempts(condition: Condition) -> int:
     return condition.rounds - 1 if tried else 0
 
 
-def _open_steps(plan: EpisodePlan, state: State) -> Iterator[NextStep]:
+def open_steps(plan: EpisodePlan, state: State) -> Iterator[NextStep]:
     """The steps still open, in order. Only the first is certain: later ones depend on how it ends."""
     (family,) = plan.environment.families
     if state.frozen is None:

@@ -13,7 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from runner.errors import SandboxError
+from runner.errors import ImageError, SandboxError
+from runner.sandboxes.docker_build_errors import build_error
 from runner.sandboxes.docker_buildkit import BuildKitBuild, what_is_missing
 from runner.sandboxes.docker_contexts import Context
 from runner.sandboxes.docker_engine import FAILURES, engine_errors, first_line, told
@@ -32,12 +33,12 @@ def build(
     """The image under its name on the engine, built by its BuildKit or, where that is missing, by the classic builder.
 
     `shells` are images of the engine that may hold the limits of a build. SandboxError, with the log, when it cannot be
-    built within its bounds.
+    built within its bounds; ImageError where it never can.
     """
     log, memory = _Log(), max(machine.memory_mb, LEAST_MEMORY_MB)
     missing = what_is_missing(client)
     if missing is not None and context.has_heredocs:
-        raise SandboxError(f"{context.folder}: its Dockerfile has heredocs, which only BuildKit builds: {missing}")
+        raise ImageError(f"{context.folder}: its Dockerfile has heredocs, which only BuildKit builds: {missing}")
     limits = {"memory": memory << 20, "memswap": memory << 20, "cpushares": _SHARES}
     building: BuildKitBuild | ClassicBuild
     if missing is None:
@@ -58,7 +59,7 @@ def build(
     if watch.breach:
         raise SandboxError(f"{context.folder}: the image {watch.breach}", log.text)
     if error is not None:
-        raise SandboxError(_why(context, error, memory, missing), log.text)
+        raise build_error(_why(context, error, memory, missing), error, log.text)
 
 
 class ClassicBuild:

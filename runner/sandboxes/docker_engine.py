@@ -16,6 +16,7 @@ from docker.errors import APIError, DockerException, NotFound
 
 from runner.errors import SandboxError
 from runner.sandboxes.process_names import this_process
+from runner.trajectories.text import cut
 
 LABEL = "skillglass"  # on everything we make
 MARK_LABEL = "skillglass.mark"  # one per attempt: container, network and volumes of a sandbox share it
@@ -52,7 +53,7 @@ def engine_errors(doing: str) -> Iterator[None]:
 def told(doing: str, said: str) -> str:
     if _FULL.search(said):
         return f"{doing}: the engine's disk is full: {said.strip()[:500]}"
-    return f"{doing}: {said.strip()[:2_000]}"
+    return f"{doing}: {cut(said.strip(), 2_000)}"
 
 
 def first_line(error: BaseException) -> str:

@@ -15,7 +15,8 @@ from typing import Any
 
 from docker.errors import APIError, ImageNotFound, NotFound
 
-from runner.errors import SandboxError, SetupError
+from runner.errors import ImageError, SandboxError, SetupError
+from runner.sandboxes.docker_build_errors import build_error
 from runner.sandboxes.docker_builds import build
 from runner.sandboxes.docker_contexts import Context, read_context
 from runner.sandboxes.docker_engine import FAILURES, LABEL, engine_errors, first_line, told
@@ -48,7 +49,8 @@ def base_name() -> str:
 def image_for(client: Any, task: Task) -> Image:
     """The task's image, built or fetched where the engine does not have it.
 
-    SetupError when a named image does not exist, SandboxError when it cannot be had or built (with the log).
+    ImageError when a named image does not exist or a build can never succeed, SandboxError when it cannot be had or
+    built now; both with the log.
     """
     machine = task.machine
     if machine.image is not None and machine.context is not None:
@@ -81,6 +83,11 @@ def _ready_or_built(client: Any, machine: Machine, name: str, folder: Path) -> I
     return replace(built, stands_for=name)
 
 
+def has_image(client: Any, name: str) -> bool:
+    """Does the engine have it, without fetching it?"""
+    return _inspect(client, name) is not None
+
+
 def _ready(client: Any, name: str) -> Image:
     found = _inspect(client, name)
     if found is None:
@@ -107,11 +114,12 @@ def _fetch(client: Any, name: str) -> None:
     try:
         for row in client.pull(name, stream=True, decode=True):
             if "error" in row:
-                raise SandboxError(told(f"image {name} is not on the engine and cannot be fetched", row["error"]))
+                said = str(row["error"])
+                raise build_error(told(f"image {name} is not on the engine and cannot be fetched", said), said)
     except NotFound as error:  # the registry was asked and does not have it, or does not give it to us
         said = str(error.explanation or error)
         if "access denied" in said or "not found" in said or "manifest unknown" in said:
-            raise SetupError(f"image {name} is not on the engine and its registry does not have it: {said}") from error
+            raise ImageError(f"image {name} is not on the engine and its registry does not have it: {said}") from error
         raise SandboxError(f"image {name} is not on the engine and cannot be fetched: {said}") from error
     except APIError as error:
         said = str(error.explanation or error)

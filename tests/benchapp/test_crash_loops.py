@@ -23,7 +23,7 @@ from benchapp.plans import plan_of, suite_of
 from benchapp.recording import RowRecorder
 from runner import engine
 from runner.digests import EMPTY_LIBRARY
-from runner.errors import SandboxError
+from runner.errors import ImageError, SandboxError
 from runner.sandboxes import sandbox_kind
 from runner.sandboxes.process_names import ProcessName, started_at, this_machine
 from runner.types import Phase, Slot
@@ -218,7 +218,7 @@ def test_the_tail_of_an_episodes_log_is_capped_redacted_and_its_own(
         for number in range(log_tail.MAX_LINES + 50):
             log.warning("line %d", number)
         log.warning("refused: %s", "sk-abcdef0123456789abcdef")
-        log.warning("long %s", "x" * 5_000)
+        log.warning("long %s the end", "x" * 5_000)
     with log_tail.kept("b"):
         log.warning("another episode\nin two lines")
     log.warning("nobody's")
@@ -226,8 +226,32 @@ def test_the_tail_of_an_episodes_log_is_capped_redacted_and_its_own(
     assert len(lines) == log_tail.MAX_LINES
     assert lines[0].endswith("line 52")
     assert "sk-abc" not in lines[-2]
-    assert lines[-1].endswith("characters]")
+    assert lines[-1].endswith("x the end")
+    assert len(lines[-1]) < log_tail.MAX_TEXT + 100
     assert [line.rpartition(" WARNING ")[2] for line in log_tail.read("b")] == ["another episode", "in two lines"]
+
+
+@pytest.mark.parametrize("error", [SandboxError, ImageError])
+def test_the_log_of_a_failed_build_is_kept_from_its_end(
+    broker: str, episode: Episode, monkeypatch: pytest.MonkeyPatch, settings: Any, error: type[Exception]
+) -> None:
+    settings.INFRASTRUCTURE_RETRIES = 0
+    said = "".join(f"#7 {line} downloading\n" for line in range(5_000)) + "#8 ERROR: no rule to make target 'all'"
+    fail_with(monkeypatch, error("E1/Dockerfile: cannot be built " + "x" * 9_000, said))
+    advance(episode)
+    log = "\n".join(log_tail.read(str(episode.public_id)))
+    assert "#8 ERROR: no rule to make target 'all'" in log
+    assert "#7 0 downloading" not in log
+    fail_with(monkeypatch, error("E1/Dockerfile: cannot be built " + "x" * 90_000, said))
+    blocked = Episode.objects.get() if error is ImageError else advance_at_once(episode)
+    assert blocked.status == "blocked"
+    assert "#8 ERROR: no rule to make target 'all'" in blocked.blocked_reason
+    assert "in advance" in blocked.blocked_reason, "and where it was raised"
+
+
+def advance_at_once(episode: Episode) -> Episode:
+    Episode.objects.update(lease_until=None)
+    return advance(episode)
 
 
 def test_without_a_broker_work_goes_on_and_the_tail_is_empty(episode: Episode, monkeypatch: pytest.MonkeyPatch) -> None:

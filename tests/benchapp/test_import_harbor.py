@@ -103,13 +103,19 @@ def test_it_lets_success_follow_the_reward(tmp_path, rewards, reward, success, s
 
 
 def test_it_keeps_the_exception_beside_the_reward(tmp_path):
-    info = {"exception_type": "AgentTimeoutError", "exception_message": "x" * 5_000, "exception_traceback": "Trace"}
+    info = {
+        "exception_type": "AgentTimeoutError",
+        "exception_message": f"build failed {'x' * 5_000} no rule to make target",
+        "exception_traceback": "Trace",
+    }
     trial(tmp_path, exception_info=info)
     bring_in(tmp_path)
     attempt = Attempt.objects.select_related("exception").get()
     assert (only_trial().status, only_trial().exception_type) == ("passed", "AgentTimeoutError")
-    assert len(attempt.exception_message) == 2_000
-    assert attempt.exception.content().decode() == "x" * 5_000 + "\n\nTrace"
+    assert attempt.exception_message.startswith("build failed xxx")
+    assert attempt.exception_message.endswith("xxx no rule to make target"), "the end of a log tells what failed"
+    assert len(attempt.exception_message) < 2_100
+    assert attempt.exception.content().decode() == info["exception_message"] + "\n\nTrace"
 
 
 def test_it_reads_the_reward_files_where_the_result_has_none(tmp_path):

@@ -263,13 +263,26 @@ def test_a_machine_that_keeps_failing_blocks_the_episode(
 ) -> None:
     settings.INFRASTRUCTURE_RETRIES = 2
     failing(monkeypatch, SandboxError("no space left"))
-    for _ in range(3):
+    for _ in range(4):
+        assert Episode.objects.get().status in ("waiting", "running")
         Episode.objects.update(lease_until=None)
         jobs.advance(str(episode.public_id))
     episode.refresh_from_db()
     assert episode.status == "blocked"
-    assert episode.blocked_reason.startswith("The machine failed 3 times in a row. SandboxError: no space left")
+    assert episode.blocked_reason.startswith("The machine failed 4 times in a row. SandboxError: no space left")
     assert Experiment.objects.get().status == "blocked"
+    assert episode.trials.filter(status="blocked").count() == 1, "with the next one it was the machine"
+
+
+def test_a_machine_that_keeps_failing_blocks_at_once_where_trials_depend_on_one_another(
+    queued: list[str], monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.INFRASTRUCTURE_RETRIES = 0
+    launch({**SPEC, "conditions": ["raw-trajectory"]})
+    failing(monkeypatch, SandboxError("no space left"))
+    jobs.advance(str(Episode.objects.get().public_id))
+    assert Episode.objects.get().status == "blocked"
+    assert not Trial.objects.filter(status="blocked").exists()
 
 
 def test_progress_ends_a_row_of_failures(episode: Episode) -> None:

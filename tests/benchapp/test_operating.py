@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from io import StringIO
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
 from benchapp import jobs, operating, recorded
 from benchapp.launching import launch
 from benchapp.models import Activity, Attempt, Episode, Experiment
-from runner.errors import SetupError
-from runner.recorder import Skipped
-from runner.types import Phase, Slot
+from benchapp.plans import plan_of, suite_of
+from benchapp.recording import RowRecorder
+from runner.digests import EMPTY_LIBRARY
+from runner.errors import ImageError, LeaseLost, SetupError
+from runner.protocols.audit import audit
+from runner.recorder import Entry, Frozen, Skipped
+from runner.sandboxes import local
+from runner.types import Phase, Slot, Task
 from tests.benchapp.small_rows import hold
 from tests.factories import make_user
 
@@ -67,14 +74,71 @@ def test_a_skipped_acquisition_trial_taints_the_episode(blocked: Episode) -> Non
 
 
 @pytest.mark.parametrize("status", ["waiting", "running", "done", "cancelled"])
-def test_only_a_blocked_episode_is_retried_or_skipped(episode: Episode, status: str) -> None:
+def test_only_a_blocked_episode_is_retried(episode: Episode, status: str) -> None:
     Episode.objects.update(status=status)
     with pytest.raises(operating.NotPossible, match="not blocked"):
         operating.retry(episode, reason="x")
-    with pytest.raises(operating.NotPossible, match="not blocked"):
+    assert not Activity.objects.exists()
+
+
+@pytest.mark.parametrize("status", ["done", "cancelled"])
+def test_an_episode_that_has_ended_is_not_skipped_in(episode: Episode, status: str) -> None:
+    Episode.objects.update(status=status)
+    with pytest.raises(operating.NotPossible, match=f"is {status}"):
         operating.skip(episode, reason="x")
     assert not Activity.objects.exists()
     assert recorded.history(episode) == ()
+
+
+def test_a_trial_that_failed_once_is_skipped_without_waiting_for_the_other_tries(episode: Episode) -> None:
+    later = timezone.now() + timedelta(hours=1)
+    Episode.objects.postpone(episode.pk, epoch=hold(episode), until=later, reason="SandboxError: no such image")
+    assert operating.skip(Episode.objects.get(), reason="its image does not exist") == FIRST
+    went_on = Episode.objects.get()
+    assert (went_on.is_tainted, went_on.failures, went_on.last_failure, went_on.lease_until) == (True, 0, "", None)
+    jobs.advance(str(episode.public_id))
+    assert Attempt.objects.get().trial.task.key == "E1-LS1-T2"
+
+
+def test_a_trial_is_skipped_before_its_turn_while_another_is_at_work(episode: Episode) -> None:
+    recorder = RowRecorder(episode, hold(episode))
+    recorder.start_attempt(FIRST, snapshot=EMPTY_LIBRARY, retrieved=())
+    epoch = Episode.objects.get().lease_epoch
+    second = Slot(Phase.ACQUISITION, "E1-LS1-T2")
+    assert operating.skip(Episode.objects.get(), trial=second, reason="its image does not exist") == second
+    held = Episode.objects.get()
+    assert (held.lease_epoch, held.status, held.is_tainted) == (epoch, "running", True)
+    with pytest.raises(LeaseLost, match="was skipped"):  # whoever looked before the skip
+        recorder.start_attempt(second, snapshot=EMPTY_LIBRARY, retrieved=())
+    assert recorded.history(episode) == (Entry(1, Skipped(second, "its image does not exist")),)
+
+
+def test_a_trial_that_is_at_work_is_skipped_and_its_attempt_records_nothing_more(episode: Episode) -> None:
+    recorder = RowRecorder(episode, hold(episode))
+    recorder.start_attempt(FIRST, snapshot=EMPTY_LIBRARY, retrieved=())
+    operating.skip(Episode.objects.get(), reason="its image does not exist")
+    with pytest.raises(LeaseLost):
+        recorder.freeze(Frozen(EMPTY_LIBRARY, EMPTY_LIBRARY, "", ""))
+    jobs.advance(str(episode.public_id))
+    assert list(Attempt.objects.values_list("trial__task__key", "status").order_by("pk")) == [
+        ("E1-LS1-T1", "interrupted"),
+        ("E1-LS1-T2", "finished"),
+    ]
+    assert episode.trials.get(task__key="E1-LS1-T1").status == "skipped"
+
+
+def test_a_paused_episode_stays_paused_when_a_trial_is_skipped(episode: Episode) -> None:
+    operating.pause(episode, reason="lunch")
+    assert operating.skip(Episode.objects.get(), reason="its image does not exist") == FIRST
+    assert Episode.objects.get().status == "paused"
+
+
+@pytest.mark.parametrize(("task", "told"), [("E1-LS1-T1", "is failed, not open"), ("E9-T1", "has no trial")])
+def test_only_an_open_trial_of_the_episode_is_skipped(episode: Episode, task: str, told: str) -> None:
+    jobs.advance(str(episode.public_id))
+    with pytest.raises(operating.NotPossible, match=told):
+        operating.skip(Episode.objects.get(), trial=Slot(Phase.ACQUISITION, task), reason="x")
+    assert not Activity.objects.exists()
 
 
 def test_a_skip_needs_a_reason(blocked: Episode) -> None:
@@ -114,3 +178,72 @@ def test_the_command_lists_what_waits_and_lets_it_go_on(blocked: Episode) -> Non
     assert "left out acquisition/E1-LS1-T1/0" in out.getvalue()
     with pytest.raises(CommandError, match="not blocked"):
         call_command("episodes", "--retry", str(blocked.public_id))
+    named = ("--trial", "deployment/E1-LS1-T4/0", "--reason", "broken")
+    call_command("episodes", "--skip", str(blocked.public_id), *named, stdout=out)
+    assert "left out deployment/E1-LS1-T4/0" in out.getvalue()
+    with pytest.raises(CommandError, match="expected phase/task/sample"):
+        call_command("episodes", "--skip", str(blocked.public_id), "--trial", "E1-LS1-T4")
+
+
+# --- trials that were set aside -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def hopeless(episode: Episode, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Tasks whose image cannot be built, until they are taken out of the set."""
+    tasks = {"E1-LS1-T1", "E1-LS2-T4"}
+    true_open = local.open_sandbox
+
+    def open_sandbox(task: Task, **options: Any) -> Any:
+        if task.key in tasks:
+            raise ImageError(f"{task.key}/Dockerfile: line 3: COPY data.csv: no such file", "Step 3/9\nCOPY failed")
+        return true_open(task, **options)
+
+    monkeypatch.setattr(local, "open_sandbox", open_sandbox)
+    return tasks
+
+
+def run_on(episode: Episode) -> Episode:
+    while Episode.objects.open().exists():
+        jobs.advance(str(episode.public_id))
+    return Episode.objects.select_related("run__experiment", "environment").get()
+
+
+def test_the_others_go_on_past_a_hopeless_trial_and_the_episode_names_it_at_its_end(
+    episode: Episode, hopeless: set[str]
+) -> None:
+    jobs.advance(str(episode.public_id))
+    assert Episode.objects.get().status == "running"
+    out = StringIO()
+    call_command("episodes", stdout=out)
+    assert (
+        "blocked, the others go on: acquisition/E1-LS1-T1/0: ImageError: E1-LS1-T1/Dockerfile: line 3" in out.getvalue()
+    )
+    ended = run_on(episode)
+    assert (ended.status, ended.failures) == ("blocked", 0)
+    assert ended.blocked_reason.splitlines()[0] == (
+        "acquisition/E1-LS1-T1/0: ImageError: E1-LS1-T1/Dockerfile: line 3: COPY data.csv: no such file (and 1 more trial)"
+    )
+    assert "deployment/E1-LS2-T4/0: ImageError" in ended.blocked_reason
+    assert sorted(ended.trials.values_list("status", flat=True)) == ["blocked"] * 2 + ["failed"] * 10
+    assert Attempt.objects.filter(status="infrastructure").count() == 2  # one try each
+
+
+def test_what_was_set_aside_is_tried_again_once_an_operator_says_so(episode: Episode, hopeless: set[str]) -> None:
+    blocked = run_on(episode)
+    hopeless.clear()
+    operating.retry(blocked, reason="mended")
+    ended = run_on(episode)
+    assert (ended.status, ended.blocked_reason, ended.is_tainted) == ("done", "", False)
+    assert set(ended.trials.values_list("status", flat=True)) == {"failed"}
+    assert audit(plan_of(ended, suite_of(ended)), recorded.history(ended)) == []
+
+
+def test_what_was_set_aside_is_skipped_one_by_one(episode: Episode, hopeless: set[str]) -> None:
+    assert operating.skip(run_on(episode), reason="broken") == FIRST
+    left = run_on(episode)
+    assert left.blocked_reason.startswith("deployment/E1-LS2-T4/0: ImageError")
+    operating.skip(left, reason="broken")
+    ended = run_on(episode)
+    assert (ended.status, ended.is_tainted) == ("done", True)
+    assert sorted(ended.trials.values_list("status", flat=True)) == ["failed"] * 10 + ["skipped"] * 2

@@ -368,6 +368,7 @@ WRITES: dict[str, Callable[[RowRecorder, str], object]] = {
     "bill": lambda r, attempt: r.bill(attempt, Usage(1, 0, 1, 0.5), "a list"),
     "finish_attempt": lambda r, attempt: r.finish_attempt(attempt, a_result(library_writes=("x/y",))),
     "abandon_attempt": lambda r, attempt: r.abandon_attempt(attempt, SandboxError("gone")),
+    "set_aside": lambda r, _: r.set_aside(FIRST, SandboxError("gone")),
     "seed": lambda r, _: r.seed("E1-LS1", {"tidy/SKILL.md": File(b"text")}),
     "start_call": lambda r, _: r.start_call("k", purpose="author", model="scripted/x", request=REQUEST),
     "finish_call": lambda r, _: r.finish_call("open", ModelReply("text")),
@@ -416,7 +417,7 @@ def hold_again(episode: Episode, recorder: RowRecorder) -> None:
 
 
 def test_every_writing_method_of_the_protocol_is_held_against_the_fence() -> None:
-    reading = {"history", "library", "compaction", "verdict", "reply", "live_step", "attempt_number"}
+    reading = {"history", "library", "compaction", "verdict", "reply", "aside", "live_step", "attempt_number"}
     public = {name for name in vars(RowRecorder) if not name.startswith("_")}
     assert public - reading == WRITES.keys() | {"decide"}
 

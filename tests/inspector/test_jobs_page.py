@@ -56,6 +56,19 @@ def test_what_needs_somebody_stands_first_and_the_worst_before_all(client: Clien
     assert "<i>KeyError" not in text
 
 
+def test_an_episode_that_goes_on_past_a_blocked_trial_needs_somebody_too(client: Client) -> None:
+    episode = make_work(status="running")
+    trial = make_trial(episode, finished=False)
+    told = {"exception_type": "ImageError", "exception_message": "line 3: COPY <b>x</b>\nThe end of the log"}
+    make_attempt(trial, counts=False, status="infrastructure", **told)
+    make_attempt(make_trial(episode))
+    Trial.objects.filter(pk=trial.pk).update(status="blocked")
+    (row,) = client.get("/jobs.json").json()["needing"]
+    assert (row["trouble"], row["trial"]) == ("trials blocked", str(trial.public_id))
+    assert row["reason"].startswith("ImageError: line 3")
+    assert "ImageError: line 3: COPY &lt;b&gt;x&lt;/b&gt;</p>" in client.get("/jobs/").text
+
+
 def test_it_says_when_a_crashing_episode_is_tried_again(client: Client) -> None:
     make_work(status="waiting", failures=1, lease_until=timezone.now() + timedelta(seconds=95))
     assert "next try <time" in client.get("/jobs/").text

@@ -10,9 +10,12 @@ import yaml
 from django.test import Client
 from django.utils import timezone
 
+from benchapp.foreseeing import Foreseen, Foresight
 from benchapp.models import Experiment, Run, User
 from inspector import launch_form as form
+from inspector.views import launch as launch_page
 from inspector.views.launch import START
+from runner.errors import SuiteError
 from tests.factories import make_experiment, make_user
 
 pytestmark = pytest.mark.django_db
@@ -70,6 +73,33 @@ def test_it_starts_from_an_earlier_experiment_without_its_key(client: Client) ->
     assert (found["name"], found["seed"]) == ("small", 7)
     assert "key" not in found
     assert "answers" not in found  # as by default
+
+
+def foresee_with(monkeypatch: pytest.MonkeyPatch, hopeless: int) -> None:
+    error = SuiteError("/suites/ours/T1/Dockerfile", "line 3", "<b>x</b> beside the Dockerfile", "COPY: no such file")
+    found = Foresight((Foreseen("T1", "shell", error, hopeless),), ("image python:3 is not here",), hopeless, 36)
+    monkeypatch.setattr(launch_page, "foresee", lambda prepared, runs_here: found)
+
+
+def test_a_check_tells_what_cannot_run(client: Client, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    foresee_with(monkeypatch, hopeless=2)
+    text = client.post("/launch/", sent(small, act="check")).text
+    assert "It can be launched" in text
+    assert "trials cannot run as they are" in text
+    assert (
+        "T1 by shell: /suites/ours/T1/Dockerfile: line 3: COPY: no such file (expected &lt;b&gt;x&lt;/b&gt; beside"
+        in text
+    )
+    assert "image python:3 is not here" in text
+
+
+def test_what_has_no_trial_that_can_run_is_not_launched(
+    client: Client, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foresee_with(monkeypatch, hopeless=36)
+    response = client.post("/launch/", sent(small, act="check"))
+    assert response.status_code == 422
+    assert "no trial can run: T1 by shell" in response.text
 
 
 def test_a_field_writes_itself_and_nothing_else(client: Client, small: dict[str, Any]) -> None:

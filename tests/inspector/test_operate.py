@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
-from benchapp import log_tail
-from benchapp.models import Activity, Episode, Run, User
+from benchapp import log_tail, operating
+from benchapp.models import Activity, Episode, Run, Trial, User
 from inspector.acts import Standing, possible
 from tests.factories import make_attempt, make_episode, make_experiment, make_run, make_trial, make_user
 
@@ -73,6 +74,25 @@ def test_a_skip_needs_a_reason(client: Client) -> None:
     assert "Say why" in act(client, blocked, "skip", reason="  ").text
     blocked.refresh_from_db()
     assert blocked.status == "blocked"
+
+
+def test_it_names_blocked_trials_with_their_reasons_and_offers_them_first(client: Client) -> None:
+    episode = make_work()
+    waiting, blocked = (make_trial(episode, finished=False) for _ in range(2))
+    told = {"exception_type": "ImageError", "exception_message": "line 3: COPY <b>data.csv</b>: no such file"}
+    make_attempt(blocked, counts=False, status="infrastructure", **told)
+    Trial.objects.filter(pk=blocked.pk).update(status="blocked")
+    text = page(client, episode)
+    assert "ImageError: line 3: COPY &lt;b&gt;data.csv&lt;/b&gt;: no such file" in text
+    slots = re.findall(r'<option value="([^"]*/[^"]*/[^"]*)">', text)
+    assert slots == [f"{trial.phase}/{trial.task.key}/0" for trial in (blocked, waiting)]
+
+
+def test_it_says_which_trial_cannot_be_skipped(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operating, "skip", lambda *_, trial, **__: trial)
+    said = act(client, make_work(), "skip", reason="broken", trial="deployment/T1/0").text
+    assert "deployment/T1/0 is skipped; the episode goes on." in said
+    assert "expected phase/task/sample" in act(client, make_work(), "skip", reason="broken", trial="T1").text
 
 
 def test_it_raises_a_budget_and_says_what_was_wrong_with_a_sum(client: Client) -> None:
@@ -149,8 +169,8 @@ def test_it_shows_the_log_a_line_each(client: Client, monkeypatch: pytest.Monkey
     ("kind", "statuses", "acts"),
     [
         ("episode", ("done",), []),
-        ("episode", ("waiting",), ["pause", "cancel-later", "cancel"]),
-        ("episode", ("paused",), ["resume", "cancel"]),
+        ("episode", ("waiting",), ["pause", "skip", "cancel-later", "cancel"]),
+        ("episode", ("paused",), ["resume", "skip", "cancel"]),
         ("run", ("blocked", "running"), ["retry", "pause", "cancel-later", "cancel"]),
         ("experiment", ("cancelled", "done"), []),
     ],

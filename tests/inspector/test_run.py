@@ -80,6 +80,15 @@ def test_it_shows_waiting_and_running_trials(client: Client) -> None:
     assert words[-2:] == ["running", "waiting"]
 
 
+def test_a_blocked_trial_is_a_square_of_its_own(client: Client) -> None:
+    run = make_learning_run()
+    blocked = run.episodes.first().trials.order_by("pk").first()
+    Trial.objects.filter(pk=blocked.pk).update(status="blocked", is_done=False, success=None)
+    text = page(client, run)
+    assert re.search(rf'id="trial-{blocked.public_id}" class="cell blocked[^>]*: blocked[^>]*>⊘</a>', text)
+    assert "⊘</i> blocked" in text
+
+
 def test_it_says_seal_rounds_and_lines(client: Client) -> None:
     run = make_learning_run(families=1)
     text = page(client, run)

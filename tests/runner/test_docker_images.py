@@ -16,7 +16,7 @@ import docker
 import pytest
 
 from runner.agents.oracle import Oracle
-from runner.errors import SandboxError, SetupError, SuiteError
+from runner.errors import ImageError, SandboxError, SetupError, SuiteError
 from runner.sandboxes import docker_buildkit, docker_builds
 from runner.sandboxes.docker import open_sandbox
 from runner.sandboxes.docker_builds import BuildWatch
@@ -162,7 +162,7 @@ def test_it_gives_a_missing_skills_folder_to_a_dockerfile_that_copies_it(task: T
 @pytest.mark.usefixtures("builder")
 def test_a_failing_build_keeps_its_log(task: Task, client: docker.APIClient) -> None:
     dockerfile(task, "RUN echo about to fail; exit 3")
-    with pytest.raises(SandboxError, match="cannot be built.*code: 3") as caught:
+    with pytest.raises(ImageError, match="cannot be built.*code: 3") as caught:
         image_for(client, task)
     assert "about to fail\n" in caught.value.log
 
@@ -296,11 +296,11 @@ def test_what_only_buildkit_reads_says_what_to_install(
         ("COPY <<-E /x", "E"),
     ):
         dockerfile(task, *lines)
-        with pytest.raises(SandboxError, match="has heredocs, which only BuildKit builds: install buildx"):
+        with pytest.raises(ImageError, match="has heredocs, which only BuildKit builds: install buildx"):
             image_for(client, task)
     dockerfile(task, "RUN --mount=type=cache,target=/c true")
     with pytest.raises(
-        SandboxError, match="classic builder does not read this; for BuildKit, install buildx"
+        ImageError, match="classic builder does not read this; for BuildKit, install buildx"
     ) as caught:
         image_for(client, task)
     assert "\n" not in str(caught.value).strip()
@@ -316,7 +316,7 @@ def test_a_frontend_that_cannot_be_fetched_is_replaced_by_the_engines_own_and_th
     for frontend, replaced in (("docker/dockerfile:skillglass-none", True), ("localhost:1/other:1", False)):
         text = f"# syntax={frontend}\nFROM {base_image()}\nRUN exit 4\n"
         (task.folder / "environment" / "Dockerfile").write_text(text)
-        with pytest.raises(SandboxError) as caught:
+        with pytest.raises((ImageError, SandboxError)) as caught:
             image_for(client, task)
         told = f"[{frontend} cannot be fetched: built without its syntax line, by the engine's own BuildKit]"
         assert (told in caught.value.log) is replaced
@@ -344,14 +344,14 @@ def test_an_ignore_file_of_the_dockerfiles_own_counts_before_the_folders(task: T
 @pytest.mark.buildkit
 def test_a_long_document_that_fails_still_says_how_it_ended(task: Task, client: docker.APIClient) -> None:
     dockerfile(task, "RUN <<END", *(f"echo line {number} of many" for number in range(200)), "exit 8", "END")
-    with pytest.raises(SandboxError, match=r"line 3.*\.\.\..*exit code: 8$"):
+    with pytest.raises(ImageError, match=r"line 3.*\.\.\..*exit code: 8$"):
         image_for(client, task)
 
 
 @pytest.mark.buildkit
 def test_no_step_joins_the_hosts_network(task: Task, client: docker.APIClient) -> None:
     dockerfile(task, "RUN --network=host true")
-    with pytest.raises(SandboxError, match="network.host is not allowed"):
+    with pytest.raises(ImageError, match="network.host is not allowed"):
         image_for(client, task)
 
 
@@ -404,7 +404,7 @@ def test_a_build_sees_nothing_of_the_workers_settings(
     monkeypatch.setenv("OPENAI_API_KEY", "s3cret")
     monkeypatch.setenv("HTTPS_PROXY", "http://user:s3cret@proxy")
     dockerfile(task, "RUN --mount=type=secret,id=OPENAI_API_KEY env; cat /run/secrets/* ; exit 5")
-    with pytest.raises(SandboxError) as caught:
+    with pytest.raises(ImageError) as caught:
         image_for(client, task)
     assert "exit code: 5" in str(caught.value)
     assert "PATH=" in caught.value.log
@@ -432,7 +432,7 @@ def test_released_dockerfiles_are_read(task: Task, client: docker.APIClient, nam
     for copied in " ".join(re.findall(r"(?m)^COPY (.*) \S+$", text)).split():
         (task.folder / "environment" / copied).touch()
     (task.folder / "environment" / "Dockerfile").write_text(text)
-    with pytest.raises(SandboxError, match="exit code: 6") as caught:
+    with pytest.raises(ImageError, match="exit code: 6") as caught:
         image_for(client, task)
     assert "begun" in caught.value.log
 
@@ -469,6 +469,18 @@ def test_an_image_on_the_engine_is_taken_before_the_dockerfile(task: Task, clien
     dockerfile(task, "RUN exit 7")
     found = image_for(client, replace(task, machine=replace(task.machine, image=base_image())))
     assert (found.name, found.stands_for) == (base_image(), "")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("RUUN echo", "unknown instruction: RUUN"), ("COPY data.csv /data.csv", "data.csv"), ("RUN nosuchcommand", "127")],
+)
+def test_a_build_that_can_never_succeed_is_the_tasks_fault(
+    task: Task, client: docker.APIClient, line: str, said: str
+) -> None:
+    dockerfile(task, line)
+    with pytest.raises(ImageError, match=said):
+        image_for(client, task)
 
 
 def test_a_missing_image_is_named(task: Task, client: docker.APIClient) -> None:

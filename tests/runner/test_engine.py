@@ -7,9 +7,19 @@ from typing import Any
 
 import pytest
 
+from runner import protocols
+from runner.agents import AgentJob, AgentRun
 from runner.digests import library_digest
 from runner.engine import advance, next_step, perform, retry_delay, run_episode, seal
-from runner.errors import FrozenLibrary, ModelRefused, ModelUnavailable, SandboxError
+from runner.errors import (
+    FrozenLibrary,
+    ImageError,
+    ModelRefused,
+    ModelUnavailable,
+    NotOnThisMachine,
+    SandboxError,
+    TrialsLeft,
+)
 from runner.history import family_skills, fold, slugs
 from runner.jsonl_recorder import JsonLinesRecorder
 from runner.list_recorder import ListRecorder
@@ -17,7 +27,7 @@ from runner.protocols.audit import audit
 from runner.protocols.conditions import CONDITIONS
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask, SeedSkill
-from runner.recorder import AGENT_WROTE, Decided, Frozen, Refused, Seeded, Skipped, TrialDone
+from runner.recorder import AGENT_WROTE, Decided, Entry, Frozen, Refused, Seeded, Skipped, TrialDone
 from runner.trajectories.compaction import VERDICT_NOT_SHOWN
 from runner.transactions import AttemptAbandoned, CallFinished, DecisionMade, Transaction
 from runner.types import (
@@ -271,8 +281,104 @@ def test_it_retries_infrastructure_with_growing_delays_and_then_gives_up(environ
     recorder, waited = ListRecorder(plan, ticking_clock()), []
     with pytest.raises(SandboxError):
         run_episode(plan, recorder, small_toolbox(FixedAgent(dies_at=lambda job: True)), retries=3, sleep=waited.append)
-    assert waited == [2.0, 4.0, 8.0]
+    assert waited[:3] == [2.0, 4.0, 8.0]
+    assert [recorder.started[gone.attempt].slot.task for gone in recorder.abandoned] == [
+        *["E1-LS1-T1"] * 4,
+        "E1-LS1-T2",  # one look whether it is the trial or the machine
+    ]
+
+
+def test_a_trial_at_which_the_machine_keeps_failing_does_not_stop_those_that_do_not_need_it(
+    environment: Environment,
+) -> None:
+    plan = small_plan("no-skill", environment)
+    recorder = ListRecorder(plan, ticking_clock())
+    agent = FixedAgent(dies_at=lambda job: job.task.key == "E1-LS1-T2")
+    with pytest.raises(TrialsLeft, match="acquisition/E1-LS1-T2/0: SandboxError: the container is gone"):
+        run_episode(plan, recorder, small_toolbox(agent), retries=3, sleep=lambda _: None)
     assert len(recorder.abandoned) == 4
+    assert len(events_of(recorder, TrialDone)) == 11
+
+
+def test_a_provider_that_is_away_is_away_for_every_trial(environment: Environment) -> None:
+    plan = small_plan("no-skill", environment)
+    recorder = ListRecorder(plan, ticking_clock())
+    with pytest.raises(ModelUnavailable):
+        run_episode(plan, recorder, small_toolbox(_Stopped(ModelUnavailable("529"))), retries=2, sleep=lambda _: None)
+    assert len(recorder.abandoned) == 3
+    assert not recorder.aside()
+
+
+class _Stopped(FixedAgent):
+    """Cannot begin at some tasks."""
+
+    def __init__(self, error: Exception, *tasks: str) -> None:
+        super().__init__()
+        self.error, self.tasks = error, tasks
+
+    def run(self, job: AgentJob, *arguments: Any) -> AgentRun:
+        if not self.tasks or job.task.key in self.tasks:
+            raise self.error
+        return super().run(job, *arguments)
+
+
+BROKEN = ImageError("Dockerfile: line 2: COPY data.csv: no such file")
+
+
+@pytest.mark.parametrize("condition", ["no-skill", "curated-static", "selfgen-zero-shot"])
+@pytest.mark.parametrize("error", [BROKEN, ModelRefused("too long")], ids=["image", "request"])
+def test_where_nothing_is_learned_a_hopeless_trial_is_tried_once_and_the_others_go_on(
+    environment: Environment, condition: str, error: Exception
+) -> None:
+    undisturbed, _, _ = _run(environment, condition)
+    plan, recorder = undisturbed.plan, ListRecorder(undisturbed.plan, ticking_clock())
+    author = FixedAuthor()
+    with pytest.raises(TrialsLeft) as left:
+        run_episode(plan, recorder, small_toolbox(_Stopped(error, "E1-LS1-T1", "E1-LS2-T5"), author))
+    first, second = Slot(Phase.ACQUISITION, "E1-LS1-T1"), Slot(Phase.DEPLOYMENT, "E1-LS2-T5")
+    assert list(left.value.reasons) == [first, second]
+    assert str(left.value).startswith(f"{first}: {type(error).__name__}: {error} (and 1 more trial)\n{second}: ")
+    assert [recorder.started[gone.attempt].slot for gone in recorder.abandoned] == [first, second]
+    assert audit(plan, recorder.history()) == []
+    reopened = ListRecorder(plan, ticking_clock())
+    for transaction in recorder.transactions:
+        reopened.apply(transaction)
+    run_episode(plan, reopened, small_toolbox(author=author))  # once the cause is mended
+    assert {done.slot: done for done in events_of(reopened, TrialDone)} == {
+        done.slot: done for done in events_of(undisturbed, TrialDone)
+    }
+    assert events_of(reopened, Frozen) == events_of(undisturbed, Frozen)
+    assert audit(plan, reopened.history()) == []
+
+
+@pytest.mark.parametrize("condition", ["raw-trajectory", "curated-revision", "selfgen-always"])
+def test_where_later_trials_learn_from_it_a_hopeless_trial_stops_the_episode(
+    environment: Environment, condition: str
+) -> None:
+    plan = small_plan(condition, environment)
+    recorder = ListRecorder(plan, ticking_clock())
+    with pytest.raises(ImageError):
+        run_episode(plan, recorder, small_toolbox(_Stopped(BROKEN, "E1-LS1-T2")))
+    assert [done.slot.task for done in events_of(recorder, TrialDone)] == ["E1-LS1-T1"]
+    assert len(recorder.abandoned) == 1
+
+
+def test_after_the_freeze_a_hopeless_trial_stops_no_other(environment: Environment) -> None:
+    plan = small_plan("selfgen-always", environment)
+    recorder = ListRecorder(plan, ticking_clock())
+    with pytest.raises(TrialsLeft):
+        run_episode(plan, recorder, small_toolbox(_Stopped(BROKEN, "E1-LS1-T4")))
+    planned = protocols.slots(plan)
+    done = [each.slot for each in events_of(recorder, TrialDone)]
+    assert set(planned) - set(done) == {Slot(Phase.DEPLOYMENT, "E1-LS1-T4")}
+
+
+def test_what_is_missing_here_is_missing_for_every_trial(environment: Environment) -> None:
+    plan = small_plan("no-skill", environment)
+    recorder = ListRecorder(plan, ticking_clock())
+    with pytest.raises(NotOnThisMachine):
+        run_episode(plan, recorder, small_toolbox(_Stopped(NotOnThisMachine("no such program"))))
+    assert len(recorder.abandoned) == 1
 
 
 def test_a_provider_s_own_delay_is_kept_to() -> None:
@@ -313,6 +419,20 @@ def test_a_trial_that_an_operator_skips_is_passed_over(environment: Environment)
     assert fold(recorder.history()).tainted(plan.condition)
     assert {decision.family for decision in recorder.decisions} == {"E1-LS2"}
     assert audit(plan, recorder.history()) == []
+
+
+def test_a_trial_that_is_known_to_be_hopeless_is_skipped_before_its_turn(environment: Environment) -> None:
+    plan = small_plan("selfgen-always", environment)
+    recorder = ListRecorder(plan, ticking_clock())
+    advance(plan, recorder, small_toolbox())
+    slot = Slot(Phase.DEPLOYMENT, "E1-LS2-T6")
+    recorder.skip(Skipped(slot, "its image does not exist"))
+    run_episode(plan, recorder, small_toolbox())
+    assert slot not in {done.slot for done in events_of(recorder, TrialDone)}
+    assert not fold(recorder.history()).tainted(plan.condition)
+    assert audit(plan, recorder.history()) == []
+    twice = (*recorder.history(), Entry(len(recorder.history()) + 1, Skipped(slot, "again")))
+    assert audit(plan, twice)[0].startswith(f"entry {len(twice)}: Skipped")
 
 
 # --- one step at a time -------------------------------------------------------------------------------------------

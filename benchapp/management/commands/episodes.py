@@ -1,17 +1,20 @@
 from __future__ import annotations
 
 import uuid
+from argparse import ArgumentTypeError
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from benchapp import log_tail, operating
 from benchapp.models import Episode, Experiment, Run
+from benchapp.recorded import slot_of
 from runner.errors import RunnerError
+from runner.types import Slot
 
 OF_AN_EPISODE = {
     "retry": "let a blocked episode go on where it stands",
-    "skip": "leave out the trial that a blocked episode stands at; needs --reason",
+    "skip": "leave out an open trial and go on: the first blocked one, or the one it stands at, or --trial; needs --reason",
     "log": "print the last lines logged about an episode",
 }
 OF_ANYTHING = {
@@ -19,6 +22,13 @@ OF_ANYTHING = {
     "pause": "let nothing further begin in an experiment, a run or an episode",
     "resume": "let what was paused go on",
 }
+
+
+def _slot(text: str) -> Slot:
+    try:
+        return Slot.read(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from error
 
 
 class Command(BaseCommand):
@@ -31,6 +41,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--after-trial", action="store_true", help="with --cancel: once the present trial has ended"
         )
+        parser.add_argument("--trial", type=_slot, metavar="PHASE/TASK/SAMPLE", help="with --skip: which one")
         parser.add_argument("--reason", default="", help="kept with the act")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -39,11 +50,12 @@ class Command(BaseCommand):
             self._list()
             return
         try:
-            self.stdout.write(self._act(verb, options[verb], options["reason"], after_trial=options["after_trial"]))
+            self.stdout.write(self._act(verb, options[verb], options))
         except RunnerError as error:
             raise CommandError(str(error)) from error
 
-    def _act(self, verb: str, public_id: uuid.UUID, reason: str, *, after_trial: bool) -> str:
+    def _act(self, verb: str, public_id: uuid.UUID, options: dict[str, Any]) -> str:
+        reason, after_trial = options["reason"], options["after_trial"]
         match verb:
             case "log":
                 return "\n".join(log_tail.read(str(self._episode(public_id).public_id))) or "no lines are kept"
@@ -51,7 +63,8 @@ class Command(BaseCommand):
                 operating.retry(self._episode(public_id), reason=reason)
                 return "goes on"
             case "skip":
-                return f"left out {operating.skip(self._episode(public_id), reason=reason)}, goes on"
+                left_out = operating.skip(self._episode(public_id), trial=options["trial"], reason=reason)
+                return f"left out {left_out}, goes on"
             case "cancel":
                 stopped = operating.cancel(self._target(public_id), reason=reason, after_trial=after_trial)
                 return f"{stopped} episodes {'end after their present trial' if after_trial else 'cancelled'}"
@@ -68,6 +81,10 @@ class Command(BaseCommand):
             if told := episode.blocked_reason or episode.last_failure:
                 times = f"failure {episode.failures} in a row: " if not episode.blocked_reason else ""
                 self.stdout.write(f"    {times}{told.splitlines()[0]}")
+            if episode.status != Episode.Status.BLOCKED:
+                for trial in episode.trials.blocked().select_related("task"):
+                    why = next(iter(trial.why_blocked().splitlines()), "")
+                    self.stdout.write(f"    blocked, the others go on: {slot_of(trial)}: {why}")
 
     def _episode(self, public_id: uuid.UUID) -> Episode:
         found = Episode.objects.own().select_related("run__experiment", "environment").filter(public_id=public_id)

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from benchapp.forking import fork, scored_places
 from benchapp.models import Episode
 from runner.errors import RunnerError
-from runner.types import Phase, Slot
+from runner.types import Slot
 
 
 class Command(BaseCommand):
@@ -40,10 +40,7 @@ class Command(BaseCommand):
 
 
 def _place(text: str) -> Slot | int:
-    if text.isdigit():
-        return int(text)
-    phase, _, rest = text.partition("/")
-    task, _, sample = rest.rpartition("/")
-    if phase not in set(Phase) or not task or not sample.isdigit():
-        raise CommandError(f"--before {text!r}: expected phase/task/sample, as in acquisition/E1-LS1-T1/0, or a number")
-    return Slot(Phase(phase), task, int(sample))
+    try:
+        return int(text) if text.isdigit() else Slot.read(text)
+    except ValueError as error:
+        raise CommandError(f"--before {error}, or a number") from error

@@ -11,6 +11,7 @@ from django.db import DatabaseError
 from benchapp.durations import spelled
 from benchapp.estimating import Amount, Estimate, estimate
 from benchapp.experiment_file import read_file
+from benchapp.foreseeing import Foresight, foresee
 from benchapp.launch_spec import Unlaunchable
 from benchapp.launching import launch
 from benchapp.models import Episode, Experiment
@@ -52,6 +53,7 @@ class Command(BaseCommand):
         except SetupError as error:
             raise CommandError(str(error)) from error
         self._foretell(prepared, options["workers"])
+        self._warn(options["file"], foresee(prepared, runs_here=not options["keys_elsewhere"]))
         if options["dry_run"]:
             self._schedule(prepared)
             return
@@ -89,6 +91,19 @@ class Command(BaseCommand):
         for arm, each in found.arms.items():
             self.stdout.write(f"  {arm}: {_told(each, workers)}")
         self.stdout.write(f"  in all: {len(prepared.plans)} runs, {_told(found.whole, workers)}")
+
+    def _warn(self, path: Path, found: Foresight) -> None:
+        """What will not run. Refused where nothing would."""
+        for problem in found.problems:
+            self._say({"cannot_run": problem.as_json()}, f"  cannot run: {problem}")
+        for note in found.notes:
+            self._say({"note": note}, f"  worth knowing: {note}")
+        try:
+            found.require_hope()
+        except Unlaunchable as error:
+            raise CommandError(self._problems(path, error)) from error
+        if found.hopeless and not self.json:
+            self.stdout.write(f"  {found.hopeless} of {found.trials} trials cannot run as they are.")
 
     def _schedule(self, prepared: Prepared) -> None:
         for planned in schedule(prepared):

@@ -9,6 +9,7 @@ from django_rq.workers import get_worker
 from redis.exceptions import RedisError
 from rq.logutils import setup_loghandlers
 
+from benchapp.readiness import what_migrate_would_mend
 from benchapp.workers import EpisodeWorker, preload, sweep_at_start
 from runner.sandboxes.processes import hide_environment
 
@@ -27,6 +28,8 @@ class Command(BaseCommand):
             django_rq.get_connection().ping()
         except (RedisError, OSError) as error:
             raise CommandError(f"the broker is away: {error}") from error
+        if told := what_migrate_would_mend():
+            raise CommandError(told)
         preload()
         sweep_at_start()
         worker = get_worker("default", worker_class=EpisodeWorker, name=options["name"])

@@ -1,0 +1,20 @@
+"""What an error says, cut to fit: its message from the beginning, and the log it carries from the end, where it failed."""
+
+from __future__ import annotations
+
+from runner.trajectories.text import cut
+
+HEADING = "The end of the log:"
+
+
+def log_of(error: BaseException) -> str:
+    """What the machine said about it, at length (a build's output); "" for most errors."""
+    return getattr(error, "log", "")
+
+
+def with_end_of_log(message: str, log: str, most: int) -> str:
+    """About `most` characters, half of them of the log where there is one."""
+    log, half = log.strip(), most // 2
+    if not log:
+        return cut(message, most)
+    return f"{cut(message, half - 50)}\n\n{HEADING}\n{log[-half:]}"
