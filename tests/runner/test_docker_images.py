@@ -299,9 +299,7 @@ def test_what_only_buildkit_reads_says_what_to_install(
         with pytest.raises(ImageError, match="has heredocs, which only BuildKit builds: install buildx"):
             image_for(client, task)
     dockerfile(task, "RUN --mount=type=cache,target=/c true")
-    with pytest.raises(
-        ImageError, match="classic builder does not read this; for BuildKit, install buildx"
-    ) as caught:
+    with pytest.raises(ImageError, match="classic builder does not read this; for BuildKit, install buildx") as caught:
         image_for(client, task)
     assert "\n" not in str(caught.value).strip()
     assert "built by the classic builder" in caught.value.log

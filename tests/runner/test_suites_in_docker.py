@@ -86,7 +86,15 @@ def test_a_skillevolbench_family_runs_through_the_engine(agent: str, passes: boo
     assert told == [(True, 1.0, 1.0, 1.0, 1.0, 5, 4) if passes else (False, 0.25, 0.0, 0.5, 0.25, 5, 4)] * 6
 
 
-@pytest.mark.parametrize("name", ["skilllearnbench", "skillflow", "harbor/first-steps", "harbor/public-set"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("skilllearnbench", marks=pytest.mark.buildkit),
+        "skillflow",
+        "harbor/first-steps",
+        "harbor/public-set",
+    ],
+)
 def test_every_oracle_passes_and_every_nop_fails(name: str) -> None:
     suite = read_suite_folder(EXAMPLES / name)
     found = {
