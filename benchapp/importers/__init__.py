@@ -86,7 +86,7 @@ def _claimed(
 
 def _loose(quiet: Root, folder: Path, skip: frozenset[Path], depth: int) -> Iterator[Entry]:
     """Files that stand alone: in no folder that is a job, a trial, or claimed by another format."""
-    if depth > MAX_DEPTH or folder in skip or harbor.has_names(folder):
+    if depth > MAX_DEPTH or folder in skip or harbor.claims(quiet, folder):
         return
     folders, files = quiet.listing(folder)
     yield from files

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -112,14 +113,16 @@ class _Import:
 
     def import_path(self, path: Path) -> None:
         problems = self.report.problems
-        if path.is_file() and path.name.endswith(ENDINGS):
+        try:
+            is_folder = stat.S_ISDIR(path.stat().st_mode)
+        except (OSError, ValueError) as error:
+            is_missing = isinstance(error, FileNotFoundError)
+            problems.add(str(path), "", "a folder", "there is nothing" if is_missing else str(error))
+            return
+        if not is_folder and path.name.endswith(ENDINGS):
             self._import_archive(path)
             return
-        if not path.exists():
-            problems.add(str(path), "", "a folder", "there is nothing")
-            return
         before = self.report.counts["attempts"] + self.report.counts["snapshots"]
-        is_folder = path.is_dir()
         root = Root(path if is_folder else path.parent, problems)
         for found in find(root, self.format) if is_folder else find_file(root, path, self.format):
             self._import_experiment(found)

@@ -44,12 +44,6 @@ def claims(root: Root, folder: Path) -> bool:
     return _kind(_muted(root), folder) in (Kind.TRIAL, Kind.JOB)
 
 
-def has_names(folder: Path) -> bool:
-    """Do its files bear a job's or trial's names, or do the folders in it make it a trial? What lies in it is its own."""
-    named = any((folder / name).exists() for name in ("result.json", "config.json"))
-    return named or all((folder / name).is_dir() for name in ("agent", "verifier"))
-
-
 def find(root: Root, folder: Path, *, skip: Iterable[Path] = ()) -> Iterator[FoundExperiment]:
     """One experiment per job, with its trials in the order of their start; folders in `skip` are not entered."""
     scan = Scan()
@@ -98,16 +92,16 @@ def _kind(root: Root, folder: Path) -> Kind:
     documents = [
         document
         for name in ("result.json", "config.json")
-        if (folder / name).is_file() and (document := read_object(root, folder / name)) is not None
+        if root.is_file(folder / name) and (document := read_object(root, folder / name)) is not None
     ]
     for document in documents:
         if _tells_trial(document):
             return Kind.TRIAL
         if _tells_job(document):
             return Kind.JOB
-    has_parts = any((folder / name).is_dir() for name in _PARTS_OF_A_TRIAL)
-    has_names = (folder / "result.json").exists() or (folder / "config.json").exists()
-    if has_parts and (has_names or ((folder / "agent").is_dir() and (folder / "verifier").is_dir())):
+    has_parts = any(root.is_dir(folder / name) for name in _PARTS_OF_A_TRIAL)
+    has_names = any(root.exists(folder / name) for name in ("result.json", "config.json"))
+    if has_parts and (has_names or all(root.is_dir(folder / name) for name in ("agent", "verifier"))):
         return Kind.TRIAL
     return Kind.BROKEN if has_names else Kind.OTHER
 
@@ -129,7 +123,7 @@ def _tells_job(document: Document) -> bool:
 def _report_broken(root: Root, folder: Path) -> None:
     for name in ("result.json", "config.json"):
         path = folder / name
-        if path.is_file() and read_object(root, path) is not None:
+        if root.exists(path) and read_object(root, path) is not None:
             root.report(path, "whole file", "the result or config of a Harbor trial or job", "it is something else")
 
 

@@ -89,5 +89,5 @@ def job_of(root: Root, key: str, job: Job | None, trials: Sequence[HarborTrial])
 
 
 def _optional(root: Root, path: Path) -> Document:
-    found = read_object(root, path) if path.is_file() else None
+    found = read_object(root, path) if root.exists(path) else None
     return found if found is not None else Document(root, path, {})

@@ -212,7 +212,7 @@ class HarborTrial:
 
 
 def _document(root: Root, path: Path) -> Document:
-    found = read_object(root, path) if path.is_file() and not path.is_symlink() else None
+    found = read_object(root, path) if root.is_file(path) else None
     return found if found is not None else Document(root, path, {})
 
 

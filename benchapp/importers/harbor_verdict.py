@@ -35,7 +35,7 @@ def read_verdict(
     Success follows the reward whatever exception there was: 1 or more. Of several rewards the one named "reward"
     counts; several without it leave success and reward unknown. None: there is nothing to tell.
     """
-    files = {name: path for name in FILES if (path := folder / name).is_file() and not path.is_symlink()}
+    files = {name: path for name in FILES if root.is_file(path := folder / name)}
     on_disk = _rewards_on_disk(root, files)
     if told is not None and on_disk and _total(told) != _total(on_disk):
         place.report(

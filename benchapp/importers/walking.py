@@ -44,6 +44,7 @@ class Root:
         self.problems = problems
         self._entries = 0
         self._links: set[Path] = set()
+        self._closed: set[Path] = set()
 
     def label(self, path: Path) -> str:
         """The path as the person who started the import would write it."""
@@ -52,6 +53,35 @@ class Root:
 
     def report(self, path: Path, place: str, expected: str, message: str) -> None:
         self.problems.add(self.label(path), place, expected, message)
+
+    # --- asking -------------------------------------------------------------------------------------------------
+
+    def is_file(self, path: Path) -> bool:
+        """Is it a regular file, and no link? False, reported, where its folder does not let us look."""
+        return stat.S_ISREG(self._mode(path))
+
+    def is_dir(self, path: Path) -> bool:
+        """Is it a folder, and no link? False, reported, where its folder does not let us look."""
+        return stat.S_ISDIR(self._mode(path))
+
+    def exists(self, path: Path) -> bool:
+        """Is there anything of this name, be it a link to nothing?"""
+        return self._mode(path) != 0
+
+    def _mode(self, path: Path) -> int:
+        """The mode of what lies there; 0 where nothing does, or where nothing can be seen (Path.is_file() would raise)."""
+        try:
+            return os.stat(path, follow_symlinks=False).st_mode
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            return 0
+        except OSError as error:
+            self._report_closed(path.parent, error)
+            return 0
+
+    def _report_closed(self, folder: Path, error: OSError) -> None:
+        if folder not in self._closed:
+            self._closed.add(folder)
+            self.report(folder, "", "a folder that can be read", error.strerror or type(error).__name__)
 
     # --- listing ------------------------------------------------------------------------------------------------
 
@@ -66,9 +96,14 @@ class Root:
                     if self._entries > MAX_ENTRIES:
                         self.report(folder, "", f"at most {MAX_ENTRIES:,} files and folders", "the rest is left out")
                         break
-                    self._sort(entry, folders, files)
+                    try:
+                        self._sort(entry, folders, files)
+                    except PermissionError as error:  # the folder may be listed, but not searched
+                        self._report_closed(folder, error)
+                    except OSError as error:  # gone since
+                        self.report(Path(entry.path), "", "a file that can be read", error.strerror or str(error))
         except OSError as error:
-            self.report(folder, "", "a folder that can be read", error.strerror or type(error).__name__)
+            self._report_closed(folder, error)
         return folders, files
 
     def _sort(self, entry: os.DirEntry[str], folders: list[Path], files: list[Entry]) -> None:
