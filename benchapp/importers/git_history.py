@@ -281,7 +281,11 @@ def _refuse_links(objects: Path) -> None:
     for folder, folders, files in os.walk(objects):
         for name in (*folders, *files):
             seen += 1
-            if os.path.islink(Path(folder, name)):
+            try:
+                is_link = Path(folder, name).is_symlink()
+            except OSError as error:
+                raise GitProblem("objects that can be read", error.strerror or str(error)) from error
+            if is_link:
                 raise GitProblem("objects that are regular files", "a symbolic link among them; not read")
         if seen > 500_000:
             raise GitProblem("at most 500,000 objects", "more; not read")

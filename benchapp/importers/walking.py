@@ -71,7 +71,7 @@ class Root:
     def _mode(self, path: Path) -> int:
         """The mode of what lies there; 0 where nothing does, or where nothing can be seen (Path.is_file() would raise)."""
         try:
-            return os.stat(path, follow_symlinks=False).st_mode
+            return path.lstat().st_mode
         except (FileNotFoundError, NotADirectoryError, ValueError):
             return 0
         except OSError as error:
