@@ -220,6 +220,53 @@ def test_it_follows_a_reference_to_a_file_of_any_name(tmp_path):
     assert set(Trajectory.objects.values_list("name", "kind")) == {("main", "main"), ("later", "continuation")}
 
 
+OPENHANDS_EVENT = {"id": 0, "source": "agent", "action": "run", "args": {"command": "ls"}}
+
+
+def test_events_in_files_of_their_own_never_hide_the_trajectory(tmp_path):
+    """OpenHands leaves two events for each turn, and their path sorts before agent/trajectory.json."""
+    pieces = {f"agent/sessions/2b3f/events/{number}.json": OPENHANDS_EVENT for number in range(240)}
+    calls = {f"agent/completions/call-{number}.json": {"messages": []} for number in range(20)}
+    trial(tmp_path, files={**pieces, **calls})
+    assert bring_in(tmp_path).exit_status == 0
+    assert Trajectory.objects.get().source_path == "agent/trajectory.json"
+
+
+def test_an_account_in_hundreds_of_files_is_told_in_one_line(tmp_path):
+    pieces = {f"agent/sessions/2b3f/events/{number}.json": OPENHANDS_EVENT for number in range(30)}
+    trial(tmp_path, trajectory=False, files=pieces)
+    report = bring_in(tmp_path)
+    assert [(problem.path[-8:], problem.expected) for problem in report.problems] == [
+        ("f/events", "a trajectory in one file")
+    ]
+    assert "30 files" in next(iter(report.problems)).message
+
+
+def test_files_that_an_agent_edited_never_hide_its_session(tmp_path):
+    """Claude Code keeps a copy of every file it changes, in a folder that sorts before that of its sessions."""
+    copies = {f"agent/sessions/file-history/s-1/{number:016x}@v1": "a,b\n1,2\n" for number in range(230)}
+    others = {f"agent/sessions/backup/{number}.txt": "a,b\n1,2\n" for number in range(230)}
+    lines = [
+        {"type": "user", "sessionId": "s-1", "uuid": "u1", "message": {"role": "user", "content": "Sum it."}},
+        {
+            "type": "assistant",
+            "sessionId": "s-1",
+            "uuid": "u2",
+            "parentUuid": "u1",
+            "message": {"id": "m1", "role": "assistant", "content": [{"type": "text", "text": "6"}], "usage": {}},
+        },
+    ]
+    session = {"agent/sessions/projects/-app/s-1.jsonl": "\n".join(map(json.dumps, lines))}
+    trial(tmp_path, 1, trajectory=False, files={**copies, **session})
+    trial(tmp_path, 2, trajectory=False, files={**others, **session})
+    report = bring_in(tmp_path)
+    assert set(Trajectory.objects.values_list("source_path", flat=True)) == set(session)
+    assert Trajectory.objects.count() == 2
+    assert [(problem.path[-16:], problem.expected) for problem in report.problems] == [
+        ("sum-csv__0000002", "at most 200 files of the agent's that may be trajectories")
+    ]
+
+
 def test_it_reads_sub_agents_of_sub_agents(tmp_path):
     below = atif("deepest", trajectory_id="below")
     child = atif("deeper", trajectory_id="child", subagent_trajectories=[below])
