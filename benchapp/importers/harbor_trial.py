@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
@@ -88,8 +90,21 @@ class HarborTrial:
     @cached_property
     def _entries(self) -> dict[str, Entry]:
         """Files that are read, by path in the trial's folder."""
-        tree = self.root.tree(self.folder, skip=NEVER_ENTERED)
-        return {entry.name: entry for entry in tree if _is_read(entry.name)}
+        stages = self.root.listing(self.folder / "steps")[0] if self.root.is_dir(self.folder / "steps") else []
+        found = {entry.name: entry for folder in (self.folder, *stages) for entry in self._tree(folder)}
+        return {name: found[name] for name in sorted(found) if _is_read(name)}
+
+    def _tree(self, folder: Path) -> Iterator[Entry]:
+        """Files of the trial, or of one of its stages, whose folder may have any name."""
+        folders, files = self.root.listing(folder)
+        prefix = "" if folder == self.folder else f"steps/{name_of(folder)}/"
+        for entry in files:
+            yield replace(entry, name=f"{prefix}{entry.name}")
+        for sub in folders:
+            if sub.name in _ACCOUNTS or sub.name == "verifier":
+                skip = NEVER_ENTERED if sub.name in _ACCOUNTS else frozenset()
+                for entry in self.root.tree(sub, skip=skip):
+                    yield replace(entry, name=f"{prefix}{sub.name}/{entry.name}")
 
     def digest(self) -> str:
         digest = hashlib.sha256()
@@ -157,8 +172,9 @@ class HarborTrial:
         return read_verdict(self.root, self.folder / "verifier", told, place=result, seconds=seconds)
 
     def _stages(self, result: Document) -> list[tuple[str, Verdict | None]]:
-        """Harbor's multi-step trials: (name, verdict) of every stage, in order."""
-        stages = []
+        """Harbor's multi-step trials: (name, verdict) of every stage, in order. A killed trial has no result that tells
+        them: then their folders do, by name."""
+        stages: list[tuple[str, Verdict | None]] = []
         for step in result.objects("step_results"):
             name = step.text("step_name", 200)
             if not name or "/" in name or name in {".", ".."}:
@@ -166,17 +182,20 @@ class HarborTrial:
                     "step_name", "the name of a folder below steps/", f"found {step.raw.get('step_name')!r}"[:120]
                 )
                 continue
-            told = told_rewards(step.object("verifier_result"))
-            verdict = read_verdict(
-                self.root,
-                self.folder / "steps" / name / "verifier",
-                told,
-                place=step,
-                source=f"harbor stage {name}"[:100],
-                seconds=phase_seconds(step.object("verifier")),
-            )
-            stages.append((name, verdict))
-        return stages
+            stages.append((name, self._stage_verdict(name, step)))
+        told = {name for name, _ in stages}
+        left = sorted({name.split("/")[1] for name in self._entries if name.startswith("steps/")} - told)
+        return stages + [(name, self._stage_verdict(name, Document(self.root, result.path, {}))) for name in left]
+
+    def _stage_verdict(self, name: str, step: Document) -> Verdict | None:
+        return read_verdict(
+            self.root,
+            self.folder / "steps" / name / "verifier",
+            told_rewards(step.object("verifier_result")),
+            place=step,
+            source=f"harbor stage {name}"[:100],
+            seconds=phase_seconds(step.object("verifier")),
+        )
 
     def _choice(self, stage: str = "") -> Choice:
         prefix = f"steps/{stage}/" if stage else ""

@@ -304,6 +304,51 @@ def test_it_reads_the_stages_of_a_multi_step_trial(tmp_path):
     assert only_trial().status == "passed"
 
 
+@pytest.mark.parametrize("name", ["setup", "debug", "plans", "skills", "artifacts", "agent"])
+def test_a_stage_may_have_any_name(tmp_path, name):
+    """Also that of a folder which is not entered below an agent's."""
+    files = {
+        f"steps/{name}/agent/trajectory.json": atif("done"),
+        f"steps/{name}/agent/setup/install.json": {"hello": 1},
+        f"steps/{name}/verifier/test-stdout.txt": "1 passed",
+    }
+    stages = [{"step_name": name, "verifier_result": {"rewards": {"reward": 1.0}}}]
+    trial(tmp_path, trajectory=False, step_results=stages, files=files)
+    assert bring_in(tmp_path).exit_status == 0
+    assert list(Trajectory.objects.values_list("name", "kind", "steps_total")) == [(name, "stage", 2)]
+    stage = Attempt.objects.get().verdicts.get(is_primary=False)
+    assert stage.output.content() == b"1 passed"
+
+
+def test_a_killed_trial_keeps_the_stages_that_it_finished(tmp_path):
+    """Only the result tells the stages, and Harbor writes it at the end; the stage at work logs to agent/."""
+    files = {
+        "result.json": None,
+        "steps/build/agent/trajectory.json": atif("built"),
+        "steps/build/verifier/reward.txt": "1\n",
+        "steps/review/agent/trajectory.json": atif("reviewed", "again"),
+        "agent/trajectory.json": atif("testing"),
+    }
+    trial(tmp_path, trajectory=False, files=files)
+    assert told(bring_in(tmp_path), "result.json") == [": the result of a finished trial"]
+    assert list(Trajectory.objects.order_by("ordinal").values_list("name", "kind", "steps_total")) == [
+        ("main", "main", 2),
+        ("build", "stage", 2),
+        ("review", "stage", 3),
+    ]
+    attempt = Attempt.objects.get()
+    assert (attempt.status, only_trial().status) == ("interrupted", "unscored")
+    assert attempt.verdicts.get(source="harbor stage build").reward == 1.0
+
+
+def test_a_stage_that_the_result_does_not_name_is_kept(tmp_path):
+    files = {"steps/extra/agent/trajectory.json": atif("more"), "steps/first/agent/trajectory.json": atif("one")}
+    trial(tmp_path, trajectory=False, step_results=[{"step_name": "first"}], files=files)
+    bring_in(tmp_path)
+    names = Trajectory.objects.order_by("ordinal").values_list("name", flat=True)
+    assert list(names) == ["first", "extra"]
+
+
 def test_it_takes_plain_text_as_the_last_resort(tmp_path):
     trial(tmp_path, trajectory=False, files={"agent/aider.txt": "I edit the file.\n\nDone.\n"})
     bring_in(tmp_path)
