@@ -220,7 +220,7 @@ class HarborTrial:
             )
         if result or "exception.txt" not in self._entries:
             return None
-        content = self.root.read(self.folder / "exception.txt", MAX_EXCEPTION_BYTES)
+        content = self.root.read_ends(self.folder / "exception.txt", MAX_EXCEPTION_BYTES)
         text = decode(self.root, self.folder / "exception.txt", content).strip() if content else ""
         last = text.splitlines()[-1] if text else ""
         kind, _, message = last.partition(":")

@@ -106,7 +106,7 @@ def _plain_reward(root: Root, path: Path, text: str) -> dict[str, float]:
 
 
 def _output(root: Root, path: Path) -> str:
-    content = root.read(path, MAX_OUTPUT_BYTES)
+    content = root.read_ends(path, MAX_OUTPUT_BYTES)
     return "" if content is None else cut(clean(decode(root, path, content)), MAX_OUTPUT_CHARS)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from benchapp.importers.problems import ProblemList
-from runner.trajectories.text import storable
+from runner.trajectories.text import left_out, storable
 
 MAX_DEPTH = 16
 MAX_ENTRIES = 2_000_000  # of the whole folder given
@@ -67,6 +67,13 @@ class Root:
     def exists(self, path: Path) -> bool:
         """Is there anything of this name, be it a link to nothing?"""
         return self._mode(path) != 0
+
+    def size(self, path: Path) -> int:
+        """In bytes; 0 where nothing lies or can be seen."""
+        try:
+            return path.lstat().st_size
+        except (OSError, ValueError):
+            return 0
 
     def _mode(self, path: Path) -> int:
         """The mode of what lies there; 0 where nothing does, or where nothing can be seen (Path.is_file() would raise)."""
@@ -165,6 +172,23 @@ class Root:
         except BaseException:
             os.close(descriptor)
             raise
+
+    def read_ends(self, path: Path, limit: int) -> bytes | None:
+        """The file's bytes; of one over `limit` its first and last limit/2 around a mark, which is reported."""
+        size = self.size(path)
+        if size <= limit:
+            return self.read(path, limit)
+        try:
+            with self.open(path) as stream:
+                start = stream.read(limit // 2)
+                stream.seek(size - limit // 2)
+                end = stream.read(limit // 2)
+        except OSError as error:
+            self.report(path, "", "a file that can be read", error.strerror or str(error))
+            return None
+        mark = left_out(size - len(start) - len(end)).replace("characters", "bytes")
+        self.report(path, "", f"a file of at most {limit:,} bytes", f"a larger one; cut: {mark}")
+        return start + mark.encode() + end
 
     def read(self, path: Path, limit: int) -> bytes | None:
         """The file's bytes; None, reported, where it cannot be read or is over `limit`."""

@@ -143,6 +143,54 @@ def test_it_reads_checks_and_output(tmp_path):
     assert (only_trial().checks_passed, only_trial().checks_total) == (1, 2)
 
 
+PADDING = " " * 40_000  # of each line: real ones are as large by their number
+
+
+def large_result(number: int = 1, **changes) -> str:
+    """As with `collect_rollout_details`: the ids of every prompt in full, one a line, so the file is over 32 MiB."""
+    ids = [[token * 7 for token in range(450)] for _ in range(2)]
+    details = {"prompt_token_ids": ids, "completion_token_ids": [[1, 2]], "logprobs": [[-0.5, -0.25]]}
+    agent = {"n_input_tokens": 500, "rollout_details": [details], "cost_usd": 0.5, "metadata": {"n_episodes": 2}}
+    return json.dumps(result(number, agent_result=agent, **changes), indent=1).replace(",\n      ", f",\n{PADDING}")
+
+
+def test_a_result_with_the_ids_of_every_token_keeps_its_reward(tmp_path):
+    folder = trial(tmp_path, trajectory=False, files={"result.json": large_result()})
+    assert (folder / "result.json").stat().st_size > 32 * 1024 * 1024
+    assert bring_in(tmp_path).exit_status == 0
+    attempt = Attempt.objects.get()
+    assert (only_trial().status, only_trial().reward) == ("passed", 1.0)
+    assert (attempt.input_tokens, attempt.cost_usd) == (500, 0.5)
+
+
+def test_a_large_result_that_was_cut_off_is_reported(tmp_path):
+    trial(tmp_path, 1)
+    trial(tmp_path, 2, files={"result.json": large_result(2)[:-100]})
+    report = bring_in(tmp_path)
+    assert "end of what could be read: one whole JSON value" in told(report, "0000002/result.json")
+    assert sorted(Trial.objects.values_list("status", flat=True)) == ["passed", "unscored"]
+
+
+def test_output_over_the_bound_keeps_its_beginning_and_its_end(tmp_path):
+    output = b"collected 2 items\n" + b"x" * 79 + (b"\n" + b"." * 79) * 430_000 + b"\n2 passed\n"
+    trial(tmp_path, files={"verifier/test-stdout.txt": output})
+    report = bring_in(tmp_path)
+    assert told(report, "test-stdout.txt") == [": a file of at most 33,554,432 bytes"]
+    kept = Attempt.objects.get().verdicts.get().output.content().decode()
+    assert kept.startswith("collected 2 items\n")
+    assert kept.endswith("\n2 passed\n")
+    assert len(kept) < 2 * 1024 * 1024
+    assert "left out" in kept
+
+
+def test_an_exception_over_the_bound_keeps_its_last_line(tmp_path):
+    text = "Traceback\n" + "  frame\n" * 1_100_000 + "AgentTimeoutError: it took too long\n"
+    trial(tmp_path, files={"result.json": None, "exception.txt": text})
+    bring_in(tmp_path)
+    attempt = Attempt.objects.get()
+    assert (attempt.exception_type, attempt.exception_message) == ("AgentTimeoutError", "it took too long")
+
+
 # --- times ----------------------------------------------------------------------------------------------------
 
 
