@@ -14,6 +14,7 @@ from pathlib import Path
 
 from benchapp.importers.documents import Document, read_object
 from benchapp.importers.harbor_job import Job, job_of
+from benchapp.importers.harbor_siblings import Siblings
 from benchapp.importers.harbor_trial import HarborTrial, header_of
 from benchapp.importers.problems import ProblemList
 from benchapp.importers.sources import FoundExperiment
@@ -61,6 +62,9 @@ def find(root: Root, folder: Path, *, skip: Iterable[Path] = ()) -> Iterator[Fou
         job = next((job for job in scan.jobs if job.key == key), None)
         if job is not None:
             job.report_missing(trials)
+        siblings = Siblings(trials, job.agents if job is not None else ())
+        for trial in trials:
+            trial.siblings = siblings
         yield FoundExperiment(job_of(root, key, job, trials), tuple(trials))
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchapp.importers.documents import Document, read_object
 from benchapp.importers.sources import ExperimentSource
@@ -47,6 +47,12 @@ class Job:
         self.result.report(
             "n_total_trials", "a folder for every trial of the job", f"it says {told}, found {len(trials)}{names}{more}"
         )
+
+    @property
+    def agents(self) -> list[Mapping[str, Any]]:
+        """As the job's config lists them: also those whose trials are still to come."""
+        listed = self.config.raw.get("agents")
+        return [agent for agent in listed if isinstance(agent, Mapping)] if isinstance(listed, list) else []
 
     def _named_trials(self) -> set[str]:
         """Trial names that the job's own statistics list."""

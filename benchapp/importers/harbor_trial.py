@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from benchapp.importers import benchflow
 from benchapp.importers.documents import Document, decode, read_object
-from benchapp.importers.harbor_run import run_of, skills_of
+from benchapp.importers.harbor_run import Skills, run_of, skills_of, version_of
+from benchapp.importers.harbor_siblings import Siblings
 from benchapp.importers.harbor_verdict import FILES, read_verdict, told_rewards
 from benchapp.importers.sources import (
     UNKNOWN,
@@ -36,6 +38,7 @@ def header_of(root: Root, folder: Path) -> TrialHeader:
     result, config = _document(root, folder / "result.json"), _document(root, folder / "config.json")
     embedded = result.object("config") if result.object("config") else config
     name = result.text("trial_name", 300) or embedded.text("trial_name", 300) or name_of(folder)
+    info = result.object("agent_info")
     job = embedded.text("job_id", 100)
     directory = embedded.text("trials_dir", 1_000) or ""
     return TrialHeader(
@@ -45,7 +48,15 @@ def header_of(root: Root, folder: Path) -> TrialHeader:
         trials_dir=directory,
         task=_task_name(result, embedded, name),
         started=result.text("started_at", 64) or config.text("started_at", 64) or "",
+        agent=_agent(embedded),
+        harness=info.text("name", 100) or "",
+        version=version_of(info),
     )
+
+
+def _agent(config: Document) -> Mapping[str, Any]:
+    found = config.raw.get("agent")  # BenchFlow: a name
+    return found if isinstance(found, Mapping) else {}
 
 
 def _task_name(result: Document, config: Document, trial_name: str) -> str:
@@ -71,6 +82,7 @@ class HarborTrial:
         self.job_key = own if own.startswith("id:") else enclosing_job or own or f"name:{name_of(folder.parent)}"
         self.order = (header.started, header.name, self.path)
         self._derived = ""
+        self.siblings = Siblings((), ())
         self.judges = True  # False: who reads this trial finds its verdict elsewhere
 
     @property
@@ -137,9 +149,15 @@ class HarborTrial:
         stages = self._stages(result)
         started, finished = read_time(result, "started_at"), read_time(result, "finished_at")
         verifier_seconds = phase_seconds(result.object("verifier"))
-        skills = skills_of(own, lock)
+        skills = self._skills(own, lock)
         return TrialSource(
-            run=run_of(result, own, skills, f"{self.header.trials_dir}/{name_of(self.folder.parent)}"),
+            run=run_of(
+                result,
+                own,
+                skills,
+                f"{self.header.trials_dir}/{name_of(self.folder.parent)}",
+                self.siblings.harness(self.header),
+            ),
             task=self._task(result, lock),
             timing=Timing(
                 started_at=aware(started),
@@ -159,6 +177,17 @@ class HarborTrial:
             skills_mounted=skills.names,
             is_finished=bool(result),
         )
+
+    def _skills(self, config: Document, lock: Document) -> Skills:
+        """Those its lock pins; without one, those that the locks of its siblings pin under the same names."""
+        skills, given = skills_of(config, lock), config.object("agent").texts("skills")
+        pinned = self.siblings.pinned(given) if given and not skills.is_pinned else None
+        if pinned is None:
+            return skills
+        lock.report(
+            "skills", "digests of the skills given", "there are none; those in the locks of its siblings are used"
+        )
+        return pinned
 
     def _task(self, result: Document, lock: Document) -> TaskSource:
         digest = result.text("task_checksum", 100) or lock.object("task").text("digest", 100)

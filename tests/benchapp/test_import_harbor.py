@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -424,6 +425,111 @@ def test_it_tells_runs_apart_by_the_content_of_the_skills_given(tmp_path):
     assert len(conditions) == 2
     assert all(condition.startswith("skills:") for condition in conditions)
     assert set(SkillUse.objects.values_list("skill", "kind")) == {("count-words", "mounted")}
+
+
+def agent_trial(folder: Path, number: int, agent: dict, **changes) -> Path:
+    """A trial whose agent's config has these fields too."""
+    config = result(number)["config"]
+    return trial(folder, number, config={**config, "agent": {**config["agent"], **agent}}, **changes)
+
+
+def trials_by_run() -> set[tuple[str, ...]]:
+    runs = Run.objects.prefetch_related("episodes__trials__attempts")
+    return {
+        tuple(sorted(trial.attempts.get().source_key[-1] for trial in run.episodes.get().trials.all())) for run in runs
+    }
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"kwargs": {"reasoning_effort": "low"}}, {"kwargs": {"reasoning_effort": "high"}}),
+        ({"kwargs": {}}, {"kwargs": {"thinking": False}}),
+        ({}, {"env": {"MAX_THINKING_TOKENS": "4096"}}),
+        ({}, {"mcp_servers": [{"name": "search", "transport": "http", "url": "http://mcp/"}]}),
+        ({}, {"override_timeout_sec": 60.0}),
+    ],
+)
+def test_it_tells_agents_of_one_job_apart_by_their_settings(tmp_path, one, other):
+    for number, agent in enumerate((one, other, one, other), start=1):
+        agent_trial(tmp_path, number, agent)
+    assert bring_in(tmp_path).exit_status == 0
+    assert trials_by_run() == {("1", "3"), ("2", "4")}
+    assert {"agent_settings" in run.setup for run in Run.objects.all()} == {True}
+    again = bring_in(tmp_path)
+    assert (again.counts["created"], again.counts["changed"], Run.objects.count()) == (0, 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"env": {"LAB_API_KEY": "a" * 30}}, {"env": {"LAB_API_KEY": "b" * 30}}),
+        ({"n_concurrent": 2, "concurrency_group": "a"}, {"n_concurrent": 4}),
+        ({"resume_trajectory": False, "mcp_servers": [], "base_url": None}, {}),
+    ],
+)
+def test_keys_and_concurrency_make_no_other_agent(tmp_path, one, other):
+    agent_trial(tmp_path, 1, one)
+    agent_trial(tmp_path, 2, other)
+    bring_in(tmp_path)
+    assert trials_by_run() == {("1", "2")}
+
+
+def test_agents_of_a_job_are_apart_from_its_first_trial_on(tmp_path):
+    """Its config lists both; the second one's trials come later."""
+    low, high = ({"name": "tester", "model_name": "lab/model-1", "kwargs": {"effort": effort}} for effort in "lh")
+    write(tmp_path / "config.json", {"job_name": "j", "agents": [low, high]})
+    write(tmp_path / "result.json", {"id": JOB_ID, "n_total_trials": 2, "stats": {}})
+    agent_trial(tmp_path, 1, low)
+    bring_in(tmp_path)
+    agent_trial(tmp_path, 2, high)
+    agent_trial(tmp_path, 3, low)
+    bring_in(tmp_path)
+    assert trials_by_run() == {("1", "3"), ("2",)}
+
+
+def test_a_job_that_goes_on_under_a_newer_version_gets_a_run_of_its_own(tmp_path):
+    info = result(1)["agent_info"]
+    trial(tmp_path, 1)
+    trial(tmp_path, 2, files={"result.json": None})
+    bring_in(tmp_path)
+    key = Run.objects.get().source_key
+    trial(tmp_path, 3, agent_info={**info, "version": "2.0"})
+    trial(tmp_path, 4, agent_info={**info, "version": "unknown"})
+    bring_in(tmp_path)
+    assert set(Run.objects.values_list("harness_version", flat=True)) == {"1.0", "2.0"}
+    assert trials_by_run() == {("1", "2", "4"), ("3",)}
+    assert Run.objects.get(harness_version="1.0").source_key == key
+
+
+def test_a_killed_trial_of_a_custom_agent_is_one_of_its_run(tmp_path):
+    """Only a result tells what the agent calls itself."""
+    custom = {"name": None, "import_path": "lib.agents:Mine"}
+    agent_trial(tmp_path, 1, custom, agent_info={"name": "mine", "version": "1.0"})
+    agent_trial(tmp_path, 2, custom, files={"result.json": None})
+    bring_in(tmp_path)
+    assert trials_by_run() == {("1", "2")}
+    assert Run.objects.values_list("harness", "harness_version").get() == ("mine", "1.0")
+
+
+@pytest.mark.parametrize("lock", ['{"skills": [{"name": "count-', None])
+def test_a_trial_without_a_lock_has_the_skills_of_its_siblings(tmp_path, lock):
+    pinned = {"skills": [{"name": "count-words", "source": "/skills/count-words", "digest": "sha256:" + "a" * 64}]}
+    for number, content in ((1, lock), (2, pinned), (3, pinned)):
+        agent_trial(tmp_path, number, {"skills": ["/skills/count-words"]}, files={"lock.json": content})
+    report = bring_in(tmp_path)
+    assert trials_by_run() == {("1", "2", "3")}
+    assert "skills: digests of the skills given" in told(report, "0000001/lock.json")
+
+
+def test_siblings_that_disagree_tell_nothing(tmp_path):
+    """The folder of that name was changed while the job ran."""
+    for number, digest in ((1, None), (2, "a"), (3, "b")):
+        skill = {"name": "count-words", "source": "/skills/count-words", "digest": f"sha256:{(digest or '') * 64}"}
+        files = {"lock.json": {"skills": [skill]} if digest else None}
+        agent_trial(tmp_path, number, {"skills": ["/skills/count-words"]}, files=files)
+    bring_in(tmp_path)
+    assert trials_by_run() == {("1",), ("2",), ("3",)}
 
 
 def test_it_offers_a_condition_told_by_folder_names_but_does_not_apply_it(tmp_path):
