@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -100,6 +99,17 @@ def _tell_workers(experiments: set[int]) -> None:
     ask_for(with_library(Episode.objects.filter(run__experiment__in=experiments)))
 
 
+def _why_closed(path: Path) -> str:
+    """Why nothing can be said of the path; empty where that is possible. Path.exists() would raise."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
 @dataclass(slots=True)
 class _Import:
     format: str
@@ -113,16 +123,17 @@ class _Import:
 
     def import_path(self, path: Path) -> None:
         problems = self.report.problems
-        try:
-            is_folder = stat.S_ISDIR(path.stat().st_mode)
-        except (OSError, ValueError) as error:
-            is_missing = isinstance(error, FileNotFoundError)
-            problems.add(str(path), "", "a folder", "there is nothing" if is_missing else str(error))
+        if reason := _why_closed(path):
+            problems.add(str(path), "", "a folder that can be read", reason)
             return
-        if not is_folder and path.name.endswith(ENDINGS):
+        if path.is_file() and path.name.endswith(ENDINGS):
             self._import_archive(path)
             return
+        if not path.exists():
+            problems.add(str(path), "", "a folder", "there is nothing")
+            return
         before = self.report.counts["attempts"] + self.report.counts["snapshots"]
+        is_folder = path.is_dir()
         root = Root(path if is_folder else path.parent, problems)
         for found in find(root, self.format) if is_folder else find_file(root, path, self.format):
             self._import_experiment(found)

@@ -8,7 +8,7 @@ Continuations and summarising sub-agents of Harbor's own ATIF writer stand besid
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
@@ -70,9 +70,8 @@ def is_candidate(name: str) -> bool:
     return True
 
 
-def choose(root: Root, folder: Path, entries: Iterable[Entry], *, stage: str = "") -> Choice:
+def choose(root: Root, folder: Path, entries: Sequence[Entry], *, stage: str = "") -> Choice:
     """The trajectories among `entries` (paths relative to `folder`); with `stage`, those of that stage."""
-    entries = list(entries)
     candidates = [found for entry in _bounded(root, folder, entries) if (found := _sniffed(root, folder, entry))]
     structured = [found for found in candidates if found.format in PREFERENCE]
     parts = [found for found in structured if _is_part(found)]

@@ -123,5 +123,5 @@ def test_a_path_in_a_closed_folder_is_reported(place, monkeypatch):
     closed = write(place / "inner" / "x.json", {}).parent.parent
     with nobody_s_eyes(closed):
         report = bring_in(closed / "inner")
-    assert [problem.expected for problem in report.problems] == ["a folder"]
+    assert [problem.expected for problem in report.problems] == ["a folder that can be read"]
     assert "Permission denied" in next(iter(report.problems)).message
