@@ -99,6 +99,17 @@ def _tell_workers(experiments: set[int]) -> None:
     ask_for(with_library(Episode.objects.filter(run__experiment__in=experiments)))
 
 
+def _why_closed(path: Path) -> str:
+    """Why nothing can be said of the path; empty where that is possible. Path.exists() would raise."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
 @dataclass(slots=True)
 class _Import:
     format: str
@@ -112,6 +123,9 @@ class _Import:
 
     def import_path(self, path: Path) -> None:
         problems = self.report.problems
+        if reason := _why_closed(path):
+            problems.add(str(path), "", "a folder that can be read", reason)
+            return
         if path.is_file() and path.name.endswith(ENDINGS):
             self._import_archive(path)
             return

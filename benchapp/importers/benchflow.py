@@ -79,7 +79,7 @@ def _rewards(root: Root, folder: Path, result: Document) -> dict[str, float] | N
     """From the result; else the last final reward of the log of rewards."""
     told = told_rewards(result)
     path = folder / "rewards.jsonl"
-    if told is not None or not path.is_file() or path.is_symlink():
+    if told is not None or not root.is_file(path):
         return told
     content = root.read(path, 8 * 1024 * 1024)
     rewards: dict[str, float] = {}

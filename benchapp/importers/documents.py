@@ -10,9 +10,12 @@ from typing import Any
 
 from benchapp.importers.problems import found
 from benchapp.importers.walking import Root
+from runner.trajectories.problems import Problems
+from runner.trajectories.streams import read_value
 from runner.trajectories.text import MAX_DEPTH, clean, storable_value
 
 MAX_JSON_BYTES = 32 * 1024 * 1024
+NEVER_TAKEN = frozenset({"rollout_details"})  # Harbor: every token's id and log probability, hundreds of MiB
 MAX_LINES_BYTES = 256 * 1024 * 1024
 MAX_LINES = 1_000_000
 MAX_NUMBER = 2**53  # beyond it a JSON number is no exact integer, and no count of anything
@@ -109,14 +112,28 @@ def is_finite(value: float | int) -> bool:
 
 
 def read_object(root: Root, path: Path) -> Document | None:
-    """The JSON object in a file; None, reported, where it holds none."""
-    value = read_json(root, path)
+    """The JSON object in a file; None, reported, where it holds none. A file over MAX_JSON_BYTES is read without
+    NEVER_TAKEN, in bounded memory."""
+    value = _read_large(root, path) if root.size(path) > MAX_JSON_BYTES else read_json(root, path)
     if value is None:
         return None
     if not isinstance(value, dict):
         root.report(path, "whole file", "a JSON object", found(value))
         return None
     return Document(root, path, value)
+
+
+def _read_large(root: Root, path: Path) -> Any:
+    problems = Problems()
+    try:
+        with root.open(path) as stream:
+            value = read_value(stream, problems, without=NEVER_TAKEN)
+    except OSError as error:
+        root.report(path, "", "a file that can be read", error.strerror or str(error))
+        return None
+    for problem in problems:
+        root.report(path, problem.place, problem.expected, problem.message)
+    return storable_value(value)
 
 
 def read_json(root: Root, path: Path, limit: int = MAX_JSON_BYTES) -> Any:

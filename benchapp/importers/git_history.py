@@ -259,13 +259,13 @@ def _write(stdin: IO[bytes], given: bytes) -> bytes:
 def _checked_head(root: Root, folder: Path) -> str:
     """The commit that is checked out, read by ourselves; GitProblem where the repository reaches outside."""
     git = folder / ".git"
-    if git.is_symlink() or not git.is_dir():
+    if not root.is_dir(git):
         raise GitProblem("a git repository in the folder itself", "there is none, or one that lies elsewhere")
     objects = git / "objects"
-    if objects.is_symlink() or not objects.is_dir():
+    if not root.is_dir(objects):
         raise GitProblem("the repository's objects inside it", "they are missing or lie elsewhere")
     for name in ("alternates", "http-alternates"):
-        if (objects / "info" / name).exists() or (objects / "info" / name).is_symlink():
+        if root.exists(objects / "info" / name):
             raise GitProblem("a repository that holds its own objects", "it borrows them from elsewhere; not read")
     _refuse_links(objects)
     head = _small(root, git / "HEAD")
@@ -281,7 +281,11 @@ def _refuse_links(objects: Path) -> None:
     for folder, folders, files in os.walk(objects):
         for name in (*folders, *files):
             seen += 1
-            if Path(folder, name).is_symlink():
+            try:
+                is_link = Path(folder, name).is_symlink()
+            except OSError as error:
+                raise GitProblem("objects that can be read", error.strerror or str(error)) from error
+            if is_link:
                 raise GitProblem("objects that are regular files", "a symbolic link among them; not read")
         if seen > 500_000:
             raise GitProblem("at most 500,000 objects", "more; not read")
@@ -290,9 +294,9 @@ def _refuse_links(objects: Path) -> None:
 def _reference(root: Root, git: Path, name: str) -> str:
     if not re.fullmatch(r"refs/[A-Za-z0-9._/+-]{1,200}", name) or ".." in name:
         raise GitProblem("HEAD at a commit or a branch", f"found {name[:80]!r}")
-    if (git / name).is_file():
+    if root.is_file(git / name):
         return _small(root, git / name)
-    if (git / "packed-refs").is_file():
+    if root.is_file(git / "packed-refs"):
         for line in _small(root, git / "packed-refs", 4 * 1024 * 1024).splitlines():
             ident, _, packed = line.partition(" ")
             if packed == name:

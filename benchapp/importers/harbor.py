@@ -14,6 +14,7 @@ from pathlib import Path
 
 from benchapp.importers.documents import Document, read_object
 from benchapp.importers.harbor_job import Job, job_of
+from benchapp.importers.harbor_siblings import Siblings
 from benchapp.importers.harbor_trial import HarborTrial, header_of
 from benchapp.importers.problems import ProblemList
 from benchapp.importers.sources import FoundExperiment
@@ -62,6 +63,9 @@ def find(root: Root, folder: Path, *, skip: Iterable[Path] = ()) -> Iterator[Fou
         job = next((job for job in scan.jobs if job.key == key), None)
         if job is not None:
             job.report_missing(trials)
+        siblings = Siblings(trials, job.agents if job is not None else ())
+        for trial in trials:
+            trial.siblings = siblings
         yield FoundExperiment(job_of(root, key, job, trials), tuple(trials))
 
 
@@ -93,16 +97,16 @@ def _kind(root: Root, folder: Path) -> Kind:
     documents = [
         document
         for name in ("result.json", "config.json")
-        if (folder / name).is_file() and (document := read_object(root, folder / name)) is not None
+        if root.is_file(folder / name) and (document := read_object(root, folder / name)) is not None
     ]
     for document in documents:
         if _tells_trial(document):
             return Kind.TRIAL
         if _tells_job(document):
             return Kind.JOB
-    has_parts = any((folder / name).is_dir() for name in _PARTS_OF_A_TRIAL)
-    has_names = (folder / "result.json").exists() or (folder / "config.json").exists()
-    if has_parts and (has_names or ((folder / "agent").is_dir() and (folder / "verifier").is_dir())):
+    has_parts = any(root.is_dir(folder / name) for name in _PARTS_OF_A_TRIAL)
+    has_names = any(root.exists(folder / name) for name in ("result.json", "config.json"))
+    if has_parts and (has_names or all(root.is_dir(folder / name) for name in ("agent", "verifier"))):
         return Kind.TRIAL
     return Kind.BROKEN if has_names else Kind.OTHER
 
@@ -124,7 +128,7 @@ def _tells_job(document: Document) -> bool:
 def _report_broken(root: Root, folder: Path) -> None:
     for name in ("result.json", "config.json"):
         path = folder / name
-        if path.is_file() and read_object(root, path) is not None:
+        if root.exists(path) and read_object(root, path) is not None:
             root.report(path, "whole file", "the result or config of a Harbor trial or job", "it is something else")
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchapp.importers.documents import Document, read_object
 from benchapp.importers.sources import ExperimentSource
@@ -48,6 +48,12 @@ class Job:
             "n_total_trials", "a folder for every trial of the job", f"it says {told}, found {len(trials)}{names}{more}"
         )
 
+    @property
+    def agents(self) -> list[Mapping[str, Any]]:
+        """As the job's config lists them: also those whose trials are still to come."""
+        listed = self.config.raw.get("agents")
+        return [agent for agent in listed if isinstance(agent, Mapping)] if isinstance(listed, list) else []
+
     def _named_trials(self) -> set[str]:
         """Trial names that the job's own statistics list."""
         names: set[str] = set()
@@ -89,5 +95,5 @@ def job_of(root: Root, key: str, job: Job | None, trials: Sequence[HarborTrial])
 
 
 def _optional(root: Root, path: Path) -> Document:
-    found = read_object(root, path) if path.is_file() else None
+    found = read_object(root, path) if root.exists(path) else None
     return found if found is not None else Document(root, path, {})

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from benchapp.importers.documents import Document
 from benchapp.importers.sources import UNKNOWN, RunSource
+from benchapp.redaction import redact_value
 from runner.digests import digest_json
 
+_NO_SETTINGS = frozenset(
+    "name import_path model_name skills n_concurrent concurrency_group model_api_key_name include_logs exclude_logs".split()
+)
+_EMPTY: tuple[Any, ...] = (None, False, "", [], {})
 _NO_SKILLS = re.compile(r"(?:^|[^a-z])(?:no|without)[-_ ]?skills?(?:[^a-z]|$)", re.I)
 _WITHOUT = re.compile(r"(?:^|/)without[-_]", re.I)
 _GENERATED = re.compile(r"(?:self[-_ ]?gen|skills?[-_]generate|withgenerate)", re.I)
@@ -23,6 +29,21 @@ class Skills:
     digest: str = ""
     names: tuple[str, ...] | None = None
     is_pinned: bool = False  # by content, not by name only
+
+
+@dataclass(frozen=True, slots=True)
+class Harness:
+    """What an agent called itself. `variant`: what tells it from another one of its job that goes by the same name."""
+
+    name: str = ""
+    version: str = ""
+    variant: str = ""
+
+
+def version_of(info: Document) -> str:
+    """Empty where the agent could not tell."""
+    version = info.text("version", 100) or ""
+    return "" if version == UNKNOWN else version
 
 
 def skills_of(config: Document, lock: Document) -> Skills:
@@ -39,10 +60,17 @@ def skills_of(config: Document, lock: Document) -> Skills:
     return Skills()
 
 
-def run_of(result: Document, config: Document, skills: Skills, where: str) -> RunSource:
+def settings_of(agent: Mapping[str, Any]) -> dict[str, Any]:
+    """What an agent was told besides its model and skills, without secrets. What is empty is left out: older Harbors do
+    not write it."""
+    told = {key: value for key, value in agent.items() if key not in _NO_SETTINGS and value not in _EMPTY}
+    settings: dict[str, Any] = redact_value(told)
+    return settings
+
+
+def run_of(result: Document, config: Document, skills: Skills, where: str, told: Harness) -> RunSource:
     info, agent = result.object("agent_info"), config.object("agent")
-    harness = info.text("name", 100) or agent.text("name", 100) or _class_name(agent.text("import_path", 300))
-    version = info.text("version", 100) or ""
+    harness = told.name or agent.text("name", 100) or _class_name(agent.text("import_path", 300))
     model = agent.text("model_name", 200) or _model(info.object("model_info"))
     setup: dict[str, Any] = {"source": "harbor"}
     if skills.digest:
@@ -54,13 +82,16 @@ def run_of(result: Document, config: Document, skills: Skills, where: str) -> Ru
             else Document(config.root, config.path, {})
         )
         setup |= suggestion(result.text("source", 300) or "", task.text("path", 1_000) or "", where)
+    if told.variant:
+        setup["agent_settings"] = settings_of(agent.raw)
     return RunSource(
         harness=harness or UNKNOWN,
-        harness_version="" if version == UNKNOWN else version,
+        harness_version=told.version,
         agent_model=model or UNKNOWN,
         condition=f"skills:{skills.digest[:8]}" if skills.digest else UNKNOWN,
         skills=skills.digest,
         setup=setup,
+        variant=told.variant,
     )
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from benchapp.importers import benchflow
 from benchapp.importers.documents import Document, decode, read_object
-from benchapp.importers.harbor_run import run_of, skills_of
+from benchapp.importers.harbor_run import Skills, run_of, skills_of, version_of
+from benchapp.importers.harbor_siblings import Siblings
 from benchapp.importers.harbor_verdict import FILES, read_verdict, told_rewards
 from benchapp.importers.sources import (
     UNKNOWN,
@@ -34,6 +38,7 @@ def header_of(root: Root, folder: Path) -> TrialHeader:
     result, config = _document(root, folder / "result.json"), _document(root, folder / "config.json")
     embedded = result.object("config") if result.object("config") else config
     name = result.text("trial_name", 300) or embedded.text("trial_name", 300) or name_of(folder)
+    info = result.object("agent_info")
     job = embedded.text("job_id", 100)
     directory = embedded.text("trials_dir", 1_000) or ""
     return TrialHeader(
@@ -43,7 +48,15 @@ def header_of(root: Root, folder: Path) -> TrialHeader:
         trials_dir=directory,
         task=_task_name(result, embedded, name),
         started=result.text("started_at", 64) or config.text("started_at", 64) or "",
+        agent=_agent(embedded),
+        harness=info.text("name", 100) or "",
+        version=version_of(info),
     )
+
+
+def _agent(config: Document) -> Mapping[str, Any]:
+    found = config.raw.get("agent")  # BenchFlow: a name
+    return found if isinstance(found, Mapping) else {}
 
 
 def _task_name(result: Document, config: Document, trial_name: str) -> str:
@@ -69,6 +82,7 @@ class HarborTrial:
         self.job_key = own if own.startswith("id:") else enclosing_job or own or f"name:{name_of(folder.parent)}"
         self.order = (header.started, header.name, self.path)
         self._derived = ""
+        self.siblings = Siblings((), ())
         self.judges = True  # False: who reads this trial finds its verdict elsewhere
 
     @property
@@ -88,8 +102,21 @@ class HarborTrial:
     @cached_property
     def _entries(self) -> dict[str, Entry]:
         """Files that are read, by path in the trial's folder."""
-        tree = self.root.tree(self.folder, skip=NEVER_ENTERED)
-        return {entry.name: entry for entry in tree if _is_read(entry.name)}
+        stages = self.root.listing(self.folder / "steps")[0] if self.root.is_dir(self.folder / "steps") else []
+        found = {entry.name: entry for folder in (self.folder, *stages) for entry in self._tree(folder)}
+        return {name: found[name] for name in sorted(found) if _is_read(name)}
+
+    def _tree(self, folder: Path) -> Iterator[Entry]:
+        """Files of the trial, or of one of its stages, whose folder may have any name."""
+        folders, files = self.root.listing(folder)
+        prefix = "" if folder == self.folder else f"steps/{name_of(folder)}/"
+        for entry in files:
+            yield replace(entry, name=f"{prefix}{entry.name}")
+        for sub in folders:
+            if sub.name in _ACCOUNTS or sub.name == "verifier":
+                skip = NEVER_ENTERED if sub.name in _ACCOUNTS else frozenset()
+                for entry in self.root.tree(sub, skip=skip):
+                    yield replace(entry, name=f"{prefix}{sub.name}/{entry.name}")
 
     def digest(self) -> str:
         digest = hashlib.sha256()
@@ -122,9 +149,15 @@ class HarborTrial:
         stages = self._stages(result)
         started, finished = read_time(result, "started_at"), read_time(result, "finished_at")
         verifier_seconds = phase_seconds(result.object("verifier"))
-        skills = skills_of(own, lock)
+        skills = self._skills(own, lock)
         return TrialSource(
-            run=run_of(result, own, skills, f"{self.header.trials_dir}/{name_of(self.folder.parent)}"),
+            run=run_of(
+                result,
+                own,
+                skills,
+                f"{self.header.trials_dir}/{name_of(self.folder.parent)}",
+                self.siblings.harness(self.header),
+            ),
             task=self._task(result, lock),
             timing=Timing(
                 started_at=aware(started),
@@ -145,6 +178,17 @@ class HarborTrial:
             is_finished=bool(result),
         )
 
+    def _skills(self, config: Document, lock: Document) -> Skills:
+        """Those its lock pins; without one, those that the locks of its siblings pin under the same names."""
+        skills, given = skills_of(config, lock), config.object("agent").texts("skills")
+        pinned = self.siblings.pinned(given) if given and not skills.is_pinned else None
+        if pinned is None:
+            return skills
+        lock.report(
+            "skills", "digests of the skills given", "there are none; those in the locks of its siblings are used"
+        )
+        return pinned
+
     def _task(self, result: Document, lock: Document) -> TaskSource:
         digest = result.text("task_checksum", 100) or lock.object("task").text("digest", 100)
         name = self.header.task
@@ -157,8 +201,9 @@ class HarborTrial:
         return read_verdict(self.root, self.folder / "verifier", told, place=result, seconds=seconds)
 
     def _stages(self, result: Document) -> list[tuple[str, Verdict | None]]:
-        """Harbor's multi-step trials: (name, verdict) of every stage, in order."""
-        stages = []
+        """Harbor's multi-step trials: (name, verdict) of every stage, in order. A killed trial has no result that tells
+        them: then their folders do, by name."""
+        stages: list[tuple[str, Verdict | None]] = []
         for step in result.objects("step_results"):
             name = step.text("step_name", 200)
             if not name or "/" in name or name in {".", ".."}:
@@ -166,17 +211,20 @@ class HarborTrial:
                     "step_name", "the name of a folder below steps/", f"found {step.raw.get('step_name')!r}"[:120]
                 )
                 continue
-            told = told_rewards(step.object("verifier_result"))
-            verdict = read_verdict(
-                self.root,
-                self.folder / "steps" / name / "verifier",
-                told,
-                place=step,
-                source=f"harbor stage {name}"[:100],
-                seconds=phase_seconds(step.object("verifier")),
-            )
-            stages.append((name, verdict))
-        return stages
+            stages.append((name, self._stage_verdict(name, step)))
+        told = {name for name, _ in stages}
+        left = sorted({name.split("/")[1] for name in self._entries if name.startswith("steps/")} - told)
+        return stages + [(name, self._stage_verdict(name, Document(self.root, result.path, {}))) for name in left]
+
+    def _stage_verdict(self, name: str, step: Document) -> Verdict | None:
+        return read_verdict(
+            self.root,
+            self.folder / "steps" / name / "verifier",
+            told_rewards(step.object("verifier_result")),
+            place=step,
+            source=f"harbor stage {name}"[:100],
+            seconds=phase_seconds(step.object("verifier")),
+        )
 
     def _choice(self, stage: str = "") -> Choice:
         prefix = f"steps/{stage}/" if stage else ""
@@ -200,7 +248,7 @@ class HarborTrial:
             )
         if result or "exception.txt" not in self._entries:
             return None
-        content = self.root.read(self.folder / "exception.txt", MAX_EXCEPTION_BYTES)
+        content = self.root.read_ends(self.folder / "exception.txt", MAX_EXCEPTION_BYTES)
         text = decode(self.root, self.folder / "exception.txt", content).strip() if content else ""
         last = text.splitlines()[-1] if text else ""
         kind, _, message = last.partition(":")
@@ -211,7 +259,7 @@ class HarborTrial:
 
 
 def _document(root: Root, path: Path) -> Document:
-    found = read_object(root, path) if path.is_file() and not path.is_symlink() else None
+    found = read_object(root, path) if root.is_file(path) else None
     return found if found is not None else Document(root, path, {})
 
 

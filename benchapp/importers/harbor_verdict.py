@@ -35,7 +35,7 @@ def read_verdict(
     Success follows the reward whatever exception there was: 1 or more. Of several rewards the one named "reward"
     counts; several without it leave success and reward unknown. None: there is nothing to tell.
     """
-    files = {name: path for name in FILES if (path := folder / name).is_file() and not path.is_symlink()}
+    files = {name: path for name in FILES if root.is_file(path := folder / name)}
     on_disk = _rewards_on_disk(root, files)
     if told is not None and on_disk and _total(told) != _total(on_disk):
         place.report(
@@ -106,7 +106,7 @@ def _plain_reward(root: Root, path: Path, text: str) -> dict[str, float]:
 
 
 def _output(root: Root, path: Path) -> str:
-    content = root.read(path, MAX_OUTPUT_BYTES)
+    content = root.read_ends(path, MAX_OUTPUT_BYTES)
     return "" if content is None else cut(clean(decode(root, path, content)), MAX_OUTPUT_CHARS)
 
 

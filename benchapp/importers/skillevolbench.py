@@ -49,7 +49,7 @@ _OF_CONFIG = ("order_seed", "dry_run", "max_tasks")
 
 def claims(root: Root, folder: Path) -> bool:
     """Is it one run's folder: stores/ beside a config.json that tells a run id and a baseline?"""
-    if not (folder / "stores").is_dir() or not (folder / "config.json").is_file():
+    if not root.is_dir(folder / "stores") or not root.is_file(folder / "config.json"):
         return False
     config = read_object(root, folder / "config.json")
     return config is not None and {"run_id", "baseline"} <= config.raw.keys()
@@ -107,23 +107,23 @@ def _is_plain(value: Any) -> bool:
 
 def _benchmark(root: Root, folder: Path) -> str:
     path = folder / "benchmark_hash.txt"
-    content = root.read(path, 4_096) if path.is_file() and not path.is_symlink() else None
+    content = root.read(path, 4_096) if root.is_file(path) else None
     return content.decode("utf-8", "replace").strip()[:200] if content else ""
 
 
 def _libraries(root: Root, folder: Path) -> dict[str, Library]:
     """By environment; under GLOBAL where one library served all."""
     base = folder / "library"
-    if not base.is_dir() or base.is_symlink():
+    if not root.is_dir(base):
         return {}
-    if (base / ".git").exists():
+    if root.exists(base / ".git"):
         return {GLOBAL: Library(root, base)}
-    return {name_of(sub): Library(root, sub) for sub in root.listing(base)[0] if (sub / ".git").exists()}
+    return {name_of(sub): Library(root, sub) for sub in root.listing(base)[0] if root.exists(sub / ".git")}
 
 
 def _records(root: Root, folder: Path, run_id: str, run: RunSource, libraries: dict[str, Library]) -> list[Record]:
     stored = folder / "stores" / "replay" / "records"
-    if not stored.is_dir() or stored.is_symlink():
+    if not root.is_dir(stored):
         return []
     trials = _trial_folders(root, folder)
     found = []
@@ -156,7 +156,7 @@ def _slugs(library: Library | None, given: str) -> Callable[[], tuple[str, ...] 
 def _trial_folders(root: Root, folder: Path) -> dict[str, Path]:
     """harbor-job/<run id>/<trial>, by name; also where the job's folder has another name."""
     jobs = folder / "harbor-job"
-    if not jobs.is_dir() or jobs.is_symlink():
+    if not root.is_dir(jobs):
         return {}
     return {name_of(trial): trial for job in root.listing(jobs)[0] for trial in root.listing(job)[0]}
 

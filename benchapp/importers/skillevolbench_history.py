@@ -89,7 +89,7 @@ class Events:
         logs: list[list[Document]] = []
         for name in ("lifecycle.jsonl", "patches.jsonl"):
             path = folder / name
-            logs.append(list(read_lines(root, path)) if path.is_file() and not path.is_symlink() else [])
+            logs.append(list(read_lines(root, path)) if root.is_file(path) else [])
         return cls(*logs)
 
     def of(self, kind: str, log: str = "lifecycle") -> list[Document]:

@@ -90,7 +90,7 @@ class Record:
             return {}
         folder = self.harbor.folder / "verifier"
         names = (*SIDE_REPORTS, OUTPUT)
-        return {name: folder / name for name in names if (folder / name).is_file() and not (folder / name).is_symlink()}
+        return {name: folder / name for name in names if self.document.root.is_file(folder / name)}
 
     def read(self) -> TrialSource:
         source = self._from_harbor() if self.harbor is not None else self._from_record()

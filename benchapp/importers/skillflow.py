@@ -40,17 +40,15 @@ EVOLVING, BASELINE = "skill-evolution", "no-skill"
 
 def claims(root: Root, folder: Path) -> bool:
     """Is it a run root with at least one job `<name>__<family>` of SkillFlow's runners, or one such job alone?"""
-    if not folder.is_dir():
-        return False
-    if (folder / "config.json").exists() or (folder / "result.json").exists():
-        return _evolves(folder)
+    if any(root.exists(folder / name) for name in ("config.json", "result.json")):
+        return _evolves(root, folder)
     return any(_is_family_job(root, job) for job in root.listing(folder)[0])
 
 
 def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
-    run_root = folder.parent if _evolves(folder) else folder
-    jobs = [folder] if _evolves(folder) else [job for job in root.listing(folder)[0] if _is_family_job(root, job)]
-    if not _evolves(folder):
+    run_root = folder.parent if _evolves(root, folder) else folder
+    jobs = [folder] if _evolves(root, folder) else [job for job in root.listing(folder)[0] if _is_family_job(root, job)]
+    if not _evolves(root, folder):
         left = [sub for sub in root.listing(folder)[0] if sub not in jobs and harbor.claims(root, sub)]
         report_left(root, folder, left, "jobs of SkillFlow's runners, named <run>__<family>")
     families = [Family(root, run_root, job) for job in jobs]
@@ -62,15 +60,15 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
     )
 
 
-def _evolves(job: Path) -> bool:
-    return (job / HISTORY).is_file() or ((job / SHARED).is_dir() and (job / "config.json").is_file())
+def _evolves(root: Root, job: Path) -> bool:
+    return root.is_file(job / HISTORY) or (root.is_dir(job / SHARED) and root.is_file(job / "config.json"))
 
 
 def _is_family_job(root: Root, job: Path) -> bool:
     """By what the runners leave; a baseline's jobs only by the settings that they write into every family's config."""
-    if _evolves(job):
+    if _evolves(root, job):
         return True
-    if "__" not in job.name or not (job / "config.json").is_file():
+    if "__" not in job.name or not root.is_file(job / "config.json"):
         return False
     config = read_object(root, job / "config.json")
     if config is None or config.text("job_name", 500) != job.name:
@@ -118,8 +116,9 @@ class Family:
     def __post_init__(self) -> None:
         name = name_of(self.folder)
         self.key = name.removeprefix(f"{name_of(self.run_root)}__").rpartition("__")[2] or name
-        found = read_object(self.root, self.folder / "config.json") if (self.folder / "config.json").is_file() else None
-        self.config = found if found is not None else Document(self.root, self.folder / "config.json", {})
+        path = self.folder / "config.json"
+        found = read_object(self.root, path) if self.root.is_file(path) else None
+        self.config = found if found is not None else Document(self.root, path, {})
         self.replay = Replay(self.root, self.folder, self.key)
         self.evolves = self.replay.is_there
         self.episode = EpisodeSource(self.key, self.key, family=self.key)
@@ -130,10 +129,10 @@ class Family:
         quiet = Root(self.root.given, ProblemList())
         found, left = [], []
         for folder in self.root.listing(self.folder)[0]:
-            has_result = (folder / "result.json").is_file() or (folder / "config.json").is_file()
+            has_result = any(self.root.is_file(folder / name) for name in ("result.json", "config.json"))
             if has_result and folder.name != SHARED:
                 found.append(HarborTrial(self.root, folder, header_of(quiet, folder), f"{NAME}:{self.folder.name}"))
-            elif (folder / "agent").is_dir():
+            elif self.root.is_dir(folder / "agent"):
                 left.append(folder)
         report_left(self.root, self.folder, left, "trials with a result or a config")
         found.sort(key=lambda trial: trial.order)

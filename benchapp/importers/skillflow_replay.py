@@ -49,13 +49,13 @@ class Replay:
 
     @property
     def is_there(self) -> bool:
-        return (self.folder / HISTORY).is_file() or (self.folder / SHARED).is_dir()
+        return self.root.is_file(self.folder / HISTORY) or self.root.is_dir(self.folder / SHARED)
 
     @cached_property
     def rows(self) -> dict[str, Document]:
         """History rows by the trial's name; the last where one is named twice."""
         path = self.folder / HISTORY
-        if not path.is_file() or path.is_symlink():
+        if not self.root.is_file(path):
             return {}
         return {row.text("trial_name", 300) or "": row for row in read_lines(self.root, path)}
 
@@ -154,9 +154,9 @@ class Replay:
     def _differing(self, end: Files) -> list[str]:
         """Paths on which the replay and the folder that the run left disagree."""
         shared = self.folder / SHARED
-        if not shared.is_dir() or shared.is_symlink():
+        if not self.root.is_dir(shared):
             return []
-        inside = shared / self.family if (shared / self.family).is_dir() else shared
+        inside = shared / self.family if self.root.is_dir(shared / self.family) else shared
         left: dict[str, bytes] = {}
         for entry in self.root.tree(inside):
             content = self.root.read(entry.path, MAX_FILE_BYTES)
@@ -167,7 +167,7 @@ class Replay:
 
 
 def _optional(root: Root, path: Path) -> Document | None:
-    return read_object(root, path) if path.is_file() and not path.is_symlink() else None
+    return read_object(root, path) if root.is_file(path) else None
 
 
 def _contents(patch: Document) -> dict[str, str]:

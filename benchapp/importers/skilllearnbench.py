@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchapp.importers.documents import Document, read_json, read_object
-from benchapp.importers.problems import found
+from benchapp.importers.problems import ProblemList, found
 from benchapp.importers.sources import (
     UNKNOWN,
     Choice,
@@ -66,13 +66,13 @@ _INSTANCE = re.compile(r"-(\d+)$")
 
 def claims(root: Root, folder: Path) -> bool:
     """Has it skills/<config>/<task>/<skill>/SKILL.md, or key points below eval_keypoints/?"""
-    if any(True for _ in _level(folder / "eval_keypoints", "*/*/*key-points*.json")):
+    if any(True for _ in _level(root, folder / "eval_keypoints", "*/*/*key-points*.json")):
         return True
-    return any(True for _ in _level(folder / "skills", "*/*/*/SKILL.md"))
+    return any(True for _ in _level(root, folder / "skills", "*/*/*/SKILL.md"))
 
 
-def _level(folder: Path, pattern: str) -> Iterator[Path]:
-    return folder.glob(pattern) if folder.is_dir() and not folder.is_symlink() else iter(())
+def _level(root: Root, folder: Path, pattern: str) -> Iterator[Path]:
+    return folder.glob(pattern) if root.is_dir(folder) else iter(())
 
 
 def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
@@ -106,13 +106,13 @@ def _identity(folder: Path) -> str:
 def _omitted(root: Root, folder: Path) -> dict[str, Any]:
     """Files that a manifest beside the release says were left out. They are named, not made up."""
     path = folder / "MANIFEST.json"
-    manifest = read_object(root, path) if path.is_file() and not path.is_symlink() else None
+    manifest = read_object(root, path) if root.is_file(path) else None
     paths = [entry.text("source_path", 1_000) for entry in manifest.objects("omitted")] if manifest else []
     return {"omitted": [path for path in paths if path]} if paths else {}
 
 
 def _folders(root: Root, folder: Path) -> list[Path]:
-    if not folder.is_dir() or folder.is_symlink():
+    if not root.is_dir(folder):
         return []
     folders, files = root.listing(folder)
     for file in files:
@@ -156,7 +156,7 @@ def _libraries(root: Root, configs: list[Path]) -> Iterator[LibrarySource]:
 
 def _quiet_folders(root: Root, folder: Path) -> list[Path]:
     """The folders again, whose odd neighbours were reported when they were counted."""
-    return sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
+    return Root(root.given, ProblemList()).listing(folder)[0]
 
 
 def read_library(root: Root, task: Path) -> dict[str, File]:

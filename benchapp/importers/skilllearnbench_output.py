@@ -49,7 +49,7 @@ _INSTANCE = re.compile(r"-(\d{1,8})$")
 
 
 def claims(root: Root, folder: Path) -> bool:
-    return any((folder / name).is_dir() and not (folder / name).is_symlink() for name in (GENERATION, EVALUATION))
+    return any(root.is_dir(folder / name) for name in (GENERATION, EVALUATION))
 
 
 def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
@@ -138,7 +138,7 @@ class Output:
         if not rounds:
             return False
         result = self.folder / RESULTS / trial.config / trial.family
-        if not result.is_dir() or self.library(trial.config, trial.family) == rounds[-1][1]:
+        if not self.root.is_dir(result) or self.library(trial.config, trial.family) == rounds[-1][1]:
             return True
         expected = f"the skills of {RESULTS} in the last round"
         self.root.report(trial.folder / "artifacts" / "skills", "", expected, "others; its rounds were left out")
@@ -151,7 +151,7 @@ class Output:
     def level(self, name: str) -> Iterator[tuple[str, str, Path]]:
         """(config, task, folder) of every task below one of the three."""
         base = self.folder / name
-        if base.is_dir() and not base.is_symlink():
+        if self.root.is_dir(base):
             for config in self.root.listing(base)[0]:
                 for task in self.root.listing(config)[0]:
                     yield name_of(config), name_of(task), task
@@ -159,7 +159,7 @@ class Output:
     def library(self, config: str, task: str) -> dict[str, File]:
         """Read anew each time: only its skills' names are kept, however many configs there are."""
         folder = self.folder / RESULTS / config / task
-        files = read_library(self.root, folder) if folder.is_dir() and not folder.is_symlink() else {}
+        files = read_library(self.root, folder) if self.root.is_dir(folder) else {}
         self._skills[config, task] = tuple(sorted({path.split("/", 1)[0] for path in files}))
         return files
 
@@ -220,7 +220,7 @@ class Trial:
     @cached_property
     def result(self) -> Document:
         path = self.folder / "result.json"
-        found = read_object(self.output.root, path) if path.is_file() and not path.is_symlink() else None
+        found = read_object(self.output.root, path) if self.output.root.is_file(path) else None
         return found if found is not None else Document(self.output.root, path, {})
 
     @cached_property

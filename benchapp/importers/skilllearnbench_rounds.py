@@ -47,7 +47,7 @@ def rounds_of(root: Root, trial: Path) -> list[Round]:
 def libraries_of(root: Root, trial: Path) -> list[tuple[int, Files]]:
     """(round, the library it left), the earliest first."""
     skills = trial / "artifacts" / "skills"
-    if not skills.is_dir() or skills.is_symlink() or skills.parent.is_symlink():
+    if not root.is_dir(skills) or skills.parent.is_symlink():
         return []
     groups: dict[int, dict[str, File]] = {}
     for path, file in read_library(root, skills).items():
@@ -95,7 +95,7 @@ def _summary(each: Round) -> str:
 
 def _feedback(root: Root, trial: Path, number: int) -> str:
     path = trial / "teacher" / f"round{number}_feedback.txt"
-    if not path.is_file() or path.is_symlink() or path.parent.is_symlink():
+    if not root.is_file(path) or path.parent.is_symlink():
         return ""
     content = root.read(path, MAX_FEEDBACK_BYTES)
     return "" if content is None else clean(content.decode("utf-8", "replace")).strip()
@@ -103,7 +103,7 @@ def _feedback(root: Root, trial: Path, number: int) -> str:
 
 def _outcomes(root: Root, path: Path) -> dict[int, str]:
     """Round -> PASS or FAIL."""
-    value = read_json(root, path) if path.is_file() and not path.is_symlink() else None
+    value = read_json(root, path) if root.is_file(path) else None
     if value is not None and not isinstance(value, list):
         root.report(path, "whole file", "a list of rounds", "something else; it was left out")
         return {}

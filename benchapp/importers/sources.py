@@ -28,6 +28,9 @@ class TrialHeader:
     trials_dir: str
     task: str
     started: str
+    agent: Mapping[str, Any] = field(default_factory=dict)  # as its config has it
+    harness: str = ""  # what the agent called itself
+    version: str = ""  # of the harness
 
     @property
     def suite(self) -> str:
@@ -59,11 +62,13 @@ class RunSource:
     replicate: int | None = None
     skills: str = ""
     setup: Mapping[str, Any] = field(default_factory=dict)
+    variant: str = ""  # of the harness, where its settings or version tell it from another one of the experiment
 
     @property
     def key(self) -> tuple[str, ...]:
         replicate = "" if self.replicate is None else str(self.replicate)
-        return (self.harness, self.agent_model, self.author_model, self.condition, replicate, self.skills)
+        named = (self.harness, self.agent_model, self.author_model, self.condition, replicate, self.skills)
+        return (*named, self.variant) if self.variant else named
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ agent's sub-agents logged: none of them is the main one, however much it did. Th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
@@ -36,14 +36,16 @@ PREFERENCE = (
     "acp-jsonl",
 )
 NEVER_ENTERED = frozenset(
-    "setup debug todos plans skills plugins shell-snapshots statsig artifacts node_modules .git __pycache__".split()
-)
+    "setup debug todos plans skills plugins shell-snapshots file-history statsig artifacts node_modules .git __pycache__".split()
+)  # below the folder of an agent
 MAX_COMPARED_BYTES = 64 * 1024 * 1024  # beyond it a candidate is judged by its format alone
 MAX_CANDIDATES = 200
 
 _CONTINUATION = re.compile(r"\.cont-\d+\.")
 _SUMMARISER = re.compile(r"\.summarization-\d+-")
 _SPOOL = re.compile(r"(?:^|/)(?:command|episode)-\d+/")  # what a harness piped through; the same again
+# OpenHands: each event, each model call in a file of its own
+_PIECE = re.compile(r"(?:^|/)(?:events|event_cache|completions)/[^/]+\.json$")
 _NO_TEXT = frozenset(
     ".cast .mp4 .pane .png .jpg .jpeg .gif .webp .pdf .zip .zst .gz .xz .tar .bin .db .sqlite .py .sh .toml .yaml".split()
 )
@@ -76,7 +78,7 @@ def is_candidate(name: str) -> bool:
     return True
 
 
-def choose(root: Root, folder: Path, entries: Iterable[Entry], *, stage: str = "") -> Choice:
+def choose(root: Root, folder: Path, entries: Sequence[Entry], *, stage: str = "") -> Choice:
     """The trajectories among `entries` (paths relative to `folder`); with `stage`, those of that stage."""
     candidates = [found for entry in _bounded(root, folder, entries) if (found := _sniffed(root, folder, entry))]
     structured = [found for found in candidates if found.format in PREFERENCE]
@@ -85,6 +87,8 @@ def choose(root: Root, folder: Path, entries: Iterable[Entry], *, stage: str = "
     sides = [found for found in wholes if is_of_subagent(found.format, found.source.path, found.source.open)]
     wholes = [found for found in wholes if found not in sides] or sides or _plain(candidates)
     _report_strange(root, folder, candidates, any_found=bool(structured))
+    if not structured:
+        _report_pieces(root, folder, entries)
     if not wholes:
         return Choice(tuple(_part(found.source, stage) for found in parts))
     if len(wholes) > 1:
@@ -101,12 +105,26 @@ def choose(root: Root, folder: Path, entries: Iterable[Entry], *, stage: str = "
 
 
 def _bounded(root: Root, folder: Path, entries: Iterable[Entry]) -> list[Entry]:
-    """The first MAX_CANDIDATES, those that lie highest first; what is beyond is reported."""
-    ordered = sorted(entries, key=lambda entry: (entry.name.count("/"), entry.name))
+    """The first MAX_CANDIDATES, the likely ones first; what is beyond is reported. Pieces of an account are none."""
+    ordered = sorted((entry for entry in entries if not _PIECE.search(entry.name)), key=_likelihood)
     if len(ordered) > MAX_CANDIDATES:
-        told = f"{len(ordered):,}; not looked at: {ordered[MAX_CANDIDATES].name} and what lies as deep or deeper"
+        told = f"{len(ordered):,}; not looked at: {ordered[MAX_CANDIDATES].name} and those that are less likely"
         root.report(folder, "", f"at most {MAX_CANDIDATES} files of the agent's that may be trajectories", told)
-    return ordered[:MAX_CANDIDATES]
+    return sorted(ordered[:MAX_CANDIDATES], key=lambda entry: entry.name)
+
+
+def _likelihood(entry: Entry) -> tuple[bool, bool, int, str]:
+    """The smallest is the likeliest: a trajectory by name, then logs of one value a line, then what lies highest."""
+    path = PurePosixPath(entry.name)
+    return ("trajectory" not in path.name, path.suffix != ".jsonl", len(path.parts), entry.name)
+
+
+def _report_pieces(root: Root, folder: Path, entries: Iterable[Entry]) -> None:
+    """One line for an account that a program left in hundreds of files, where there is no other."""
+    pieces = sorted(entry.name for entry in entries if _PIECE.search(entry.name))
+    if pieces:
+        told = f"{len(pieces):,} files with one event or completion each; not read"
+        root.report(folder / PurePosixPath(pieces[0]).parent, "", "a trajectory in one file", told)
 
 
 def _sniffed(root: Root, folder: Path, entry: Entry) -> _Candidate | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from benchapp.importers.problems import ProblemList
-from runner.trajectories.text import storable
+from runner.trajectories.text import left_out, storable
 
 MAX_DEPTH = 16
 MAX_ENTRIES = 2_000_000  # of the whole folder given
@@ -52,6 +52,7 @@ class Root:
         self.problems = problems
         self._entries = 0
         self._links: set[Path] = set()
+        self._closed: set[Path] = set()
 
     def label(self, path: Path) -> str:
         """The path as the person who started the import would write it."""
@@ -60,6 +61,42 @@ class Root:
 
     def report(self, path: Path, place: str, expected: str, message: str) -> None:
         self.problems.add(self.label(path), place, expected, message)
+
+    # --- asking -------------------------------------------------------------------------------------------------
+
+    def is_file(self, path: Path) -> bool:
+        """Is it a regular file, and no link? False, reported, where its folder does not let us look."""
+        return stat.S_ISREG(self._mode(path))
+
+    def is_dir(self, path: Path) -> bool:
+        """Is it a folder, and no link? False, reported, where its folder does not let us look."""
+        return stat.S_ISDIR(self._mode(path))
+
+    def exists(self, path: Path) -> bool:
+        """Is there anything of this name, be it a link to nothing?"""
+        return self._mode(path) != 0
+
+    def size(self, path: Path) -> int:
+        """In bytes; 0 where nothing lies or can be seen."""
+        try:
+            return path.lstat().st_size
+        except (OSError, ValueError):
+            return 0
+
+    def _mode(self, path: Path) -> int:
+        """The mode of what lies there; 0 where nothing does, or where nothing can be seen (Path.is_file() would raise)."""
+        try:
+            return path.lstat().st_mode
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            return 0
+        except OSError as error:
+            self._report_closed(path.parent, error)
+            return 0
+
+    def _report_closed(self, folder: Path, error: OSError) -> None:
+        if folder not in self._closed:
+            self._closed.add(folder)
+            self.report(folder, "", "a folder that can be read", error.strerror or type(error).__name__)
 
     # --- listing ------------------------------------------------------------------------------------------------
 
@@ -74,9 +111,14 @@ class Root:
                     if self._entries > MAX_ENTRIES:
                         self.report(folder, "", f"at most {MAX_ENTRIES:,} files and folders", "the rest is left out")
                         break
-                    self._sort(entry, folders, files)
+                    try:
+                        self._sort(entry, folders, files)
+                    except PermissionError as error:  # the folder may be listed, but not searched
+                        self._report_closed(folder, error)
+                    except OSError as error:  # gone since
+                        self.report(Path(entry.path), "", "a file that can be read", error.strerror or str(error))
         except OSError as error:
-            self.report(folder, "", "a folder that can be read", error.strerror or type(error).__name__)
+            self._report_closed(folder, error)
         return folders, files
 
     def _sort(self, entry: os.DirEntry[str], folders: list[Path], files: list[Entry]) -> None:
@@ -138,6 +180,23 @@ class Root:
         except BaseException:
             os.close(descriptor)
             raise
+
+    def read_ends(self, path: Path, limit: int) -> bytes | None:
+        """The file's bytes; of one over `limit` its first and last limit/2 around a mark, which is reported."""
+        size = self.size(path)
+        if size <= limit:
+            return self.read(path, limit)
+        try:
+            with self.open(path) as stream:
+                start = stream.read(limit // 2)
+                stream.seek(size - limit // 2)
+                end = stream.read(limit // 2)
+        except OSError as error:
+            self.report(path, "", "a file that can be read", error.strerror or str(error))
+            return None
+        mark = left_out(size - len(start) - len(end)).replace("characters", "bytes")
+        self.report(path, "", f"a file of at most {limit:,} bytes", f"a larger one; cut: {mark}")
+        return start + mark.encode() + end
 
     def read(self, path: Path, limit: int) -> bytes | None:
         """The file's bytes; None, reported, where it cannot be read or is over `limit`."""

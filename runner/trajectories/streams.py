@@ -162,6 +162,21 @@ def walk(
         problems.add("end of what could be read", "one whole JSON value", _first_line(error))
 
 
+def read_value(stream: BinaryIO, problems: Problems, *, without: frozenset[str] = frozenset()) -> Any:
+    """The one value in the file, bounded as a whole, without what lies below keys in `without`; None, with a problem,
+    where the file is broken."""
+    try:
+        events = iter(ijson.basic_parse(_Bounded(_Resumed(b"", stream), problems), use_float=True, buf_size=CHUNK))
+        event, value = next(events)
+        whole = _build(events, event, value, problems, without)
+        for _ in events:  # the parser looks for an end only when it is asked for more
+            pass
+        return whole
+    except (ijson.JSONError, ValueError, OverflowError, StopIteration) as error:
+        problems.add("end of what could be read", "one whole JSON value", _first_line(error))
+        return None
+
+
 def _plain_object(content: bytes) -> list[tuple[str, Any]] | None:
     """The top-level pairs of a small JSON object in which nothing is odd, else None: such a file is read event by event,
     which is ten times slower and knows what to do about it."""
@@ -271,8 +286,9 @@ def _skip(events: _Events, event: str) -> None:
         depth += (event in ("start_map", "start_array")) - (event in ("end_map", "end_array"))
 
 
-def _build(events: _Events, event: str, value: Any, problems: Problems) -> Any:
-    """The value that starts with this event. What is too deep or too much is left out behind a mark, and reported."""
+def _build(events: _Events, event: str, value: Any, problems: Problems, without: frozenset[str] = frozenset()) -> Any:
+    """The value that starts with this event, without what lies below keys in `without`. What is too deep or too much is
+    left out behind a mark, and reported."""
     if event not in ("start_map", "start_array"):
         return value
     root: Any = {} if event == "start_map" else []
@@ -282,6 +298,9 @@ def _build(events: _Events, event: str, value: Any, problems: Problems) -> Any:
         top = stack[-1]
         if event == "map_key":
             keys[-1] = value
+            if value in without:
+                event, _ = next(events)
+                _skip(events, event)
             continue
         if event in ("end_map", "end_array"):
             stack.pop()
@@ -304,8 +323,8 @@ def _build(events: _Events, event: str, value: Any, problems: Problems) -> Any:
             _finish(events, event, len(stack))
             problems.add(
                 "whole file",
-                f"one step of at most {MAX_VALUE_NODES:,} values and {MAX_VALUE_CHARS:,} characters",
-                "the rest of the step is left out",
+                f"one value of at most {MAX_VALUE_NODES:,} values and {MAX_VALUE_CHARS:,} characters",
+                "the rest of it is left out",
             )
             return root
         if isinstance(top, dict):

@@ -276,7 +276,7 @@ def test_a_conversation_that_no_program_is_known_to_write_is_told(tmp_path):
 
 
 def test_the_trajectory_is_found_among_more_files_than_are_looked_at(tmp_path):
-    files = {f"agent/completions/{number:03d}.json": [{"role": "user", "content": "x"}] for number in range(230)}
+    files = {f"agent/parts/{number:03d}.json": [{"role": "user", "content": "x"}] for number in range(230)}
     trial(tmp_path, files=files)
     report = bring_in(tmp_path)
     assert Trajectory.objects.get().source_path == "agent/trajectory.json"
