@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import ijson
 
 from runner.trajectories.readers import Opener, ReadTrajectory, reader
+from runner.trajectories.streams import in_utf8
 
 __all__ = ["ReadTrajectory", "open_file", "read_trajectory", "sniff"]
 
 SNIFFED_BYTES = 256 * 1024
 SNIFFED_LINES = 50
+_ARRAY = re.compile(rb"\[\s*[{\]]")  # a line of a program's own log may begin with a bracket as well: "[WARN] ..."
 _SESSION_KEYS = {"parentUuid", "uuid", "sessionId", "isSidechain"}
 _CODEX_TYPES = ("thread.", "turn.", "item.")
 _ROLLOUT_TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
@@ -23,7 +27,8 @@ def read_trajectory(open_binary: Opener, *, name: str = "main") -> ReadTrajector
     """Opens a trajectory of any known format. `open_binary` is called once for sniffing, once for reading, and once
     more for each sub-agent that is read. Never fails for bad content: see `problems`."""
     with open_binary() as stream:
-        source_format = sniff(stream)
+        start = stream.read(SNIFFED_BYTES)
+    source_format, open_binary = sniff(BytesIO(start)), in_utf8(open_binary, start)
     return ReadTrajectory(open_binary, name=name, source_format=source_format, reader=reader(source_format))
 
 
@@ -36,13 +41,15 @@ def sniff(source: Path | BinaryIO) -> str:
     if isinstance(source, Path):
         with source.open("rb") as stream:
             return sniff(stream)
-    start = source.read(SNIFFED_BYTES).removeprefix(b"\xef\xbb\xbf")
+    start = source.read(SNIFFED_BYTES)
+    with in_utf8(lambda: BytesIO(start), start)() as stream:
+        start = stream.read()
     if not start.strip():
         return "empty"
     if start.startswith(b"version https://git-lfs"):
         return "git-lfs-pointer"
     stripped = start.lstrip()
-    if stripped.startswith(b"["):
+    if _ARRAY.match(stripped):
         keys = _top_keys(stripped[1:].lstrip())
         if "prompt" in keys and {"episode", "response"} & keys.keys():  # a long prompt may hide what follows it
             return "terminus-episodes"
