@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from benchapp import record_check
 from benchapp.models import Activity, Decision, Entry, Episode, Run, Trial
-from tests.benchapp.evolution_folders import FIRST, RUN, SECOND, evolution_run
-from tests.benchapp.import_folders import bring_in
+from tests.benchapp.evolution_folders import FIRST, RUN, SECOND, evolution_run, record
+from tests.benchapp.import_folders import bring_in, write
 
 pytestmark = pytest.mark.django_db
 
@@ -71,3 +73,17 @@ def test_it_adds_nothing_the_second_time(folder):
     again = bring_in(folder.parent)
     assert (again.counts["created"], again.counts["changed"], again.counts["unchanged"]) == (0, 0, 5)
     assert (Decision.objects.count(), Entry.objects.count(), Activity.objects.count()) == (2, 7, 0)
+
+
+def test_runs_of_one_id_in_two_workspaces_are_two_runs_and_each_goes_on(tmp_path):
+    """A run's id is made of its settings and a minute."""
+    alice, bob = (evolution_run(tmp_path / name / "workspace" / "runs" / RUN) for name in ("alice", "bob"))
+    first = bob / "stores/replay/records/E1-LS1-T1.json"
+    write(first, {**json.loads(first.read_text()), "timestamp": "2026-03-01T10:00:41+00:00"})
+    bring_in(alice)
+    bring_in(bob)
+    assert [Trial.objects.filter(episode__run=run).count() for run in Run.objects.all()] == [4, 4]
+    record(alice, "E1-LS1-T2__replay", 5, passed=True, given="")
+    assert bring_in(alice).counts["created"] == 1
+    assert [Trial.objects.filter(episode__run=run).count() for run in Run.objects.order_by("id")] == [5, 4]
+    assert list(record_check.flaws()) == []
