@@ -13,6 +13,7 @@ from benchapp.importers.packing import PackedTrajectory, usage_json
 from benchapp.importers.sources import TrialSource
 from benchapp.models import Attempt, Blob, SkillUse, Trajectory, Trial, Verdict
 from benchapp.redaction import Redactor
+from runner.trajectories.readers import PLAIN_TEXT
 from runner.types import CheckStatus, TrajectoryKind, Usage, UseKind
 from runner.types import Verdict as VerdictValue
 
@@ -133,7 +134,7 @@ class AttemptParts:
         mounted = set(self.source.skills_mounted or ())
         read = {use.skill for item in self.packed for use in item.uses}
         trial.skills_mounted = len(mounted) if mounted or trial.snapshot_id else None
-        trial.skills_read = len(read) if self.main else None
+        trial.skills_read = len(read) if self.main and self.main.head.source_format != PLAIN_TEXT else None
 
     def _fill_verdict(self, trial: Trial) -> None:
         verdict = self.verdict

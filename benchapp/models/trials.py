@@ -13,6 +13,7 @@ from benchapp.models.experiments import Run
 from benchapp.models.libraries import Snapshot
 from benchapp.models.squares import SELECTED, Square
 from benchapp.models.suites import Task, TaskRevision
+from runner.trajectories.readers import PLAIN_TEXT
 from runner.types import Phase
 
 
@@ -144,7 +145,7 @@ class Trial(PublicModel):
         mounted = {skill for skill, kind in uses if kind == "mounted"}
         read = {skill for skill, kind in uses if kind != "mounted"}
         self.skills_mounted = len(mounted) if mounted or self.snapshot_id else None
-        self.skills_read = len(read) if main else None
+        self.skills_read = len(read) if main and main.source_format != PLAIN_TEXT else None
 
 
 class AttemptQuerySet(models.QuerySet["Attempt"]):

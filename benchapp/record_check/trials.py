@@ -11,6 +11,7 @@ from django.db.models import Count, Exists, F, OuterRef, Q, Subquery
 from benchapp.models import Attempt, ModelCall, Run, Trajectory, Trial
 from benchapp.record_check.finding import Flaw
 from runner.digests import digest_json
+from runner.trajectories.readers import PLAIN_TEXT
 
 COPIED = ("turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "exception_type", "finished_at")
 NUMBERS = (
@@ -98,15 +99,16 @@ def _counted_numbers() -> Iterator[Flaw]:
     main = Trajectory.objects.filter(attempt=OuterRef("pk"), kind="main", is_superseded=False).order_by("ordinal", "id")
     watched = attempts.annotate(
         main_steps=Subquery(main.values("steps_total")[:1]),
+        tells_calls=Exists(main.exclude(source_format=PLAIN_TEXT)),
         read=Count("skill_uses__skill", filter=~Q(skill_uses__kind="mounted"), distinct=True),
     )
-    for ident, said_steps, said_read, steps, read in watched.values_list(
-        "trial__public_id", "trial__steps", "trial__skills_read", "main_steps", "read"
+    for ident, said_steps, said_read, steps, read, tells_calls in watched.values_list(
+        "trial__public_id", "trial__steps", "trial__skills_read", "main_steps", "read", "tells_calls"
     ).iterator():
         if said_steps != steps:
             yield _differs(ident, "steps", said_steps, steps)
-        if said_read != (read if steps is not None else None):
-            yield _differs(ident, "skills_read", said_read, read if steps is not None else None)
+        if said_read != (read if tells_calls else None):
+            yield _differs(ident, "skills_read", said_read, read if tells_calls else None)
 
 
 def _differs(ident: object, name: str, here: object, there: object) -> Flaw:

@@ -16,6 +16,7 @@ Opener = Callable[[], BinaryIO]
 Reader = Callable[["ReadTrajectory"], Iterator[Step]]
 
 MAX_EXTRA_KEYS = 100
+PLAIN_TEXT = "plain-text"  # its steps are paragraphs: they tell neither model turns nor calls
 
 READERS: dict[str, str] = {
     "atif": "runner.trajectories.readers.atif",
