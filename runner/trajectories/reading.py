@@ -18,6 +18,8 @@ SNIFFED_BYTES = 256 * 1024
 SNIFFED_LINES = 50
 _ARRAY = re.compile(rb"\[\s*[{\]]")  # a line of a program's own log may begin with a bracket as well: "[WARN] ..."
 _SESSION_KEYS = {"parentUuid", "uuid", "sessionId", "isSidechain"}
+_CLAUDE_KEYS = {"tools", "uuid", "mcp_servers", "claude_code_version"}  # of an init line, never of Cursor's
+_CURSOR_CALL = re.compile(rb'^\{"type": ?"tool_call", ?"subtype": ?"(?:started|completed)", ?"call_id"', re.M)
 _CODEX_TYPES = ("thread.", "turn.", "item.")
 _ROLLOUT_TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 _ACP_TYPES = frozenset({"user_message", "agent_thought", "agent_message", "tool_call", "tool_call_update", "plan"})
@@ -59,6 +61,8 @@ def sniff(source: Path | BinaryIO) -> str:
             found = _object_format(keys := _top_keys(line, until_atif=True))
             if found is None and "trajectory" in keys and b'"action"' in start and b'"observation"' in start:
                 return "swe-agent"
+            if found == "claude-stream-json" and _CURSOR_CALL.search(start):
+                return "cursor-stream-json"
             if found is not None:
                 return found
     return "plain-text"
@@ -74,6 +78,10 @@ def _object_format(keys: dict[str, Any]) -> str | None:
         return "gemini-session"
     if {"id", "epoch", "input"} <= keys.keys():
         return "inspect-sample"
+    if (kind == "init" and {"session_id", "model"} <= keys.keys()) or (
+        kind == "message" and {"role", "timestamp"} <= keys.keys() and "id" not in keys
+    ):
+        return "gemini-stream-json"
     if "messages" in keys or ("role" in keys and {"content", "tool_calls"} & keys.keys()):
         return "chat-messages"
     if not isinstance(kind, str):
@@ -90,6 +98,10 @@ def _object_format(keys: dict[str, Any]) -> str | None:
         return "qwen-session"
     if len(_SESSION_KEYS & keys.keys()) >= 2 or (kind == "queue-operation" and "sessionId" in keys):
         return "claude-session"
+    if kind == "system" and "qwen_code_version" in keys:
+        return "qwen-stream-json"
+    if kind == "system" and "apiKeySource" in keys and not _CLAUDE_KEYS & keys.keys():
+        return "cursor-stream-json"
     if kind in ("system", "assistant", "user", "result") and ("session_id" in keys or "message" in keys):
         return "claude-stream-json"
     return None

@@ -13,6 +13,7 @@ from tests.benchapp.import_folders import SKILL, bring_in, told, write
 
 pytestmark = pytest.mark.django_db
 
+TRAJECTORIES = Path(__file__).resolve().parents[1] / "fixtures" / "trajectories"
 CONFIG = "b1-one-shot-claude-haiku-4-5"
 LOG = [
     {"type": "system", "subtype": "init", "session_id": "s", "model": "claude-sonnet-4-6", "skills": ["count-words"]},
@@ -83,6 +84,25 @@ def test_two_solvers_of_one_config_are_two_runs_with_the_same_library(folder: Pa
     libraries = [set(episode.library.manifest()) for episode in Episode.objects.filter(run__condition="one-shot")]
     assert libraries == [{"count-words/SKILL.md"}] * 2
     assert bring_in(folder).counts["unchanged"] == 8
+
+
+def test_what_gemini_printed_is_the_trials_trajectory(folder: Path) -> None:
+    place = evaluation(
+        folder, "b1-one-shot-gemini-3-pro", 2, "20260302110000", agent="gemini-code", model="gemini-3-pro"
+    )
+    (place / "agent/claude-code.txt").unlink()
+    write(place / "agent/gemini-code.txt", (TRAJECTORIES / "gemini_stream.jsonl").read_text())
+    assert list(bring_in(folder).problems) == []
+    trial = Trial.objects.get(episode__run__harness="gemini-code")
+    assert (trial.turns, trial.skills_read, trial.input_tokens) == (2, 1, 300)
+
+
+def test_an_account_that_is_known_but_not_read_is_named(folder: Path) -> None:
+    place = evaluation(folder, CONFIG, 4, "20260302110000")
+    write(place / "agent/claude-code.txt", json.dumps({"role": "user", "content": "Count."}) + "\n")
+    (problem,) = bring_in(folder).problems
+    assert problem.path.endswith("agent/claude-code.txt")
+    assert problem.message == "chat-messages, which is none of these"
 
 
 def test_a_history_belongs_to_the_first_solver_and_the_others_have_its_library(folder: Path, taught: Path) -> None:

@@ -29,7 +29,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
     result.set_head(agent_name="kimi-code")
     with result.open_binary() as stream:
         for _, event in json_lines(stream, result.problems):
-            yield from wire.add(event, str(event.get("type")), _timestamp(event.get("time")))
+            yield from wire.add(event, str(event.get("type")), timestamp_of(event.get("time")))
     yield from wire.steps.flush()
     told = wire.usage != Usage()
     result.usage = wire.usage if told else wire.steps.usage
@@ -148,7 +148,8 @@ def _usage(raw: Any) -> Usage:
     return Usage(sum(known) if known else None, counts[1], number(raw.get("output")))
 
 
-def _timestamp(raw: Any) -> str | None:
+def timestamp_of(raw: Any) -> str | None:
+    """Of milliseconds since 1970."""
     milliseconds = number(raw)
     if milliseconds is None or milliseconds > _LATEST_MILLISECONDS:
         return None
