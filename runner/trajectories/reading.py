@@ -84,6 +84,8 @@ def _object_format(keys: dict[str, Any]) -> str | None:
         return "gemini-stream-json"
     if "messages" in keys or ("role" in keys and {"content", "tool_calls"} & keys.keys()):
         return "chat-messages"
+    if {"timestamp", "message/type", "message/payload"} <= keys.keys():
+        return "kimi-wire"
     if not isinstance(kind, str):
         return None
     if kind in _ROLLOUT_TYPES and "payload" in keys:

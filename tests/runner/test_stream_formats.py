@@ -102,6 +102,33 @@ def test_results_of_one_qwen_process_are_running_totals() -> None:
     assert result.usage == Usage(3000, 2000, 30)
 
 
+def test_kimi_cli_wraps_every_message() -> None:
+    result, steps = read("kimi_cli_wire.jsonl")
+    assert told(steps) == [
+        (Source.USER, "Count the words", [], []),
+        (
+            Source.AGENT,
+            "I read the skill.",
+            ["ReadFile", "Shell"],
+            [("Count with wc.", False), ("wc: missing.txt: No such file", True)],
+        ),
+        (Source.AGENT, "12 words.", [], []),
+    ]
+    assert steps[1].reasoning == "A skill may help."
+    assert steps[1].timestamp == "2026-03-01T10:00:02.500Z"
+    assert (result.head.source_format, result.head.agent_name, result.turns) == ("kimi-wire", "kimi-cli", 2)
+    assert result.usage == Usage(2050, 1100, 45)
+    assert uses(steps) == [("count-words", UseKind.READ)]
+    assert list(result.problems) == []
+
+
+def test_a_file_of_a_known_format_without_a_step_is_reported() -> None:
+    content = b'{"type":"metadata","protocol_version":"9"}\n{"type":"something.new","time":1}\n'
+    result = read_trajectory(lambda: BytesIO(content))
+    assert list(result.steps) == []
+    assert [problem.message for problem in result.problems] == ["no step in a file that looks like kimi-wire"]
+
+
 def test_cursor_is_known_by_a_call_where_its_first_line_is_lost() -> None:
     content = (FIXTURES / "cursor_stream.jsonl").read_bytes().partition(b"\n")[2]
     assert read_trajectory(lambda: BytesIO(content)).head.source_format == "cursor-stream-json"

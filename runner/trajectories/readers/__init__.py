@@ -81,8 +81,13 @@ class ReadTrajectory:
             self.steps = iter(()) if first is None else chain((first,), self.steps)
 
     def _numbered(self) -> Iterator[Step]:
+        number = 0
         for number, step in enumerate(self.reader(self), start=1):
             yield step if step.number == number else replace(step, number=number)
+        is_main = self.head.kind is TrajectoryKind.MAIN
+        if not number and is_main and not len(self.problems) and self.head.source_format != "empty":
+            told = f"no step in a file that looks like {self.head.source_format}"
+            self.problems.add("whole file", "a trajectory with at least one step", told)
 
     def set_head(self, **values: Any) -> None:
         self.head = replace(self.head, **values)
