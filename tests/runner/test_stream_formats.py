@@ -1,5 +1,6 @@
 """What agent programs print with `--output-format stream-json`, by small files of our own."""
 
+import json
 from io import BytesIO
 from pathlib import Path
 
@@ -120,6 +121,45 @@ def test_kimi_cli_wraps_every_message() -> None:
     assert result.usage == Usage(2050, 1100, 45)
     assert uses(steps) == [("count-words", UseKind.READ)]
     assert list(result.problems) == []
+
+
+def codex(*events: object) -> tuple[ReadTrajectory, list[Step]]:
+    content = "".join(json.dumps(event) + "\n" for event in events).encode()
+    result = read_trajectory(lambda: BytesIO(content))
+    return result, list(result.steps)
+
+
+def turn(thread: str, sent: int, cached: int, output: int) -> list[dict[str, object]]:
+    usage = {"input_tokens": sent, "cached_input_tokens": cached, "output_tokens": output}
+    return [
+        {"type": "thread.started", "thread_id": thread},
+        {"type": "turn.started"},
+        {"type": "item.completed", "item": {"id": "item_0", "type": "agent_message", "text": "Done."}},
+        {"type": "turn.completed", "usage": usage},
+    ]
+
+
+def test_a_resumed_codex_thread_tells_running_totals() -> None:
+    """What `codex exec` and twice `codex exec resume` (0.169.0) printed for calls of 321, 1000 and 5 tokens."""
+    first = [*turn("a", 321, 210, 27), *turn("a", 1321, 210, 327), *turn("a", 1326, 210, 332)]
+    assert codex(*first)[0].usage == Usage(1326, 210, 332)
+    assert codex(*first, *turn("b", 100, 0, 10))[0].usage == Usage(1426, 210, 342)
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        ({"content": [{"type": "text", "text": 'It\'s "two".'}], "structured_content": None}, 'It\'s "two".'),
+        ({"content": [], "structured_content": {"ok": True}}, '{"content": [], "structured_content": {"ok": true}}'),
+    ],
+)
+def test_what_an_mcp_server_answered_codex_is_its_text(answer: object, shown: str) -> None:
+    item = {"id": "item_1", "type": "mcp_tool_call", "server": "docs", "tool": "search", "arguments": {"q": "x"}}
+    _, (step,) = codex(
+        {"type": "thread.started", "thread_id": "a"},
+        {"type": "item.completed", "item": {**item, "result": answer, "error": None, "status": "completed"}},
+    )
+    assert [seen.content for seen in step.observations] == [shown]
 
 
 def test_a_file_of_a_known_format_without_a_step_is_reported() -> None:
