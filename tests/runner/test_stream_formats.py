@@ -117,7 +117,7 @@ def test_kimi_cli_wraps_every_message() -> None:
     ]
     assert steps[1].reasoning == "A skill may help."
     assert steps[1].timestamp == "2026-03-01T10:00:02.500Z"
-    assert (result.head.source_format, result.head.agent_name, result.turns) == ("kimi-wire", "kimi-cli", 2)
+    assert (result.head.source_format, result.head.agent_name, result.turns) == ("kimi-wire", "kimi-cli", None)
     assert result.usage == Usage(2050, 1100, 45)
     assert uses(steps) == [("count-words", UseKind.READ)]
     assert list(result.problems) == []

@@ -37,9 +37,10 @@ class CliWire:
 
     def __init__(self, result: ReadTrajectory) -> None:
         self.result, self.answers = result, Answers()
-        self.usage, self.answered = Usage(), 0
+        self.usage, self.is_used = Usage(), False
 
     def add(self, line: int, kind: str, payload: Mapping[str, Any], timestamp: str | None) -> Iterator[Step]:
+        self.is_used = True
         if kind in ("TurnBegin", "SteerInput"):
             yield from self.answers.user({"content": payload.get("user_input")}, timestamp)
         elif kind == "ContentPart":
@@ -64,8 +65,8 @@ class CliWire:
 
     def finish(self) -> Iterator[Step]:
         yield from self.answers.flush()
-        if self.answered:
-            self.result.usage, self.result.turns = self.usage, self.answered
+        if self.is_used:
+            self.result.usage, self.result.turns = self.usage, None  # every step of the agent's is a turn
 
     def _part(self, part: Mapping[str, Any], timestamp: str | None) -> Iterator[Step]:
         kind = part.get("type")
@@ -82,7 +83,6 @@ class CliWire:
             counts = [number(raw.get(key)) for key in ("input_other", "input_cache_read", "input_cache_creation")]
             known = [count for count in counts if count is not None]
             self.usage += Usage(sum(known) if known else None, counts[1], number(raw.get("output")))
-            self.answered += 1
 
 
 def _arguments(raw: Any) -> Any:
