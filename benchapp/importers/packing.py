@@ -18,6 +18,7 @@ from benchapp.redaction import Redactor
 from benchapp.trajectory_store import Packed, pack_steps
 from runner.digests import canonical_json
 from runner.trajectories.compaction import compact
+from runner.trajectories.readers import PLAIN_TEXT
 from runner.trajectories.reading import ReadTrajectory, read_trajectory
 from runner.trajectories.skill_use import step_uses
 from runner.trajectories.text import storable, storable_value
@@ -159,7 +160,7 @@ class AttemptPacker:
                 head=head,
                 packed=packed,
                 usage=read.usage,
-                turns=counted.turns if read.turns is None else read.turns,
+                turns=counted.turns if read.turns is None and read.head.source_format != PLAIN_TEXT else read.turns,
                 path=source.path,
                 source=None if part else self._kept_source(source),
                 extra=extra,

@@ -42,10 +42,13 @@ LOGS = frozenset(
     [
         "claude-session",
         "claude-stream-json",
+        "cursor-stream-json",
         "codex-rollout",
         "codex-jsonl",
         "gemini-session",
         "gemini-native",
+        "gemini-stream-json",
+        "qwen-stream-json",
         "qwen-session",
         "kimi-wire",
         "atif",
@@ -54,10 +57,13 @@ LOGS = frozenset(
 HARNESSES = {
     "claude-session": "claude-code",
     "claude-stream-json": "claude-code",
+    "cursor-stream-json": "cursor-cli",
     "codex-rollout": "codex",
     "codex-jsonl": "codex",
     "gemini-session": "gemini-cli",
     "gemini-native": "gemini-cli",
+    "gemini-stream-json": "gemini-cli",
+    "qwen-stream-json": "qwen-code",
     "qwen-session": "qwen-code",
     "kimi-wire": "kimi-cli",
 }

@@ -7,6 +7,8 @@ and the Harbor folders they name; decisions, seeds and the freeze from the event
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +16,7 @@ from typing import Any
 
 from benchapp.importers.documents import Document, read_object
 from benchapp.importers.skillevolbench_history import Events, Library, moments
-from benchapp.importers.skillevolbench_record import NAME, Record, harbor_folder
+from benchapp.importers.skillevolbench_record import NAME, Record, harbor_folder, order_of
 from benchapp.importers.sources import (
     UNKNOWN,
     EpisodeSource,
@@ -60,9 +62,10 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
     if config is None:
         return
     run_id = config.text("run_id", 200) or name_of(folder)
-    run = run_of(config, run_id, _benchmark(root, folder))
+    documents = _documents(root, folder)
+    run = run_of(config, run_id, _benchmark(root, folder), own_name(run_id, documents))
     libraries = _libraries(root, folder)
-    records = _records(root, folder, run_id, run, libraries)
+    records = _records(root, folder, documents, run, libraries)
     events = Events.read(root, folder / "stores" / "events")
     if not records:
         root.report(folder, "", "replay records in stores/replay/records", "none: only what the folder's config says")
@@ -73,7 +76,16 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
     )
 
 
-def run_of(config: Document, run_id: str, benchmark: str) -> RunSource:
+def own_name(run_id: str, documents: list[Document]) -> str:
+    """What tells the run from one of the same id in another workspace: an id is made of settings and a minute. Its first
+    record stays the first when the run goes on."""
+    if not documents:
+        return run_id
+    first = min(documents, key=order_of)
+    return f"{run_id}@{hashlib.sha256(json.dumps(first.raw, sort_keys=True).encode()).hexdigest()[:12]}"
+
+
+def run_of(config: Document, run_id: str, benchmark: str, own: str) -> RunSource:
     baseline, strategy = config.object("baseline"), config.object("strategy")
     named = baseline.text("name", 100) or run_id.partition("__")[0]
     condition = CONDITIONS.get(named, named.replace("_", "-")) or UNKNOWN
@@ -96,7 +108,7 @@ def run_of(config: Document, run_id: str, benchmark: str) -> RunSource:
         agent_model=baseline.text("model_name", 200) or UNKNOWN,
         author_model="" if condition in WITHOUT_AUTHOR else author,
         condition=condition,
-        skills=run_id,
+        skills=own,
         setup=setup,
     )
 
@@ -121,21 +133,25 @@ def _libraries(root: Root, folder: Path) -> dict[str, Library]:
     return {name_of(sub): Library(root, sub) for sub in root.listing(base)[0] if root.exists(sub / ".git")}
 
 
-def _records(root: Root, folder: Path, run_id: str, run: RunSource, libraries: dict[str, Library]) -> list[Record]:
+def _documents(root: Root, folder: Path) -> list[Document]:
     stored = folder / "stores" / "replay" / "records"
     if not root.is_dir(stored):
         return []
+    paths = [entry.path for entry in root.listing(stored)[1] if entry.name.endswith(".json")]
+    return [document for path in paths if (document := read_object(root, path)) is not None]
+
+
+def _records(
+    root: Root, folder: Path, documents: list[Document], run: RunSource, libraries: dict[str, Library]
+) -> list[Record]:
     trials = _trial_folders(root, folder)
     found = []
-    for entry in root.listing(stored)[1]:
-        if not entry.name.endswith(".json") or (document := read_object(root, entry.path)) is None:
-            continue
+    for document in documents:
         episode = _episode(document, libraries)
         library = libraries.get(episode.key)
         found.append(
             Record(
                 document,
-                run_id,
                 run,
                 episode,
                 harbor_folder(root, trials, document),

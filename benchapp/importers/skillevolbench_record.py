@@ -27,9 +27,13 @@ _SUFFIX = re.compile(r"__(?:replay|oracle_shadow)$")
 _LEARNING = {Role.CANONICAL, Role.ENRICHED, Role.VARIANT}
 
 
-def ident(run: str, task: str) -> str:
-    """A trial's identity at its source; `task` with the suffix of its record."""
-    return f"{NAME}:{run}/{task}"
+def name_in(document: Document) -> str:
+    """The task's name with the suffix of its record."""
+    return document.text("task_id", 200) or document.path.stem[:200]
+
+
+def order_of(document: Document) -> tuple[str, str]:
+    return document.text("timestamp", 64) or "~", name_in(document)
 
 
 @dataclass
@@ -37,18 +41,17 @@ class Record:
     """A trial of a run (sources.FoundTrial). `skills`: the slugs of the library it was given, None where unknown."""
 
     document: Document
-    run_id: str
     run: RunSource
     episode: EpisodeSource
     harbor: HarborTrial | None
     skills: Callable[[], tuple[str, ...] | None] = field(repr=False)
 
     def __post_init__(self) -> None:
-        self.record = self.document.text("task_id", 200) or self.document.path.stem[:200]
+        self.record = name_in(self.document)
         self.task = _SUFFIX.sub("", self.record)
         self.path = self.document.root.label(self.document.path)
-        self.ids = (ident(self.run_id, self.record),)
-        self.order = (self.document.text("timestamp", 64) or "~", self.record)
+        self.ids = (f"{NAME}:{self.run.skills}/{self.record}",)
+        self.order = order_of(self.document)
 
     @property
     def env(self) -> str:

@@ -92,9 +92,17 @@ def _run(folder: Path, jobs: list[Family]) -> RunSource:
         agent_model=model or UNKNOWN,
         author_model=("" if not evolves else authors.pop() if len(authors) == 1 else UNKNOWN),
         condition=EVOLVING if evolves else BASELINE,
-        skills=name_of(folder),
+        skills=f"{name_of(folder)}@{_first_trial(jobs)}",
         setup={"source": NAME, "run_root": name_of(folder)},
     )
+
+
+def _first_trial(jobs: list[Family]) -> str:
+    """Its folder's name, which Harbor ends with random letters: tells the run from one of the same name in another
+    checkout. It stays the first when the run goes on."""
+    trials = [trial for job in jobs for trial in job.found]
+    first = min(trials, key=lambda trial: (not trial.header.started, trial.order), default=None)
+    return name_of(first.folder) if first is not None else ""
 
 
 def _harness(agent: Document) -> str:

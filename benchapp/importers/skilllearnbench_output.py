@@ -1,8 +1,9 @@
 """What SkillLearnBench's own runner leaves: output/{skill_generation_log, skill_generation_results, evaluation_log}/.
 
-A config is a run, a task its episode with the library that was generated for it. Generating is the acquisition: the
+A config that one solver tried is a run, a task its episode with the library that was generated for it. Generating is the acquisition: the
 author's agent at work on the seed instance; where its skills were kept, each of its rounds is a decision
-(`skilllearnbench_rounds.py`). Evaluating gives the solver's trials, one sample for each repetition. Judged
+(`skilllearnbench_rounds.py`). Evaluating gives the solver's trials, one sample for each repetition. Where several
+solvers tried one config, generating belongs to the run of the first, and each has the library. Judged
 metrics (evaluation_reports/) are another judge's numbers over the same trials and are not read.
 """
 
@@ -42,6 +43,8 @@ from runner.types import File, Phase, Usage, Verdict
 NAME = "skilllearnbench-output"
 SUITE = "skilllearnbench"
 GENERATION, RESULTS, EVALUATION = "skill_generation_log", "skill_generation_results", "evaluation_log"
+Solver = tuple[str, str]  # harness, model
+UNTOLD: Solver = (UNKNOWN, UNKNOWN)
 NO_SKILL = frozenset({"no_skill", "none", "no-skill"})
 _STAMP = re.compile(r"(?:^|-)(\d{14})_[0-9a-f]{4,}$")
 _ROUND_LOG = re.compile(r"_r(\d{1,3})\.\w+$")
@@ -66,7 +69,7 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
         ),
         trials=tuple(output.trials),
         libraries=output.libraries(),
-        libraries_total=sum(1 for config, task, _ in output.level(RESULTS) if (config, task) not in output.learned),
+        libraries_total=sum(1 for _ in output.given()),
         histories=output.histories(),
     )
 
@@ -91,20 +94,25 @@ class Output:
                     yield Trial(self, config, task, name_of(instance), trial, Phase.EVALUATION)
 
     def libraries(self) -> Iterator[LibrarySource]:
+        for config, task, folder, solver in self.given():
+            run, files = self.run(config, solver), self.library(config, task)
+            yield LibrarySource(run, episode_of(task), SUITE, self.root.label(folder), files)
+
+    def given(self) -> Iterator[tuple[str, str, Path, Solver]]:
+        """Every library, for each who was given it; without those that come with a history."""
         for config, task, folder in self.level(RESULTS):
-            if (config, task) in self.learned:
-                continue
-            yield LibrarySource(
-                self.run(config), episode_of(task), SUITE, self.root.label(folder), self.library(config, task)
-            )
+            for solver in self.solvers(config)[(config, task) in self.learned :]:
+                yield config, task, folder, solver
 
     def histories(self) -> tuple[HistorySource, ...]:
         found = []
         for (config, task), learned in self.learned.items():
+            first = self.solvers(config)[0]
             made = [trial for trial in self.trials if (trial.config, trial.family) == (config, task)]
+            made = [trial for trial in made if trial.solver == first]
             found.append(
                 HistorySource(
-                    self.run(config),
+                    self.run(config, first),
                     episode_of(task),
                     SUITE,
                     learned.path,
@@ -119,7 +127,7 @@ class Output:
         others = [trial for trial in made if trial.phase is Phase.ACQUISITION and trial is not learned]
         return moments(
             rounds_of(self.root, learned.folder),
-            method=self.run(learned.config).condition,
+            method=self.run(learned.config, learned.solver).condition,
             family=learned.family,
             learned=learned.ids[0],
             before=[trial.ids[0] for trial in others],
@@ -172,26 +180,49 @@ class Output:
     def _skills(self) -> dict[tuple[str, str], tuple[str, ...]]:
         return {}
 
-    def run(self, config: str) -> RunSource:
+    def run(self, config: str, solver: Solver) -> RunSource:
         """Of a config: harness and model are the solver's, as its evaluations tell."""
         method, author = ("no-skill", "") if config in NO_SKILL else split_config(config)
-        harness, model = self._solvers.get(config, (UNKNOWN, UNKNOWN))
         return RunSource(
-            harness=harness,
-            agent_model=model,
+            harness=solver[0],
+            agent_model=solver[1],
             author_model=author,
             condition=method,
-            skills=config,
+            skills=f"{config}@{self.own_name}",
             setup={"source": NAME, "config": config},
         )
 
     @cached_property
-    def _solvers(self) -> dict[str, tuple[str, str]]:
-        found: dict[str, tuple[str, str]] = {}
-        for trial in self.evaluated():
-            if trial.config not in found and (result := trial.result):
-                found[trial.config] = (result.text("agent", 100) or UNKNOWN, result.text("model", 200) or UNKNOWN)
+    def own_name(self) -> str:
+        """The first trial's folder, a time and random letters: tells the runs from those of another checkout. It stays the
+        first when the run goes on."""
+        names = (name_of(folder) for folder in self._trial_folders())
+        return min(names, key=lambda name: (not stamp_of(name), stamp_of(name), name), default="")
+
+    def _trial_folders(self) -> Iterator[Path]:
+        for _, _, task in self.level(GENERATION):
+            yield from self.root.listing(task)[0]
+        for _, _, task in self.level(EVALUATION):
+            for instance in self.root.listing(task)[0]:
+                yield from self.root.listing(instance)[0]
+
+    def solvers(self, config: str) -> list[Solver]:
+        """Who tried the config, in the order in which they began; one that is not known where nobody tells."""
+        return self._solvers.get(config, [UNTOLD])
+
+    @cached_property
+    def _solvers(self) -> dict[str, list[Solver]]:
+        found: dict[str, list[Solver]] = {}
+        for trial in sorted(self.evaluated(), key=lambda trial: (trial.stamp, trial.name)):
+            if (solver := trial.told_solver) != UNTOLD and solver not in found.setdefault(trial.config, []):
+                found[trial.config].append(solver)
         return found
+
+
+def stamp_of(name: str) -> str:
+    """When a trial began, YYYYMMDDhhmmss, by its folder's name."""
+    stamp = _STAMP.search(name)
+    return stamp[1] if stamp else ""
 
 
 def episode_of(task: str) -> EpisodeSource:
@@ -212,9 +243,9 @@ class Trial:
     def __post_init__(self) -> None:
         self.path = self.output.root.label(self.folder)
         self.name = name_of(self.folder)
-        self.ids = (f"{NAME}:{self.output.name}/{self.phase}/{self.config}/{self.instance}/{self.name}"[:900],)
-        stamp = _STAMP.search(self.name)
-        self.stamp = stamp[1] if stamp else ""
+        whole = f"{self.output.name}@{self.output.own_name}"
+        self.ids = (f"{NAME}:{whole}/{self.phase}/{self.config}/{self.instance}/{self.name}"[:900],)
+        self.stamp = stamp_of(self.name)
         self.order = (self.config, self.instance, self.stamp, self.name)
 
     @cached_property
@@ -222,6 +253,16 @@ class Trial:
         path = self.folder / "result.json"
         found = read_object(self.output.root, path) if self.output.root.is_file(path) else None
         return found if found is not None else Document(self.output.root, path, {})
+
+    @property
+    def told_solver(self) -> Solver:
+        return self.result.text("agent", 100) or UNKNOWN, self.result.text("model", 200) or UNKNOWN
+
+    @property
+    def solver(self) -> Solver:
+        """Generating, and a trial whose result does not tell, belong to the first that is known."""
+        is_told = self.phase is Phase.EVALUATION and self.told_solver != UNTOLD
+        return self.told_solver if is_told else self.output.solvers(self.config)[0]
 
     @cached_property
     def _entries(self) -> list[Entry]:
@@ -245,7 +286,7 @@ class Trial:
             root.report(self.folder / "result.json", "", expected, "none that can be read: kept as interrupted")
         number = _INSTANCE.search(self.instance)
         return TrialSource(
-            run=self.output.run(self.config),
+            run=self.output.run(self.config, self.solver),
             task=TaskSource(
                 SUITE, self.instance, self.instance, family=self.family, ordinal=int(number[1]) if number else 0
             ),

@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from benchapp.importers.sources import Choice, TrajectorySource
 from benchapp.importers.subagents import is_of_subagent
 from benchapp.importers.walking import Entry, Root
+from runner.trajectories.readers import PLAIN_TEXT
 from runner.trajectories.reading import read_trajectory, sniff
 from runner.types import TrajectoryKind
 
@@ -24,9 +25,12 @@ PREFERENCE = (
     "atif",
     "claude-session",
     "claude-stream-json",
+    "cursor-stream-json",
     "codex-rollout",
     "codex-jsonl",
     "gemini-session",
+    "gemini-stream-json",
+    "qwen-stream-json",
     "gemini-native",
     "qwen-session",
     "kimi-wire",
@@ -146,16 +150,15 @@ def _sniffed(root: Root, folder: Path, entry: Entry) -> _Candidate | None:
 
 
 def _report_strange(root: Root, folder: Path, candidates: list[_Candidate], *, any_found: bool) -> None:
-    """JSON that is no trajectory we know: worth a word where it is called one, or where there is no other."""
+    """JSON that is no trajectory we know, and accounts of a kind that is no trial's: worth a word where one is called a
+    trajectory, or where there is no other."""
     for found in candidates:
         path = PurePosixPath(found.source.path)
         is_named = "trajectory" in path.name
-        if (
-            found.format in ("plain-text", "chat-messages")
-            and path.suffix in _STRUCTURED
-            and (is_named or not any_found)
-        ):
-            root.report(folder / path, "whole file", f"a trajectory: {', '.join(PREFERENCE)}", "none of these")
+        is_json = path.suffix in _STRUCTURED or found.format != PLAIN_TEXT
+        if found.format not in PREFERENCE and is_json and (is_named or not any_found):
+            told = "none of these" if found.format == PLAIN_TEXT else f"{found.format}, which is none of these"
+            root.report(folder / path, "whole file", f"a trajectory: {', '.join(PREFERENCE)}", told)
 
 
 def _plain(candidates: list[_Candidate]) -> list[_Candidate]:

@@ -14,6 +14,7 @@ from benchapp.importers.sources import TrialSource
 from benchapp.models import Attempt, Blob, SkillUse, Trajectory, Trial, Verdict
 from benchapp.recorded import BOUND_OF, billed_fields
 from benchapp.redaction import Redactor
+from runner.trajectories.readers import PLAIN_TEXT
 from runner.trajectories.text import cut
 from runner.types import CheckStatus, TrajectoryKind, Usage, UseKind
 from runner.types import Verdict as VerdictValue
@@ -142,7 +143,8 @@ class AttemptParts:
         mounted = set(self.source.skills_mounted or ())
         read = {use.skill for item in self.packed for use in item.uses}
         trial.skills_mounted = len(mounted) if mounted or trial.snapshot_id else None
-        trial.skills_read = len(read) if self.own else None
+        tells_calls = any(item.head.source_format != PLAIN_TEXT for item in self.own)
+        trial.skills_read = len(read) if tells_calls else None
 
     def _fill_verdict(self, trial: Trial) -> None:
         verdict = self.verdict

@@ -14,6 +14,7 @@ from benchapp.models.experiments import Run
 from benchapp.models.libraries import Snapshot
 from benchapp.models.squares import SELECTED, Square
 from benchapp.models.suites import Task, TaskRevision
+from runner.trajectories.readers import PLAIN_TEXT
 from runner.types import Phase
 
 if TYPE_CHECKING:
@@ -158,7 +159,8 @@ class Trial(PublicModel):
         mounted = {skill for skill, kind in uses if kind == "mounted"}
         read = {skill for skill, kind in uses if kind != "mounted"}
         self.skills_mounted = len(mounted) if mounted or self.snapshot_id else None
-        self.skills_read = len(read) if own else None
+        tells_calls = any(trajectory.source_format != PLAIN_TEXT for trajectory in own)
+        self.skills_read = len(read) if tells_calls else None
 
 
 class AttemptQuerySet(models.QuerySet["Attempt"]):

@@ -12,6 +12,7 @@ from django.db.models.functions import Coalesce
 from benchapp.models import Attempt, ModelCall, Run, Trajectory, Trial, Verdict
 from benchapp.record_check.finding import Flaw
 from runner.digests import digest_json
+from runner.trajectories.readers import PLAIN_TEXT
 
 COPIED = ("turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "exception_type", "finished_at")
 NUMBERS = (
@@ -101,15 +102,26 @@ def _counted_numbers() -> Iterator[Flaw]:
     stages = standing.filter(kind="stage").order_by().values("attempt").values_list(Sum("steps_total"))
     watched = attempts.annotate(
         own_steps=Coalesce(Subquery(main), Subquery(stages)),
+        has_main=Exists(standing.filter(kind="main")),
+        main_tells=Exists(standing.filter(kind="main").exclude(source_format=PLAIN_TEXT)),
+        stages_tell=Exists(standing.filter(kind="stage").exclude(source_format=PLAIN_TEXT)),
         read=Count("skill_uses__skill", filter=~Q(skill_uses__kind="mounted"), distinct=True),
     )
-    for ident, said_steps, said_read, steps, read in watched.values_list(
-        "trial__public_id", "trial__steps", "trial__skills_read", "own_steps", "read"
+    for ident, said_steps, said_read, steps, read, has_main, main_tells, stages_tell in watched.values_list(
+        "trial__public_id",
+        "trial__steps",
+        "trial__skills_read",
+        "own_steps",
+        "read",
+        "has_main",
+        "main_tells",
+        "stages_tell",
     ).iterator():
         if said_steps != steps:
             yield _differs(ident, "steps", said_steps, steps)
-        if said_read != (read if steps is not None else None):
-            yield _differs(ident, "skills_read", said_read, read if steps is not None else None)
+        tells_calls = main_tells if has_main else stages_tell
+        if said_read != (read if tells_calls else None):
+            yield _differs(ident, "skills_read", said_read, read if tells_calls else None)
 
 
 def _differs(ident: object, name: str, here: object, there: object) -> Flaw:

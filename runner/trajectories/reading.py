@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import ijson
 
 from runner.trajectories.readers import Opener, ReadTrajectory, reader
+from runner.trajectories.streams import in_utf8
 
 __all__ = ["ReadTrajectory", "open_file", "read_trajectory", "sniff"]
 
 SNIFFED_BYTES = 256 * 1024
 SNIFFED_LINES = 50
+_ARRAY = re.compile(rb"\[\s*[{\]]")  # a line of a program's own log may begin with a bracket as well: "[WARN] ..."
 _SESSION_KEYS = {"parentUuid", "uuid", "sessionId", "isSidechain"}
+_CLAUDE_KEYS = {"tools", "uuid", "mcp_servers", "claude_code_version"}  # of an init line, never of Cursor's
+_CURSOR_CALL = re.compile(rb'^\{"type": ?"tool_call", ?"subtype": ?"(?:started|completed)", ?"call_id"', re.M)
 _CODEX_TYPES = ("thread.", "turn.", "item.")
 _ROLLOUT_TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 _MINI_MARKS = (b"<returncode>", b"mswea_bash_command")
@@ -24,7 +30,8 @@ def read_trajectory(open_binary: Opener, *, name: str = "main") -> ReadTrajector
     """Opens a trajectory of any known format. `open_binary` is called once for sniffing, once for reading, and once
     more for each sub-agent that is read. Never fails for bad content: see `problems`."""
     with open_binary() as stream:
-        source_format = sniff(stream)
+        start = stream.read(SNIFFED_BYTES)
+    source_format, open_binary = sniff(BytesIO(start)), in_utf8(open_binary, start)
     return ReadTrajectory(open_binary, name=name, source_format=source_format, reader=reader(source_format))
 
 
@@ -37,13 +44,15 @@ def sniff(source: Path | BinaryIO) -> str:
     if isinstance(source, Path):
         with source.open("rb") as stream:
             return sniff(stream)
-    start = source.read(SNIFFED_BYTES).removeprefix(b"\xef\xbb\xbf")
+    start = source.read(SNIFFED_BYTES)
+    with in_utf8(lambda: BytesIO(start), start)() as stream:
+        start = stream.read()
     if not start.strip():
         return "empty"
     if start.startswith(b"version https://git-lfs"):
         return "git-lfs-pointer"
     stripped = start.lstrip()
-    if stripped.startswith(b"["):
+    if _ARRAY.match(stripped):
         keys = _top_keys(stripped[1:].lstrip())
         if "prompt" in keys and {"episode", "response"} & keys.keys():  # a long prompt may hide what follows it
             return "terminus-episodes"
@@ -53,6 +62,8 @@ def sniff(source: Path | BinaryIO) -> str:
     for line in (stripped, *start.split(b"\n", SNIFFED_LINES)[1:SNIFFED_LINES]):
         if line.lstrip().startswith(b"{"):
             found = _swe_agent_format(keys := _top_keys(line, until_atif=True), start) or _object_format(keys)
+            if found == "claude-stream-json" and _CURSOR_CALL.search(start):
+                return "cursor-stream-json"
             if found is not None:
                 return found
     return "plain-text"
@@ -78,12 +89,18 @@ def _object_format(keys: dict[str, Any]) -> str | None:
         return "gemini-session"
     if {"id", "epoch", "input"} <= keys.keys():
         return "inspect-sample"
+    if (kind == "init" and {"session_id", "model"} <= keys.keys()) or (
+        kind == "message" and {"role", "timestamp"} <= keys.keys() and "id" not in keys
+    ):
+        return "gemini-stream-json"
     if "messages" in keys or ("role" in keys and {"content", "tool_calls"} & keys.keys()):
         return "chat-messages"
     if keys.get("record_type") == "state" or ({"id", "timestamp", "instructions"} <= keys.keys() and kind is None):
         return "codex-rollout"
     if {"session", "items"} <= keys.keys():
         return "codex-rollout"
+    if {"timestamp", "message/type", "message/payload"} <= keys.keys():
+        return "kimi-wire"
     if not isinstance(kind, str):
         return None
     if kind in _ROLLOUT_TYPES and "payload" in keys:
@@ -98,6 +115,10 @@ def _object_format(keys: dict[str, Any]) -> str | None:
         return "qwen-session"
     if len(_SESSION_KEYS & keys.keys()) >= 2 or (kind == "queue-operation" and "sessionId" in keys):
         return "claude-session"
+    if kind == "system" and "qwen_code_version" in keys:
+        return "qwen-stream-json"
+    if kind == "system" and "apiKeySource" in keys and not _CLAUDE_KEYS & keys.keys():
+        return "cursor-stream-json"
     if kind in ("system", "assistant", "user", "result") and ("session_id" in keys or "message" in keys):
         return "claude-stream-json"
     return None

@@ -2,15 +2,18 @@
 
 Two shapes: one big value (`walk`: top-level keys, and the items of named lists, one at a time) and one value a line
 (`json_lines`). In both, invalid UTF-8 is replaced and reported once with its offset, a string literal over
-MAX_STRING_BYTES loses its rest behind a visible mark, and nesting and size of one value are bounded.
+MAX_STRING_BYTES loses its rest behind a visible mark, and nesting and size of one value are bounded. NaN, Infinity and
+integers that no database holds, which Python writes, cost only themselves. `in_utf8` takes byte order marks away.
 """
 
 from __future__ import annotations
 
 import codecs
+import io
 import json
-from collections.abc import Iterator
-from typing import Any, BinaryIO
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, cast
 
 import ijson
 import orjson
@@ -25,8 +28,17 @@ MAX_LINE_BYTES = 32 * 1024 * 1024
 MAX_OPENINGS = MAX_DEPTH  # a line with no more brackets than this cannot be too deep
 MAX_VALUE_NODES = 1_000_000
 MAX_VALUE_CHARS = 64 * 1024 * 1024
+MAX_NUMBER_BYTES = 4_096  # a longer one is not waited for
 CHUNK = 64 * 1024
+UTF8_MARK = codecs.BOM_UTF8
+UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
+_ODD_NUMBER = re.compile(rb"-?(?:NaN|Infinity)|(?<![\d.+eE-])-?\d{%d,}(?![\d.eE])" % (MAX_DIGITS + 1))
+_MANY_DIGITS = b"0" * (
+    MAX_DIGITS + 1
+)  # after _DIGITS_ALIKE: a search that costs hundreds of times less than the pattern
+_DIGITS_ALIKE = bytes(0x30 if chr(byte).isdecimal() and byte < 128 else 0x20 for byte in range(256))
+_IN_NUMBERS = b"+-.0123456789EINaefintyd"
 _Events = Iterator[tuple[str, Any]]
 
 
@@ -113,21 +125,112 @@ class Utf8:
         return clean
 
 
+class Numbers:
+    """Passes JSON bytes through with null for NaN and Infinity, and with integers of more than MAX_DIGITS as texts: the
+    parser ends at either. Reports the first of each kind."""
+
+    def __init__(self, problems: Problems) -> None:
+        self._problems, self._in_string, self._pending = problems, False, b""
+        self._reported: set[bool] = set()
+
+    def feed(self, chunk: bytes, final: bool = False) -> bytes:
+        chunk = self._pending + chunk
+        whole = len(chunk) if final else len(chunk) - (_unfinished(chunk) or _open_number(chunk))
+        chunk, self._pending = chunk[:whole], chunk[whole:]
+        masked = _masked(chunk)
+        if b"NaN" in chunk or b"Infinity" in chunk or _MANY_DIGITS in chunk.translate(_DIGITS_ALIKE):
+            return self._mended(chunk, masked)
+        self._in_string ^= masked.count(b'"') % 2 == 1
+        return chunk
+
+    def _mended(self, chunk: bytes, masked: bytes) -> bytes:
+        parts, at = [], 0
+        for piece in masked.split(b'"'):
+            own = chunk[at : at + len(piece)]
+            parts.append(own if self._in_string else _ODD_NUMBER.sub(self._replace, own))
+            at += len(piece) + 1
+            self._in_string = not self._in_string
+        self._in_string = not self._in_string  # the last piece ended no string and began none
+        return b'"'.join(parts)
+
+    def _replace(self, match: re.Match[bytes]) -> bytes:
+        found = match[0]
+        is_whole = found[-1:].isdigit()
+        if is_whole not in self._reported:
+            self._reported.add(is_whole)
+            expected, done = (
+                (f"integers of at most {MAX_DIGITS} digits", "kept as text")
+                if is_whole
+                else ("finite numbers", "read as null")
+            )
+            self._problems.add("whole file", expected, f"found {found[:40].decode()}: {done}")
+        return b'"' + found + b'"' if is_whole else b"null"
+
+
+def _open_number(chunk: bytes) -> int:
+    """Bytes at the end that may belong to a number or constant whose rest is still to come."""
+    end = chunk[-MAX_NUMBER_BYTES:]
+    length = len(end) - len(end.rstrip(_IN_NUMBERS))
+    return length if length < MAX_NUMBER_BYTES else 0
+
+
 class _Bounded:
     """The file object ijson reads from."""
 
     def __init__(self, stream: _Resumed, problems: Problems) -> None:
         self._stream, self._utf8, self._cap = stream, Utf8(problems), StringCap(problems, "whole file")
+        self._numbers = Numbers(problems)
         self._done = False
 
     def read(self, size: int = CHUNK) -> bytes:
         while not self._done and size != 0:
             chunk = self._stream.read(CHUNK)
             self._done = not chunk
-            clean = self._cap.feed(self._utf8.feed(chunk.replace(b"\0", b"\xe2\x90\x80"), final=self._done))
+            text = self._utf8.feed(chunk.replace(b"\0", b"\xe2\x90\x80"), final=self._done)
+            clean = self._numbers.feed(self._cap.feed(text), final=self._done)
             if clean:
                 return clean
         return b""
+
+
+# --- encodings ---------------------------------------------------------------------------------------------------
+
+
+def in_utf8(open_binary: Callable[[], BinaryIO], start: bytes) -> Callable[[], BinaryIO]:
+    """Opens the same file, which begins with `start`, as UTF-8 without a byte order mark. UTF-16 is taken at its mark's
+    word: PowerShell writes it where a program's output goes into a file."""
+    if not start.startswith((UTF8_MARK, *UTF16_MARKS)):
+        return open_binary
+    return lambda: cast(BinaryIO, io.BufferedReader(_Utf8File(open_binary()), CHUNK))
+
+
+class _Utf8File(io.RawIOBase):
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._done, self._ready = stream, False, b""
+        start = stream.read(len(UTF8_MARK))
+        name = "utf-16" if start.startswith(UTF16_MARKS) else ""
+        self._decoder = codecs.getincrementaldecoder(name)("replace") if name else None
+        self._take(start if name else start.removeprefix(UTF8_MARK))
+
+    def _take(self, content: bytes) -> None:
+        decoder = self._decoder
+        self._ready = decoder.decode(content, self._done).encode("utf-8", "replace") if decoder else content
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready and not self._done:
+            content = self._stream.read(CHUNK)
+            self._done = not content
+            self._take(content)
+        piece, self._ready = self._ready[: len(buffer)], self._ready[len(buffer) :]
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
 
 
 # --- one big value ----------------------------------------------------------------------------------------------
@@ -146,7 +249,7 @@ def walk(
     Of the lists named in `streamed` each item comes alone; of those in `nested` only the index of each item, to be
     walked later by giving (key, index) in `inside`. A broken file gives what was readable and a problem.
     """
-    start = stream.read(SMALL_BYTES + 1)
+    start = stream.read(SMALL_BYTES + 1).removeprefix(UTF8_MARK)
     if len(start) <= SMALL_BYTES and not inside:
         pairs = _plain_object(start)
         if pairs is not None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
+from benchapp import record_check
 from benchapp.models import Attempt, Blob, Experiment, Run, SkillUse, Trajectory, Trial
 from benchapp.models.base import derived_id
 from tests.benchapp.import_folders import JOB_ID, atif, benchflow, bring_in, job, result, told, trial, write
@@ -385,6 +386,18 @@ def test_it_takes_plain_text_as_the_last_resort(tmp_path):
     trial(tmp_path, trajectory=False, files={"agent/aider.txt": "I edit the file.\n\nDone.\n"})
     bring_in(tmp_path)
     assert Trajectory.objects.get().source_format == "plain-text"
+
+
+def test_plain_text_tells_neither_turns_nor_skills_read(tmp_path):
+    """Its steps are paragraphs, and no call can be seen in them."""
+    trial(tmp_path, trajectory=False, files={"agent/aider.txt": "I read skills/count/SKILL.md.\n\nDone.\n"})
+    bring_in(tmp_path)
+    found = only_trial()
+    assert (found.steps, found.turns, found.skills_read) == (2, None, None)
+    assert found.counting_attempt().turns is None
+    assert list(record_check.flaws()) == []
+    found.settle(found.counting_attempt())
+    assert (found.turns, found.skills_read) == (None, None)
 
 
 def test_it_makes_compactions_and_skill_uses_of_the_main_trajectory(tmp_path):

@@ -134,11 +134,18 @@ def test_it_reads_no_list_of_entries_that_would_fill_the_memory(tmp_path, monkey
     assert "bytes to be read at once" in next(iter(report.problems)).message
 
 
+def test_it_takes_the_cost_that_inspect_knows(tmp_path):
+    counts = {"input_tokens": 70, "output_tokens": 10, "total_tokens": 80, "total_cost": 0.25}
+    inspect_log(tmp_path / "sums.eval", sample("s1", model_usage={"lab/model-1": counts, "lab/judge": counts}))
+    assert list(bring_in(tmp_path).problems) == []
+    assert Trial.objects.get().cost_usd == 0.5
+
+
 @pytest.mark.parametrize("value", [10**400, {"part": 10**400}])
 def test_a_score_that_no_float_can_hold_is_no_reward_and_loses_no_trial(tmp_path, value):
     inspect_log(tmp_path / "sums.eval", sample("s1", scores={"match": {"value": value}}))
     (problem,) = bring_in(tmp_path).problems
-    assert "overflow" in problem.message
+    assert problem.expected == "integers of at most 18 digits"
     assert Trial.objects.get().reward is None
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from benchapp import record_check
 from benchapp.models import Activity, Decision, Entry, Episode, Run, Trial
-from tests.benchapp.evolution_folders import FIRST, RUN, SECOND, evolution_run
+from tests.benchapp.evolution_folders import FIRST, RUN, SECOND, evolution_run, record
 from tests.benchapp.import_folders import bring_in, write
 
 pytestmark = pytest.mark.django_db
@@ -79,3 +81,17 @@ def test_it_names_the_trial_folders_that_no_record_names(folder):
     (problem,) = bring_in(folder).problems
     assert problem.expected == "trials that a replay record names"
     assert problem.message.endswith("E1-LS1-T1__again-4 and 2 more are none; left out")
+
+
+def test_runs_of_one_id_in_two_workspaces_are_two_runs_and_each_goes_on(tmp_path):
+    """A run's id is made of its settings and a minute."""
+    alice, bob = (evolution_run(tmp_path / name / "workspace" / "runs" / RUN) for name in ("alice", "bob"))
+    first = bob / "stores/replay/records/E1-LS1-T1.json"
+    write(first, {**json.loads(first.read_text()), "timestamp": "2026-03-01T10:00:41+00:00"})
+    bring_in(alice)
+    bring_in(bob)
+    assert [Trial.objects.filter(episode__run=run).count() for run in Run.objects.all()] == [4, 4]
+    record(alice, "E1-LS1-T2__replay", 5, passed=True, given="")
+    assert bring_in(alice).counts["created"] == 1
+    assert [Trial.objects.filter(episode__run=run).count() for run in Run.objects.order_by("id")] == [5, 4]
+    assert list(record_check.flaws()) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from benchapp import record_check
@@ -131,3 +133,22 @@ def test_it_names_jobs_and_trials_that_it_passes_over(folder):
         ("jobs of SkillFlow's runners, named <run>__<family>", "plain is none; left out"),
         ("trials with a result or a config", "task-4__cut is none; left out"),
     ]
+
+
+def test_run_roots_of_one_name_in_two_checkouts_are_two_runs_and_each_goes_on(tmp_path):
+    alice, bob = (flow_root(tmp_path / person / "SkillFlow/jobs/iter", PATCHES[:2]) for person in ("alice", "bob"))
+    family = bob / "iter__tables"
+    for number in (1, 2):
+        folder = family / f"task-{number}__{number:07d}"
+        own = json.loads((folder / "result.json").read_text())
+        write(folder / "result.json", {**own, "id": f"of-bob-{number}", "trial_name": f"task-{number}__b{number:06d}"})
+        folder.rename(family / f"task-{number}__b{number:06d}")
+    history = family / "skill_patch_history.jsonl"
+    history.write_text(history.read_text().replace("__000000", "__b00000"))
+    bring_in(alice)
+    bring_in(bob)
+    assert [Trial.objects.filter(episode__run=run).count() for run in Run.objects.all()] == [2, 2]
+    flow_root(alice, PATCHES)
+    assert bring_in(alice).counts["created"] == 1
+    assert [Trial.objects.filter(episode__run=run).count() for run in Run.objects.order_by("id")] == [3, 2]
+    assert list(record_check.flaws()) == []

@@ -13,6 +13,7 @@ from tests.benchapp.import_folders import SKILL, bring_in, told, write
 
 pytestmark = pytest.mark.django_db
 
+TRAJECTORIES = Path(__file__).resolve().parents[1] / "fixtures" / "trajectories"
 CONFIG = "b1-one-shot-claude-haiku-4-5"
 LOG = [
     {"type": "system", "subtype": "init", "session_id": "s", "model": "claude-sonnet-4-6", "skills": ["count-words"]},
@@ -69,6 +70,61 @@ def test_it_brings_in_a_run_for_each_config(folder):
     assert list(record_check.flaws()) == []
     again = bring_in(folder.parent)
     assert (again.counts["created"], again.counts["changed"], again.counts["unchanged"]) == (0, 0, 5)
+
+
+def test_two_solvers_of_one_config_are_two_runs_with_the_same_library(folder: Path) -> None:
+    evaluation(folder, CONFIG, 1, "20260302110000", agent="codex", model="gpt-5.2-codex")
+    evaluation(folder, CONFIG, 2, "20260302110000", agent="codex", model="gpt-5.2-codex")
+    assert list(bring_in(folder).problems) == []
+    told = {
+        run.harness: (run.agent_model, Trial.objects.filter(episode__run=run).count())
+        for run in Run.objects.filter(condition="one-shot")
+    }
+    assert told == {"claude-code": ("claude-sonnet-4-6", 3), "codex": ("gpt-5.2-codex", 2)}
+    libraries = [set(episode.library.manifest()) for episode in Episode.objects.filter(run__condition="one-shot")]
+    assert libraries == [{"count-words/SKILL.md"}] * 2
+    assert bring_in(folder).counts["unchanged"] == 8
+
+
+def test_what_gemini_printed_is_the_trials_trajectory(folder: Path) -> None:
+    place = evaluation(
+        folder, "b1-one-shot-gemini-3-pro", 2, "20260302110000", agent="gemini-code", model="gemini-3-pro"
+    )
+    (place / "agent/claude-code.txt").unlink()
+    write(place / "agent/gemini-code.txt", (TRAJECTORIES / "gemini_stream.jsonl").read_text())
+    assert list(bring_in(folder).problems) == []
+    trial = Trial.objects.get(episode__run__harness="gemini-code")
+    assert (trial.turns, trial.skills_read, trial.input_tokens) == (2, 1, 300)
+
+
+def test_an_account_that_is_known_but_not_read_is_named(folder: Path) -> None:
+    place = evaluation(folder, CONFIG, 4, "20260302110000")
+    write(place / "agent/claude-code.txt", json.dumps({"role": "user", "content": "Count."}) + "\n")
+    (problem,) = bring_in(folder).problems
+    assert problem.path.endswith("agent/claude-code.txt")
+    assert problem.message == "chat-messages, which is none of these"
+
+
+def test_a_history_belongs_to_the_first_solver_and_the_others_have_its_library(folder: Path, taught: Path) -> None:
+    evaluation(folder, CONFIG, 2, "20260302110000", agent="codex", model="gpt-5.2-codex")
+    assert list(bring_in(folder).problems) == []
+    decided, given = Episode.objects.filter(run__condition="one-shot").order_by("run__harness")
+    assert (decided.run.harness, given.run.harness) == ("claude-code", "codex")
+    assert (decided.decisions.count() > 0, given.decisions.count()) == (True, 0)
+    assert decided.library == given.library
+    assert list(record_check.flaws()) == []
+
+
+def test_outputs_of_two_checkouts_are_runs_of_their_own(tmp_path: Path) -> None:
+    places = [tmp_path / person / "SkillLearnBench" / "output" for person in ("alice", "bob")]
+    for place, stamp in zip(places, ("20260301100000", "20260401100000"), strict=True):
+        evaluation(place, CONFIG, 2, stamp)
+        evaluation(place, CONFIG, 2, "20260501100000")
+        bring_in(place)
+    evaluation(places[0], CONFIG, 1, "20260601100000")
+    assert bring_in(places[0]).counts["created"] == 1
+    held = [Trial.objects.filter(episode__run=run).count() for run in Run.objects.order_by("id")]
+    assert held == [3, 2]
 
 
 def test_a_trial_whose_machine_failed_is_not_scored(folder):

@@ -16,17 +16,21 @@ Opener = Callable[[], BinaryIO]
 Reader = Callable[["ReadTrajectory"], Iterator[Step]]
 
 MAX_EXTRA_KEYS = 100
+PLAIN_TEXT = "plain-text"  # its steps are paragraphs: they tell neither model turns nor calls
 
 READERS: dict[str, str] = {
     "atif": "runner.trajectories.readers.atif",
     "terminus-episodes": "runner.trajectories.readers.terminus",
     "claude-stream-json": "runner.trajectories.readers.claude_stream",
     "claude-session": "runner.trajectories.readers.claude_session",
+    "cursor-stream-json": "runner.trajectories.readers.cursor_stream",
     "codex-jsonl": "runner.trajectories.readers.codex",
     "codex-rollout": "runner.trajectories.readers.codex_rollout",
     "gemini-native": "runner.trajectories.readers.gemini",
     "gemini-session": "runner.trajectories.readers.gemini_session",
+    "gemini-stream-json": "runner.trajectories.readers.gemini_stream",
     "qwen-session": "runner.trajectories.readers.qwen_session",
+    "qwen-stream-json": "runner.trajectories.readers.qwen_stream",
     "kimi-wire": "runner.trajectories.readers.kimi_wire",
     "acp-jsonl": "runner.trajectories.readers.acp",
     "inspect-sample": "runner.trajectories.readers.inspect_sample",
@@ -78,8 +82,13 @@ class ReadTrajectory:
             self.steps = iter(()) if first is None else chain((first,), self.steps)
 
     def _numbered(self) -> Iterator[Step]:
+        number = 0
         for number, step in enumerate(self.reader(self), start=1):
             yield step if step.number == number else replace(step, number=number)
+        is_main = self.head.kind is TrajectoryKind.MAIN
+        if not number and is_main and not len(self.problems) and self.head.source_format != "empty":
+            told = f"no step in a file that looks like {self.head.source_format}"
+            self.problems.add("whole file", "a trajectory with at least one step", told)
 
     def set_head(self, **values: Any) -> None:
         self.head = replace(self.head, **values)

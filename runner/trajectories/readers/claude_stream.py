@@ -7,7 +7,7 @@ of one process (the last counts; a total that fell began a new process and is ad
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from runner.trajectories.problems import Problems
@@ -18,15 +18,27 @@ from runner.trajectories.streams import json_lines
 from runner.trajectories.text import clean, storable, storable_value
 from runner.types import Source, Step, Usage
 
+# What the program says about itself, and what a program that drives it asks and is asked.
+WITHOUT_STEP = frozenset(
+    "system stream_event rate_limit_event tool_progress tool_use_summary auth_status prompt_suggestion keep_alive"
+    " control_request control_response control_cancel_request".split()
+)
 
-def read(result: ReadTrajectory) -> Iterator[Step]:
-    """The steps of one thread: the main one, or the sub-agent that the call `thread.key` started."""
+
+def read(
+    result: ReadTrajectory,
+    agent_name: str = "claude-code",
+    translate: Callable[[dict[str, Any]], dict[str, Any]] = lambda event: event,
+) -> Iterator[Step]:
+    """The steps of one thread: the main one, or the sub-agent that the call `thread.key` started. `translate` puts an event
+    of another program that prints this format into Claude Code's terms."""
     messages, totals, subagents = MessageSteps(), _Totals(), Subagents()
     has_totals = False
     is_main, is_over = result.thread.key == "", False
-    result.set_head(agent_name="claude-code")
+    result.set_head(agent_name=agent_name)
     with result.open_binary() as stream:
-        for _, event in json_lines(stream, result.problems if is_main else Problems()):
+        for line, told in json_lines(stream, result.problems if is_main else Problems()):
+            event = translate(told)
             thread = str(event.get("parent_tool_use_id") or "")
             is_over = event.get("type") == "result" or is_over and event.get("type") != "assistant"
             has_totals |= event.get("type") == "result"
@@ -49,6 +61,10 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
             elif kind == "system" and event.get("subtype") == "init":
                 _take_init(result, event)
             else:
+                if is_main and str(kind) not in WITHOUT_STEP:
+                    result.problems.add(
+                        f"line {line}", "an event of Claude Code's stream", f"found type {str(kind)[:60]!r}"
+                    )
                 result.count("events_without_step", f"{kind}/{event.get('subtype', '')}"[:100].rstrip("/"))
     yield from messages.flush()
     if is_main:

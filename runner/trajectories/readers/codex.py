@@ -1,17 +1,19 @@
 """Codex' JSON events (`codex exec --json`): threads, turns and items; no prompt and no times.
 
 Items start and complete out of order or never: steps stand in the order in which their items started, and an item that
-never completed is a call without result, marked `unfinished`. Tokens are the sum over completed turns; beside a
-turn that did not complete it is a lower bound.
+never completed is a call without result, marked `unfinished`. A completed turn tells the tokens of its whole thread so far,
+also after `codex exec resume`: the last one of a thread counts. Beside a turn that did not complete it is a lower bound.
 """
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from runner.trajectories.atif import content_text
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.claude_messages import number
 from runner.trajectories.streams import json_lines
@@ -33,7 +35,7 @@ class _Item:
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
     """Steps in order of the items' start. The reasoning before an item becomes that step's reasoning."""
-    items, usage, turns, is_open = _Items(), Usage(), 0, False
+    items, totals, turns, is_open = _Items(), _Totals(), 0, False
     result.set_head(agent_name="codex")
     with result.open_binary() as stream:
         for line, event in json_lines(stream, result.problems):
@@ -41,25 +43,50 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
             if kind.startswith("item.") and isinstance(item, Mapping):
                 yield from items.add(item, is_complete=kind == "item.completed")
             elif kind == "turn.completed":
-                usage, turns, is_open = usage + _usage(event.get("usage")), turns + 1, False
+                totals.add(_usage(event.get("usage")))
+                turns, is_open = turns + 1, False
             elif kind in ("turn.failed", "error"):
                 yield from items.flush()
                 error = event.get("error")
                 text = error.get("message") if isinstance(error, Mapping) else event.get("message")
                 yield Step(0, Source.SYSTEM, clean(str(text or kind)), extra={"event": kind})
             elif kind == "thread.started":
-                result.set_head(session_id=storable(str(event.get("thread_id") or "")) or None)
+                thread = storable(str(event.get("thread_id") or "")) or None
+                result.set_head(session_id=thread)
+                totals.begin(thread)
             elif kind == "turn.started":
                 is_open = True
             else:
                 result.problems.add(f"line {line}", "a thread, turn or item event", f"found type {kind[:60]!r}")
                 result.count("events_without_step", kind[:100])
     yield from items.flush()
-    result.usage = usage.in_part() if is_open else usage
+    result.usage = totals.usage.in_part() if is_open else totals.usage
     result.turns = None  # one turn is a whole task: it is no model turn
     result.facts.update(completed_turns=turns, usage_from="completed turns" if turns else "nothing")
     if is_open or not turns:
         result.facts["cut_off"] = True
+
+
+class _Totals:
+    """Running totals by thread. One that fell began anew."""
+
+    def __init__(self) -> None:
+        self._thread: str | None = None
+        self._ended = Usage()
+        self._running: dict[str | None, Usage] = {}
+
+    def begin(self, thread: str | None) -> None:
+        self._thread = thread
+
+    def add(self, told: Usage) -> None:
+        before = self._running.get(self._thread)
+        if before is not None and (told.input_tokens or 0) < (before.input_tokens or 0):
+            self._ended += before
+        self._running[self._thread] = told
+
+    @property
+    def usage(self) -> Usage:
+        return sum(self._running.values(), self._ended)
 
 
 def _usage(raw: Any) -> Usage:
@@ -182,12 +209,16 @@ def _outcome(item: _Item) -> tuple[Observation, ...]:
     told = raw.get("error") or raw.get("result") or raw.get("status")
     if told is None:
         return ()
-    text = (
-        told
-        if isinstance(told, str)
-        else str(told.get("message") if isinstance(told, Mapping) and "message" in told else told)
-    )
-    return (Observation(clean(text), item.id, bool(raw.get("error")) or raw.get("status") == "failed"),)
+    return (Observation(clean(_result_text(told)), item.id, bool(raw.get("error")) or raw.get("status") == "failed"),)
+
+
+def _result_text(told: Any) -> str:
+    """An error's message, the text parts of what an MCP server answered, and JSON of anything else."""
+    if isinstance(told, Mapping) and "message" in told:
+        told = told["message"]
+    elif isinstance(told, Mapping) and isinstance(told.get("content"), list):
+        told = content_text(told["content"])[0] or told
+    return told if isinstance(told, str) else json.dumps(told, ensure_ascii=False, default=str)
 
 
 _CONVERTERS = {

@@ -3,6 +3,7 @@
 Steps come from `context.append_message` and `context.append_loop_event`, what was sent to and came from the model.
 Lines with `kind` "event" repeat them for the screen. `usage.record` tells every model call, also those that compress
 the context: inputOther leaves out what was read from the cache and written to it. Times are milliseconds since 1970.
+Files of the older Kimi CLI have the same first line and other ones behind it: `kimi_cli_wire.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 from runner.trajectories.atif import content_text
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.claude_messages import MessageSteps, number
+from runner.trajectories.readers.kimi_cli_wire import CliWire, envelope_of
 from runner.trajectories.streams import json_lines
 from runner.trajectories.text import clean, storable, storable_value
 from runner.types import Source, Step, Usage
@@ -25,16 +27,25 @@ _LATEST_MILLISECONDS = 253_402_300_799_000  # the end of the year 9999
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
     """One step per message of the model, with the results of its calls."""
-    wire = _Wire(result)
+    wire, before = _Wire(result), CliWire(result)
     result.set_head(agent_name="kimi-code")
     with result.open_binary() as stream:
-        for _, event in json_lines(stream, result.problems):
-            yield from wire.add(event, str(event.get("type")), _timestamp(event.get("time")))
+        for line, event in json_lines(stream, result.problems):
+            if envelope := envelope_of(event):
+                result.set_head(agent_name="kimi-cli")
+                yield from before.add(line, *envelope, timestamp_of(_milliseconds(event.get("timestamp"))))
+                continue
+            yield from wire.add(event, str(event.get("type")), timestamp_of(event.get("time")))
     yield from wire.steps.flush()
     told = wire.usage != Usage()
     result.usage = wire.usage if told else wire.steps.usage
     result.turns = wire.steps.messages
     result.facts["usage_from"] = "usage records" if told else "messages"
+    yield from before.finish()
+
+
+def _milliseconds(seconds: Any) -> Any:
+    return seconds * 1000 if isinstance(seconds, int | float) and not isinstance(seconds, bool) else None
 
 
 class _Wire:
@@ -148,7 +159,8 @@ def _usage(raw: Any) -> Usage:
     return Usage(sum(known) if known else None, counts[1], number(raw.get("output")))
 
 
-def _timestamp(raw: Any) -> str | None:
+def timestamp_of(raw: Any) -> str | None:
+    """Of milliseconds since 1970."""
     milliseconds = number(raw)
     if milliseconds is None or milliseconds > _LATEST_MILLISECONDS:
         return None
