@@ -270,7 +270,8 @@ def test_a_better_reader_reads_the_same_source_again_and_supersedes_what_an_earl
     assert (counts["created"], counts["changed"], counts["unchanged"]) == (0, 2, 0)
     old.refresh_from_db()
     assert (old.status, old.counts, old.trajectories.get().reader_version) == ("superseded", False, "import/old")
-    assert old.skill_uses.exists() and list(iterate_steps(old.trajectories.get())) == old_steps
+    assert old.skill_uses.exists()
+    assert list(iterate_steps(old.trajectories.get())) == old_steps
     new = old.trial.attempts.get(counts=True)
     assert (new.number, new.trajectories.get().reader_version, new.skill_uses.count()) == (2, "import/new", 0)
     assert old.trial.__class__.objects.get(pk=old.trial_id).skills_read == 0

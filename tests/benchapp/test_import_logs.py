@@ -6,6 +6,7 @@ import json
 import shutil
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import call_command
@@ -200,6 +201,118 @@ def test_two_logs_of_one_evaluation_are_both_kept(tmp_path):
     assert told(bring_in(tmp_path), "sums.json") == ["eval.eval_id: an id of its own for every log"]
     assert Attempt.objects.filter(counts=True).count() == 2
     assert bring_in(tmp_path).counts["changed"] == 0
+
+
+def retry(path: Path, *samples: dict, created: str, **told_of_eval: Any) -> Path:
+    """A log of the same task: HEADER's, or a retry of it."""
+    evaluation = {**HEADER["eval"], "eval_set_id": None, "created": created, **told_of_eval}
+    return inspect_log(path, *samples, header={**HEADER, "eval": evaluation})
+
+
+def failed_and_retried(folder: Path) -> tuple[Path, Path]:
+    """The second sample failed, the third was not begun; the retry copied the first one and ran these two."""
+    failed = sample("two", uuid="u2", scores={}, error={"message": "rate limit"})
+    again = sample("two", uuid="u4", scores={"match": {"value": "I"}})
+    first, third = sample("one", uuid="u1"), sample("three", uuid="u3")
+    return (
+        retry(folder / "2026-03-01T10_sums.eval", first, failed, created="2026-03-01T10:00:00Z"),
+        retry(
+            folder / "2026-03-01T11_sums.eval",
+            *(first, again, third),
+            created="2026-03-01T11:00:00Z",
+            eval_id="eval-2",
+            run_id="run-2",
+        ),
+    )
+
+
+def test_a_retried_log_is_one_run_with_each_sample_once(tmp_path):
+    failed_and_retried(tmp_path)
+    report = bring_in(tmp_path)
+    assert [(p.place, p.message) for p in report.problems] == [
+        ("eval.task_id", "2026-03-01T11_sums.eval is a retry: 2 of 2 samples count as told there")
+    ]
+    assert Run.objects.count() == Experiment.objects.count() == 1
+    assert list(Trial.objects.order_by("task__key").values_list("task__title", "status")) == [
+        ("one", "passed"),
+        ("three", "passed"),
+        ("two", "failed"),
+    ]
+    again = bring_in(tmp_path).counts
+    assert (again["created"], again["changed"], again["unchanged"]) == (0, 0, 3)
+
+
+def test_a_retry_that_comes_in_later_supersedes_only_what_it_ran_again(tmp_path):
+    first, second = failed_and_retried(tmp_path)
+    bring_in(first)
+    counts = bring_in(tmp_path).counts
+    assert (counts["created"], counts["changed"], counts["unchanged"]) == (1, 1, 1)
+    assert Run.objects.count() == Experiment.objects.count() == 1
+    assert Trial.objects.get(task__title="two").attempts.count() == 2
+
+
+def test_samples_that_a_broken_off_retry_did_not_reach_come_from_the_log_before(tmp_path):
+    first, second = failed_and_retried(tmp_path)
+    retry(second, sample("two"), created="2026-03-01T11:00:00Z", eval_id="eval-2", run_id="run-2")
+    report = bring_in(tmp_path)
+    assert [problem.message for problem in report.problems] == [
+        "2026-03-01T11_sums.eval is a retry: 1 of 2 samples count as told there"
+    ]
+    assert dict(Trial.objects.values_list("task__title", "status")) == {"one": "passed", "two": "passed"}
+
+
+def test_a_sample_that_somebody_invalidated_has_no_verdict_and_says_why(tmp_path):
+    withdrawn = {"timestamp": "2026-03-01T12:00:00Z", "author": "me", "reason": "container died", "metadata": {}}
+    bring_in(
+        inspect_log(tmp_path / "sums.eval", sample("one", invalidation=withdrawn), sample("two", invalidation=None))
+    )
+    assert dict(Trial.objects.values_list("task__title", "status")) == {"one": "unscored", "two": "passed"}
+    told_of_it = Attempt.objects.get(trial__task__title="one")
+    assert (told_of_it.exception_type, told_of_it.exception_message) == ("invalidated", "container died (me)")
+
+
+def test_what_a_sample_that_breaks_off_does_not_tell_is_named(tmp_path):
+    log = tmp_path / "sums.eval"
+    inspect_log(log, sample("two"))
+    text = json.dumps(sample("one"))
+    with zipfile.ZipFile(log, "a") as archive:
+        archive.writestr("samples/one_epoch_1.json", text[: text.index('"scores"')])
+    lost = [problem for problem in bring_in(log).problems if problem.place == "samples/one_epoch_1.json"]
+    assert [problem.message for problem in lost] == [
+        "it breaks off before scores, model_usage, started_at, completed_at, total_time: not known"
+    ]
+    assert Trial.objects.count() == 2
+
+
+def test_a_trajectory_of_swe_agent_that_breaks_off_says_what_is_not_known(tmp_path):
+    log = traj(tmp_path / "run-1")
+    log.write_text(log.read_text().partition('"info"')[0])
+    messages = [problem.message for problem in bring_in(tmp_path).problems]
+    assert "it breaks off before info: not known" in messages
+
+
+def test_the_cost_of_a_sample_is_known_where_every_model_has_a_price(tmp_path):
+    priced = {"input_tokens": 70, "output_tokens": 10, "total_tokens": 80, "total_cost": 0.25}
+    unpriced = {"input_tokens": 7, "output_tokens": 1, "total_tokens": 8, "total_cost": None}
+    samples = [
+        sample("one", model_usage={"a": priced, "b": priced}),
+        sample("two", model_usage={"a": priced, "b": unpriced}),
+    ]
+    bring_in(inspect_log(tmp_path / "sums.eval", *samples))
+    assert dict(Trial.objects.values_list("task__title", "cost_usd")) == {"one": 0.5, "two": None}
+
+
+@pytest.mark.parametrize("spoil", ["other", "shorter"])
+def test_an_entry_packed_with_zstandard_is_held_to_its_checksum_and_size(tmp_path, spoil):
+    log = packed_with_zstandard(inspect_log(tmp_path / "sums.eval", sample("one"), sample("two")))
+    raw = bytearray(log.read_bytes())
+    at = raw.rfind(b"samples/one_epoch_1.json") - 46
+    field = slice(at + 16, at + 20) if spoil == "other" else slice(at + 24, at + 28)  # CRC, size in the list of entries
+    raw[field] = (int.from_bytes(raw[field], "little") + 1).to_bytes(4, "little")
+    log.write_bytes(bytes(raw))
+    report = bring_in(log)
+    assert ["checksum" in problem.message for problem in report.problems] == [True]
+    assert list(Trial.objects.values_list("task__title", flat=True)) == ["two"]
 
 
 # --- SWE-agent ----------------------------------------------------------------------------------------------------
