@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +139,7 @@ def test_it_reads_no_list_of_entries_that_would_fill_the_memory(tmp_path, monkey
 @pytest.mark.parametrize("value", [10**400, {"part": 10**400}])
 def test_a_score_that_no_float_can_hold_is_no_reward_and_loses_no_trial(tmp_path, value):
     inspect_log(tmp_path / "sums.eval", sample("s1", scores={"match": {"value": value}}))
-    (problem,) = bring_in(tmp_path).problems
+    *_, problem = bring_in(tmp_path).problems
     assert "overflow" in problem.message
     assert Trial.objects.get().reward is None
 
@@ -536,6 +537,33 @@ def test_sessions_without_an_id_are_told_apart_by_where_they_lie(tmp_path):
     assert Trial.objects.count() == Attempt.objects.filter(counts=True).count() == 3
     side = Trajectory.objects.get(kind="subagent")
     assert (side.name, side.source_path) == ("agent-1", "../agent-1/wire.jsonl")
+
+
+def test_a_kimi_session_tells_when_it_began_and_how_long_it_took(tmp_path):
+    write(tmp_path / "new" / "wire.jsonl", (FIXTURES / "kimi_wire.jsonl").read_bytes())
+    said = {"type": "TurnBegin", "payload": {"user_input": "Sum the column."}}
+    old = [{"timestamp": 1772359200.0 + second, "message": said} for second in (0, 5.5)]
+    lines = [{"type": "metadata", "protocol_version": "1.10"}, *old]
+    write(tmp_path / "old" / "wire.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    bring_in(tmp_path)
+    attempt = Attempt.objects.get(trial__task__key__endswith="new")
+    assert (attempt.started_at, attempt.finished_at) == (
+        datetime(2026, 1, 2, 3, 4, 1, tzinfo=UTC),
+        datetime(2026, 1, 2, 3, 4, 13, tzinfo=UTC),
+    )
+    assert attempt.trial.duration_seconds == 12
+    assert Trial.objects.get(task__key__endswith="old").duration_seconds == 5.5
+
+
+def test_two_folders_of_one_name_are_two_experiments(tmp_path):
+    for person in ("alice", "bob"):
+        claude_session(tmp_path / person / "logs" / "s.jsonl", person)
+        bring_in(tmp_path / person / "logs")
+    assert Experiment.objects.count() == 2
+    claude_session(tmp_path / "bob" / "logs" / "s-2.jsonl", "more")
+    bring_in(tmp_path / "bob" / "logs")
+    assert Experiment.objects.get(name__endswith="bob/logs").runs.get().episodes.get().trials.count() == 2
+    assert Experiment.objects.count() == 2
 
 
 def test_a_problem_in_a_log_names_its_path_once(tmp_path):

@@ -45,8 +45,8 @@ def _behind(result: ReadTrajectory) -> Mapping[str, Any]:
 
 
 def usage_of(models: Mapping[str, Any]) -> Usage:
-    """Tokens and cost of all models together; input includes what was read from a cache. The cost is known where Inspect
-    was given the prices of every model."""
+    """Tokens and cost of all models together; input includes what was read from a cache. Inspect knows the cost of models
+    that it was given prices for."""
     total = Usage()
     for told in models.values():
         if isinstance(told, Mapping):
@@ -54,12 +54,12 @@ def usage_of(models: Mapping[str, Any]) -> Usage:
             given = number(told.get("input_tokens"))
             if whole is not None and output is not None and whole >= output:
                 given = whole - output  # providers differ in whether input_tokens holds what a cache gave
-            total += Usage(given, cached, output, _cost(told.get("total_cost")))
+            total += Usage(given, cached, output, _amount(told.get("total_cost")))
     return total
 
 
-def _cost(value: Any) -> float | None:
-    is_amount = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e9
+def _amount(value: Any) -> float | None:
+    is_amount = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15
     return float(value) if is_amount else None
 
 
