@@ -680,6 +680,37 @@ def test_logs_inside_a_job_stay_with_their_trials(tmp_path):
     assert Trial.objects.count() == 1
 
 
+def test_logs_in_a_job_that_no_trial_reads_are_told_in_one_line_for_each_place(tmp_path):
+    folder = job(tmp_path / "jobs" / "first", trials=2)
+    for number in (1, 2):
+        own = folder / f"sum-csv__000000{number}"
+        claude_session(own / "agent" / "sessions" / "s-1.jsonl")
+        claude_session(own / "artifacts" / "logs" / "s-2.jsonl")
+        write(own / "artifacts" / "rows.json", {"row": 1})
+    codex_rollout(folder / "steps.jsonl")
+    claude_session(folder / "notes" / "s-3.jsonl")
+    report = bring_in(tmp_path)
+    assert [(problem.path, problem.expected, problem.message) for problem in report.problems] == [
+        (
+            str(folder),
+            "logs in the folders of trials",
+            "1 file in the format codex-rollout, beside the trials of a job; not read: steps.jsonl",
+        ),
+        (
+            str(folder / "notes"),
+            "logs in the folders of trials",
+            "1 file in the format claude-session, beside the trials of a job; not read: s-3.jsonl",
+        ),
+        (
+            str(folder),
+            "logs in agent/ or trajectory/",
+            "2 files in the format claude-session, elsewhere in a trial; not read: "
+            "sum-csv__0000001/artifacts/logs/s-2.jsonl, sum-csv__0000002/artifacts/logs/s-2.jsonl",
+        ),
+    ]
+    assert Trial.objects.count() == 2
+
+
 def test_it_obeys_the_format_that_is_named(tmp_path):
     claude_session(tmp_path / "s-1.jsonl")
     traj(tmp_path / "run-1")
