@@ -252,6 +252,17 @@ def test_a_retry_that_comes_in_later_supersedes_only_what_it_ran_again(tmp_path)
     assert Trial.objects.get(task__title="two").attempts.count() == 2
 
 
+def test_a_retry_written_as_json_is_one_too(tmp_path):
+    for number, scores in ((1, {}), (2, {"match": {"value": "C"}})):
+        evaluation = {**HEADER["eval"], "eval_id": f"eval-{number}", "created": f"2026-03-01T1{number}:00:00Z"}
+        write(
+            tmp_path / f"sums-{number}.json",
+            {**HEADER, "eval": evaluation, "samples": [sample("one", scores=scores)]},
+        )
+    assert told(bring_in(tmp_path), "sums-1.json") == ["eval.task_id: one log for each task"]
+    assert Trial.objects.get().status == "passed"
+
+
 def test_samples_that_a_broken_off_retry_did_not_reach_come_from_the_log_before(tmp_path):
     first, second = failed_and_retried(tmp_path)
     retry(second, sample("two"), created="2026-03-01T11:00:00Z", eval_id="eval-2", run_id="run-2")
