@@ -33,6 +33,11 @@ _VERDICT = (
 _CHECK = ("group", "name", "status", "message", "duration_seconds")
 _DIMENSION = ("name", "score", "max_score", "weight", "reason")
 _TRAJECTORY = ("name", "kind", "digest", "source_format", "steps_total", "is_superseded")
+# What else a reader finds; no part of the digest.
+_READ = ("agent_seconds", "verifier_seconds", "exception_message")
+_READ_OF_TRAJECTORY = (
+    "name source_path agent_name agent_version model input_tokens cached_tokens output_tokens cost_usd extra".split()
+)
 _DECISION = (
     "number round mode answer status operation_type summary findings error patch_id lines_added lines_removed decided_at"
 ).split()
@@ -127,6 +132,14 @@ def _attempt(attempt: Attempt) -> list[Any]:
         name: value for name, value in bounds.items() if value is not None
     }  # records without one keep their digest
     return [told, verdicts, trajectories, uses]
+
+
+def reading_of(attempt: Attempt) -> list[Any]:
+    """All that readers found in the source of an attempt, without its number and status: equal where they found the same."""
+    told, *below = _attempt(attempt)
+    own = {name: value for name, value in told.items() if name not in ("number", "counts", "status")}
+    trajectories = [_values(found, _READ_OF_TRAJECTORY) for found in attempt.trajectories.order_by("ordinal", "name")]
+    return [own, _values(attempt, _READ), below, trajectories]
 
 
 def _decision(decision: Decision) -> list[Any]:

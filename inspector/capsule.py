@@ -304,4 +304,8 @@ def _of_account(account: Account) -> Iterator[Digest]:
         yield Digest("verifier", view.verdict.verifier_digest, f"the verifier of {visible(view.verdict.source)[:60]}")
         yield Digest("verifier's output", view.verdict.output_id or "", "as it was printed, secrets taken out")
     if account.attempt is not None:
-        yield Digest("source", account.attempt.source_digest, "everything that was read from the imported folder")
+        yield Digest(
+            "source",
+            account.attempt.source_digest,
+            "everything that was read from the imported folder, and the version of the readers",
+        )

@@ -2,8 +2,9 @@
 
 A format of folders has `claims(root, folder) -> bool` (is the folder itself one?) and `find(root, folder) ->
 experiments`, which reads only as much as is needed to list them; see sources.py for what it hands over. Where it has
-`OWN`, names of folders, other formats of folders are looked for beside those. A format of
-files has `SUFFIXES`, `claims_file(root, entry) -> bool`, `find_files(root, entries) -> experiments`, and
+`OWN`, names of folders, other formats of folders are looked for beside those; where it has `others(root, folder) ->
+folders`, everything is looked for in these: they lie in a folder of its own and are none of its parts. A format of files
+has `SUFFIXES`, `claims_file(root, entry) -> bool`, `find_files(root, entries) -> experiments`, and
 `is_companion(entries) -> (entry -> bool)`: does a program that left those logs leave this file beside them?
 """
 
@@ -45,7 +46,7 @@ def find(root: Root, format: str = AUTO) -> Iterator[FoundExperiment]:
     """Every experiment below the folder, in the format named or in each one's own."""
     quiet = Root(root.given, ProblemList())
     if format == AUTO:
-        yield from _find_all(root, quiet)
+        yield from _find_all(root, quiet, root.base)
     elif FORMATS[format] in WHOLE_FOLDERS:
         module = FORMATS[format]
         claimed = [folder for folder, _ in _claimed(quiet, root.base, CLAIMED_DEPTH, (module,))]
@@ -64,14 +65,16 @@ def find_file(root: Root, path: Path, format: str = AUTO) -> Iterator[FoundExper
     yield from _find_loose(root, entries, modules, told=frozenset({path.name}))
 
 
-def _find_all(root: Root, quiet: Root) -> Iterator[FoundExperiment]:
-    claimed = dict(_claimed(quiet, root.base, CLAIMED_DEPTH, WHOLE_FOLDERS))
+def _find_all(root: Root, quiet: Root, top: Path) -> Iterator[FoundExperiment]:
+    claimed = dict(_claimed(quiet, top, CLAIMED_DEPTH, WHOLE_FOLDERS))
     for folder, module in claimed.items():
         yield from module.find(root, folder)
-    if root.base in claimed:
+        for other in module.others(quiet, folder) if hasattr(module, "others") else ():
+            yield from _find_all(root, quiet, other)
+    if top in claimed:
         return
-    yield from harbor.find(root, root.base, skip=claimed)
-    entries = _loose(quiet, quiet, root.base, frozenset(claimed), 0)  # the walk's own problems are told by Harbor's
+    yield from harbor.find(root, top, skip=claimed)
+    entries = _loose(quiet, quiet, top, frozenset(claimed), 0)  # the walk's own problems are told by Harbor's
     yield from _find_loose(root, entries, LOOSE_FILES, told=harbor.FILES)
 
 

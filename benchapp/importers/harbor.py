@@ -16,6 +16,7 @@ from benchapp.importers.documents import Document, read_object
 from benchapp.importers.harbor_job import Job, job_of
 from benchapp.importers.harbor_siblings import Siblings
 from benchapp.importers.harbor_trial import HarborTrial, header_of
+from benchapp.importers.passed_over import report_passed_over
 from benchapp.importers.problems import ProblemList
 from benchapp.importers.sources import FoundExperiment
 from benchapp.importers.walking import MAX_DEPTH, Root
@@ -52,6 +53,8 @@ def find(root: Root, folder: Path, *, skip: Iterable[Path] = ()) -> Iterator[Fou
     _visit(root, folder, None, scan, frozenset(skip), 0)
     _adopt_orphans(scan.trials)
     _name_apart(scan.trials)
+    jobs, trials = [job.folder for job in scan.jobs], [trial.folder for trial in scan.trials]
+    report_passed_over(root, jobs, trials, frozenset(skip))
     grouped: defaultdict[str, list[HarborTrial]] = defaultdict(list)
     for trial in scan.trials:
         grouped[trial.job_key].append(trial)

@@ -20,6 +20,7 @@ from typing import IO, Any, BinaryIO
 import zstandard
 
 from benchapp.importers.documents import MAX_JSON_BYTES, Document
+from benchapp.importers.problems import ProblemList
 from benchapp.importers.walking import Entry, Root
 from runner.trajectories.problems import Problems
 from runner.trajectories.streams import walk
@@ -113,7 +114,24 @@ def _open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> BinaryIO:
     start = member.header_offset + 30 + int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little")
     packed = _Limited(_reader_at(stream, start), member.compress_size)
     unpacked = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).stream_reader(packed, read_across_frames=True)
-    return _Entry(io.BufferedReader(_Limited(unpacked.read, member.file_size)))  # type: ignore[return-value]
+    whole = _Checked(unpacked.read, member.file_size, member.CRC)
+    return _Entry(io.BufferedReader(whole))  # type: ignore[return-value]
+
+
+def name_log(root: Root, entry: Entry) -> Mapping[str, Any]:
+    """What the log tells of its evaluation (`eval` of the header), read without its samples. Empty where it cannot be
+    read: that is told when it is opened."""
+    quiet = Root(root.given, ProblemList())
+    try:
+        if entry.path.suffix == ".eval":
+            container = open_zip(quiet, entry)
+            return {} if container is None else container.header.object("eval").raw
+        with quiet.open(entry.path) as stream:
+            items = walk(stream, Problems(), streamed=frozenset({"samples"}))
+            told = next((value for key, value in items if key in ("eval", "samples")), None)
+            return storable_value(told) if isinstance(told, Mapping) and "task" in told else {}
+    except (OSError, *BROKEN):
+        return {}
 
 
 # --- one JSON document ----------------------------------------------------------------------------------------------
@@ -197,6 +215,21 @@ class _Limited(io.RawIOBase):
         self._left -= len(piece)
         buffer[: len(piece)] = piece
         return len(piece)
+
+
+class _Checked(_Limited):
+    """The same of an entry: it fails at the end where the bytes are fewer than declared, or others than were packed."""
+
+    def __init__(self, read: Callable[[int], bytes], size: int, crc: int) -> None:
+        super().__init__(read, size)
+        self._expected, self._crc = crc, 0
+
+    def readinto(self, buffer: Any) -> int:
+        length = super().readinto(buffer)
+        self._crc = zlib.crc32(buffer[:length], self._crc)
+        if length == 0 and len(buffer) and (self._left or self._crc != self._expected):
+            raise zipfile.BadZipFile("its checksum is another than the zip tells")
+        return length
 
 
 def _json(content: bytes) -> Any:

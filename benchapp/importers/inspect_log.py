@@ -1,7 +1,8 @@
 """Inspect's logs, .eval or .json (inspect_containers.py).
 
 A log is a run of the experiment that its eval set, or its call of `inspect eval`, was; a sample is a task of the family
-named after the Inspect task, an epoch a sample of ours.
+named after the Inspect task, an epoch a sample of ours. A retry writes another log of the same task, with a copy of the
+samples that it did not run again: both logs are one run, and of a sample the newest counts.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from benchapp.importers.breaks import report_lost
 from benchapp.importers.documents import Document, is_finite
 from benchapp.importers.inspect_containers import (
     BROKEN,
@@ -19,6 +21,7 @@ from benchapp.importers.inspect_containers import (
     Stored,
     is_document,
     is_zip,
+    name_log,
     open_document,
     open_zip,
 )
@@ -47,6 +50,8 @@ SUFFIXES = frozenset({".eval", ".json"})
 LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # Inspect's own meaning of the letters
 _BESIDE = frozenset({"eval-set.json", "logs.json"})
 _STREAMED = frozenset({"messages", "events"})
+_CONFIG = ("id", "epoch", "target", "metadata", "sandbox", "invalidation")
+_MEASURED = ("scores", "model_usage", "started_at", "completed_at", "total_time")
 
 
 def claims_file(root: Root, entry: Entry) -> bool:
@@ -62,27 +67,49 @@ def is_companion(entries: Sequence[Entry]) -> Callable[[Entry], bool]:
 
 def find_files(root: Root, entries: Sequence[Entry]) -> Iterator[FoundExperiment]:
     seen: dict[str, str] = {}
+    for retries in _retries(root, entries):
+        logs = [log for entry in retries if (log := _opened(root, entry)) is not None]
+        if not logs:
+            continue
+        task = Retried(root, logs)
+        newest = name_of(logs[0].entry.path)
+        other = seen.setdefault(task.idents[0], newest)
+        if other != newest:
+            told = f"{logs[0].ident} is also that of {other}; both are kept"
+            root.report(logs[0].entry.path, "eval.eval_id", "an id of its own for every log", told)
+            task.idents = tuple(f"{ident}@{newest}" for ident in task.idents)
+        yield task.found()
+
+
+def _retries(root: Root, entries: Sequence[Entry]) -> list[list[Entry]]:
+    """Logs of one task, the newest first. Logs of one evaluation (copies, or scored again) are no retries."""
+    grouped: dict[tuple[str, ...], list[tuple[str, str, Entry]]] = {}
+    seen: set[tuple[str, str]] = set()
     for entry in entries:
-        try:
-            container = (open_zip if entry.path.suffix == ".eval" else open_document)(root, entry)
-        except (OSError, *BROKEN) as error:
-            told = (error.strerror if isinstance(error, OSError) else "") or f"{type(error).__name__}: {error}"
-            root.report(entry.path, "", "a whole Inspect log", told)
-            continue
-        if container is None:
-            continue
-        log = Log(root, entry, container)
-        other = seen.setdefault(log.ident, name_of(entry.path))
-        if other != name_of(entry.path):
-            told = f"{log.ident} is also that of {other}; both are kept"
-            root.report(entry.path, "eval.eval_id", "an id of its own for every log", told)
-            log.ident = f"{log.ident}@{name_of(entry.path)}"
-        yield log.found()
+        told = name_log(root, entry)
+        task, evaluation, model, created = (
+            str(told.get(key) or "") for key in ("task_id", "eval_id", "model", "created")
+        )
+        is_copy = (task, evaluation) in seen
+        seen.add((task, evaluation))
+        key = (task, model) if task and evaluation and not is_copy else (str(entry.path),)
+        grouped.setdefault(key, []).append((created, name_of(entry.path), entry))  # names begin with a time too
+    return [[entry for *_, entry in sorted(mine, key=lambda one: one[:2], reverse=True)] for mine in grouped.values()]
+
+
+def _opened(root: Root, entry: Entry) -> Log | None:
+    try:
+        container = (open_zip if entry.path.suffix == ".eval" else open_document)(root, entry)
+    except (OSError, *BROKEN) as error:
+        told = (error.strerror if isinstance(error, OSError) else "") or f"{type(error).__name__}: {error}"
+        root.report(entry.path, "", "a whole Inspect log", told)
+        return None
+    return None if container is None else Log(root, entry, container)
 
 
 @dataclass
 class Log:
-    """One opened log. `ident`: its evaluation's, unless another log of this import has the same."""
+    """One opened log. `ident`: its evaluation's."""
 
     root: Root
     entry: Entry
@@ -90,54 +117,84 @@ class Log:
 
     def __post_init__(self) -> None:
         self.header = self.container.header
-        told = self.header.object("eval")
+        self.eval = self.header.object("eval")
         stem = storable(self.entry.path.stem)[:200]
-        self.ident = told.text("eval_id", 200) or told.text("task_id", 200) or stem
+        self.ident = self.eval.text("eval_id", 200) or self.eval.text("task_id", 200) or stem
+
+    @property
+    def group(self) -> str:
+        return self.eval.text("eval_set_id", 200) or self.eval.text("run_id", 200) or self.entry.path.stem
+
+
+@dataclass
+class Retried:
+    """A task's log, and before it, the newest first, those that it retried: one run."""
+
+    root: Root
+    logs: Sequence[Log]
+
+    def __post_init__(self) -> None:
+        told = (self.logs[0].eval.text("task_id", 200), *(log.ident for log in self.logs))
+        self.idents = tuple(dict.fromkeys(ident for ident in told if ident))
 
     def found(self) -> FoundExperiment:
-        told, stats = self.header.object("eval"), self.header.object("stats")
-        group = told.text("eval_set_id", 200) or told.text("run_id", 200) or self.entry.path.stem
-        status = self.header.text("status", 40)
+        newest, oldest = self.logs[0], self.logs[-1]
+        status = newest.header.text("status", 40)
         if status is None:
-            self.header.report("", "the header of a log that ended", "only the journal of its start; as far as it goes")
+            newest.header.report(
+                "", "the header of a log that ended", "only the journal of its start; as far as it goes"
+            )
+        told = oldest.eval
         spec = {"format": NAME, "eval_set_id": told.text("eval_set_id", 200), "run_id": told.text("run_id", 200)}
         source = ExperimentSource(
-            key=f"{NAME}:{group}",
-            name=f"Inspect {told.text('task', 200) or group}",
-            path=self.root.label(self.entry.path),
+            key=f"{NAME}:{oldest.group}",
+            name=f"Inspect {told.text('task', 200) or oldest.group}",
+            path=self.root.label(newest.entry.path),
             spec=spec,
             suite=NAME,
-            started_at=aware(read_time(stats, "started_at")),
-            finished_at=aware(read_time(stats, "completed_at")),
+            started_at=aware(read_time(oldest.header.object("stats"), "started_at")),
+            finished_at=aware(read_time(newest.header.object("stats"), "completed_at")),
             was_cut_short=status in (None, "started", "cancelled"),
         )
         return FoundExperiment(source, trials=tuple(sorted(self._samples(), key=lambda sample: sample.order)))
 
     def _samples(self) -> Iterator[Sample]:
-        if not self.container.samples:
-            told = f"none: it ended with the status {self.header.raw.get('status')!r}"
-            self.root.report(self.entry.path, "samples", "samples", told)
-        seen: set[str] = set()
-        for stored in self.container.samples:
-            sample = Sample(self, stored)
-            if sample.ids[0] in seen:
-                expected = "each sample and epoch once"
-                self.root.report(self.entry.path, stored.name[:300], expected, "it comes again; the first counts")
-                continue
-            seen.add(sample.ids[0])
-            yield sample
+        retried: set[str] = set()
+        for log in self.logs:
+            mine: set[str] = set()
+            for stored in log.container.samples:
+                sample = Sample(self, log, stored)
+                if sample.ids[0] in mine:
+                    told = "it comes again; the first counts"
+                    self.root.report(log.entry.path, stored.name[:300], "each sample and epoch once", told)
+                elif sample.ids[0] not in retried:
+                    yield sample
+                mine.add(sample.ids[0])
+            self._report_samples(log, len(mine), len(mine & retried))
+            retried |= mine
+
+    def _report_samples(self, log: Log, total: int, retried: int) -> None:
+        if not total:
+            told = f"none: it ended with the status {log.header.raw.get('status')!r}"
+            self.root.report(log.entry.path, "samples", "samples", told)
+        if log is not self.logs[0]:
+            told = (
+                f"{name_of(self.logs[0].entry.path)} is a retry: {retried:,} of {total:,} samples count as told there"
+            )
+            self.root.report(log.entry.path, "eval.task_id", "one log for each task", told)
 
     @property
     def run(self) -> RunSource:
-        told = self.header.object("eval")
-        setup: dict[str, Any] = {"source": NAME, "log": self.entry.path.name[:300]}
+        log = self.logs[0]
+        told = log.eval
+        setup: dict[str, Any] = {"source": NAME, "log": log.entry.path.name[:300]}
         setup |= {key: told.raw[key] for key in ("task", "task_args", "model_args", "config") if told.raw.get(key)}
         return RunSource(
             harness=told.text("solver", 100) or NAME,
             harness_version=(told.object("packages").text("inspect_ai", 100) or ""),
             agent_model=told.text("model", 200) or UNKNOWN,
             author_model="",
-            skills=self.ident,
+            skills=self.idents[0],
             setup=setup,
         )
 
@@ -146,6 +203,7 @@ class Log:
 class Sample:
     """One sample of one epoch (sources.FoundTrial)."""
 
+    task: Retried
     log: Log
     stored: Stored
 
@@ -155,27 +213,25 @@ class Sample:
         name, _, epoch = stem.rpartition("_epoch_")
         self.name, number = (name, epoch) if name and epoch.isdigit() and len(epoch) < 9 else (stem, "1")
         self.order = (self.name, f"{int(number):09d}")
-        self.ids = (f"{NAME}:{self.log.ident}/{stem}"[:900],)
+        self.ids = tuple(f"{NAME}:{ident}/{stem}"[:900] for ident in self.task.idents)
 
     def digest(self) -> str:
-        digest = hashlib.sha256(json.dumps(self.log.header.raw.get("status")).encode())
+        digest = hashlib.sha256()
         with self.stored.open() as stream:
             while piece := stream.read(1024 * 1024):
                 digest.update(piece)
         return digest.hexdigest()
 
     def read(self) -> TrialSource:
-        with self.stored.open() as stream:
-            items = walk(stream, Problems(), streamed=_STREAMED)
-            raw = {key: storable_value(value) for key, value in items if key not in _STREAMED and key != "attachments"}
+        raw = self._told()
         told = Document(self.log.root, self.log.entry.path, raw, self.stored.name[:200])
-        task = self.log.header.object("eval").text("task", 150) or UNKNOWN
+        task = self.log.eval.text("task", 150) or UNKNOWN
         started, finished = read_time(told, "started_at"), read_time(told, "completed_at")
         seconds = told.amount("total_time")
         usage = raw.get("model_usage")
         source = TrajectorySource(self.stored.name[:300], self.stored.open, self.stored.size)
         return TrialSource(
-            run=self.log.run,
+            run=self.task.run,
             task=TaskSource(NAME, f"{task}/{self.name}"[:300], self.name[:300], family=task),
             timing=Timing(
                 started_at=aware(started),
@@ -183,13 +239,22 @@ class Sample:
                 duration_seconds=seconds if seconds is not None else seconds_between(told, started, finished),
                 agent_seconds=told.amount("working_time"),
             ),
-            verdict=verdict_of(told),
-            config={key: raw[key] for key in ("id", "epoch", "target", "metadata", "sandbox") if raw.get(key)},
+            verdict=None if told.object("invalidation") else verdict_of(told),
+            config={key: raw[key] for key in _CONFIG if raw.get(key)},
             choices=(Choice((source,)),),
             exception=_exception(told),
             usage=usage_of(usage) if isinstance(usage, Mapping) else Usage(),
-            agent=self.log.run.harness,
+            agent=self.task.run.harness,
         )
+
+    def _told(self) -> dict[str, Any]:
+        """Everything in the sample but its messages. Inspect writes scores, usage and times behind these."""
+        problems = Problems()
+        with self.stored.open() as stream:
+            items = walk(stream, problems, streamed=_STREAMED)
+            raw = {key: storable_value(value) for key, value in items if key not in _STREAMED and key != "attachments"}
+        report_lost(self.log.root, self.log.entry.path, problems, raw, _MEASURED, place=self.stored.name[:300])
+        return raw
 
 
 def verdict_of(told: Document) -> Verdict | None:
@@ -228,6 +293,10 @@ def _values(name: str, value: Any) -> dict[str, float]:
 
 
 def _exception(told: Document) -> ExceptionSource | None:
+    """Who invalidates a sample withdraws it: its scores count for nothing."""
+    if withdrawn := told.object("invalidation"):
+        reason, author = withdrawn.text("reason", 100_000), withdrawn.text("author", 200)
+        return ExceptionSource("invalidated", f"{reason or 'no reason given'}" + (f" ({author})" if author else ""))
     if error := told.object("error"):
         message = error.text("message", 100_000) or ""
         return ExceptionSource("error", message, error.text("traceback", 1_000_000) or "")

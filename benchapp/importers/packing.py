@@ -26,7 +26,9 @@ from runner.types import Compaction as CompactionValue
 from runner.types import CompactionKind, File, Files, Source, Step, TrajectoryHead, TrajectoryKind, Usage, Verdict
 from runner.types import SkillUse as UseValue
 
-READER_VERSION = "import/1"
+READER_VERSION = (
+    "import/2"  # raise it where readers find other things in the same source; part of no digest of a record
+)
 IN_MEMORY_BYTES = 8 * 1024 * 1024  # the steps of a longer source are not held; compactions read the stored chunks
 MAX_SOURCE_BYTES = 16 * 1024 * 1024  # a longer source is not kept beside its steps
 MAX_SUBAGENTS = 500

@@ -1,7 +1,7 @@
 """Writing what a source holds into the record: an attempt in one transaction, never one row twice.
 
 An attempt whose source is the same byte for byte is left alone. One whose source changed is superseded: the new one
-counts, the old one stays.
+counts, the old one stays. The same holds where an earlier version of the readers read other things from the same source.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from benchapp.importers.mapping import Mapping, applied_to_run
 from benchapp.importers.packing import AttemptPacker, redacted_files
 from benchapp.importers.places import Places
 from benchapp.importers.problems import ProblemList
+from benchapp.importers.readings import Standing, read_digest, reads_the_same, standing_of
 from benchapp.importers.remapping import OF_RUN, SET_BY_MAP, Remapping
 from benchapp.importers.sources import (
     Choice,
@@ -122,15 +123,13 @@ class ExperimentRecorder:
 
     def _record_trial(self, found: FoundTrial) -> int:
         earlier = next((self.known[ident] for ident in found.ids if ident in self.known), [])
-        digest = found.digest()
+        digest = read_digest(found)
         source = found.read()
         settings = self.mapping.of_trial(source, found.path)
         same = next((known for known in reversed(earlier) if known.digest == digest), None)
         if same is not None:
             return self._keep(same, found, source, settings)
-        run = self._record(found, source, settings, digest, earlier)
-        self.counts["changed" if earlier else "created"] += 1
-        return run
+        return self._record(found, source, settings, digest, earlier)
 
     def _record(
         self, found: FoundTrial, source: TrialSource, settings: dict[str, Any], digest: str, earlier: list[Known]
@@ -144,9 +143,11 @@ class ExperimentRecorder:
             source_digest=digest,
         )
         with transaction.atomic():
+            standing = None
             if earlier:
                 trial = Trial.objects.select_related("episode").get(attempts__pk=earlier[-1].pk)
                 attempt.number = trial.attempts.aggregate(last=Max("number"))["last"] + 1
+                standing = standing_of(trial)
                 trial.attempts.update(status=Attempt.Status.SUPERSEDED, counts=False)
             else:
                 trial = self._new_trial(found, source, settings)
@@ -155,10 +156,28 @@ class ExperimentRecorder:
             attempt.trial, attempt.counts = trial, source.is_finished
             parts.save(attempt)
             Run.objects.filter(pk=trial.episode.run_id).touch()
-        self.counts["redactions"] += redactor.counts.total()
+            is_kept = standing is not None and reads_the_same(standing, attempt)
+            if is_kept:
+                transaction.set_rollback(True)
         self._count(len(parts.packed), sum(item.packed.steps_total for item in parts.packed))
+        if standing is not None and is_kept:
+            return self._keep_reading(standing, found, source, settings, digest)
+        self.counts["redactions"] += redactor.counts.total()
+        self.counts["changed" if earlier else "created"] += 1
         run: int = trial.episode.run_id
         self._remember(found.ids, Known(attempt.pk, digest, attempt.status, run))
+        return run
+
+    def _keep_reading(
+        self, standing: Standing, found: FoundTrial, source: TrialSource, settings: dict[str, Any], digest: str
+    ) -> int:
+        """An attempt that this version of the readers reads as an earlier one did."""
+        standing.read_again(digest)
+        attempt = standing.attempt
+        known = Known(attempt.pk, digest, attempt.status, attempt.trial.episode.run_id)
+        self._remember(found.ids, known)
+        is_changed, run = self._put_right(known, source, settings) if settings else (False, known.run)
+        self.counts["changed" if is_changed else "unchanged"] += 1
         return run
 
     def _new_trial(self, found: FoundTrial, source: TrialSource, settings: dict[str, Any]) -> Trial:

@@ -1,7 +1,7 @@
 """Sessions of Claude Code, Codex, Gemini CLI and their like, as the programs themselves log them.
 
 A log is a trial of a task of its own, titled by what the agent was first told: nothing says that two sessions had the
-same task. The folder given is the experiment; agent and model make the runs. Nothing judges a session.
+same task. The folder given is the experiment, by the end of its path; agent and model make the runs. Nothing judges a session.
 """
 
 from __future__ import annotations
@@ -72,6 +72,9 @@ TITLE_CHARS = 120
 LOOKED_AT = 50  # steps, for what the agent was told and its model
 END_BYTES = 64 * 1024
 _TIME = re.compile(rb'"timestamp"\s*:\s*"([0-9T:.+Z-]{19,40})"')
+# Kimi Code's in milliseconds since 1970, those of the older kimi-cli in seconds.
+_KIMI_TIME = re.compile(rb'"(?:time|timestamp)"\s*:\s*([0-9]{9,14}(?:\.[0-9]{1,9})?)(?=\s*[,}])')
+_LATEST_SECONDS = 99_999_999_999  # a larger number counts milliseconds
 
 
 def claims_file(root: Root, entry: Entry) -> bool:
@@ -88,9 +91,10 @@ def is_companion(entries: Sequence[Entry]) -> Callable[[Entry], bool]:
 
 def find_files(root: Root, entries: Sequence[Entry]) -> Iterator[FoundExperiment]:
     sessions = [Session(root, entry) for entry in entries]
+    name = tail_of(root.base)
     source = ExperimentSource(
-        key=f"{NAME}:{name_of(root.base)}",
-        name=f"Sessions in {name_of(root.base)}",
+        key=f"{NAME}:{name}",
+        name=f"Sessions in {name}",
         path=root.label(root.base),
         spec={"format": NAME},
         suite=NAME,
@@ -137,8 +141,7 @@ class Session:
         self.ident = parent_of(self.format, start) or head.session_id or _ident_of_path(self.format, self.entry.path)
         self.key = f"{self.format}:{self.ident}"
         self.ids: tuple[str, ...] = (f"{NAME}:{self.key}",)
-        first = _TIME.search(start)
-        self.started = first[1].decode() if first else ""
+        self.started = next(self._times(start), "")
         self.order = (self.started, self.entry.name)
 
     def _opened(self) -> ReadTrajectory:
@@ -213,8 +216,18 @@ class Session:
         """The last time in the log."""
         with self.root.open(self.entry.path) as stream:
             stream.seek(max(0, self.entry.size - END_BYTES))
-            found = _TIME.findall(stream.read(END_BYTES + 1))
-        return found[-1].decode() if found else ""
+            times = list(self._times(stream.read(END_BYTES + 1)))
+        return times[-1] if times else ""
+
+    def _times(self, lines: bytes) -> Iterator[str]:
+        """In their order, as ISO 8601."""
+        if self.format != "kimi-wire":
+            yield from (found[1].decode() for found in _TIME.finditer(lines))
+            return
+        for found in _KIMI_TIME.finditer(lines):
+            told = float(found[1])
+            seconds = told if told <= _LATEST_SECONDS else told / 1000
+            yield datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
 def _ident_of_path(source_format: str, path: Path) -> str:

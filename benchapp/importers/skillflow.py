@@ -16,7 +16,6 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from benchapp.importers import harbor
 from benchapp.importers.documents import Document, read_object
 from benchapp.importers.harbor_trial import HarborTrial, header_of
 from benchapp.importers.problems import ProblemList
@@ -48,9 +47,6 @@ def claims(root: Root, folder: Path) -> bool:
 def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
     run_root = folder.parent if _evolves(root, folder) else folder
     jobs = [folder] if _evolves(root, folder) else [job for job in root.listing(folder)[0] if _is_family_job(root, job)]
-    if not _evolves(root, folder):
-        left = [sub for sub in root.listing(folder)[0] if sub not in jobs and harbor.claims(root, sub)]
-        report_left(root, folder, left, "jobs of SkillFlow's runners, named <run>__<family>")
     families = [Family(root, run_root, job) for job in jobs]
     run = _run(run_root, families)
     yield FoundExperiment(
@@ -58,6 +54,11 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
         trials=tuple(trial for family in families for trial in family.trials(run)),
         histories=tuple(family.history(run) for family in families if family.evolves),
     )
+
+
+def others(root: Root, folder: Path) -> list[Path]:
+    """Folders in a run root that are no job of SkillFlow's runners: Harbor's own jobs lie beside them."""
+    return [] if _evolves(root, folder) else [sub for sub in root.listing(folder)[0] if not _is_family_job(root, sub)]
 
 
 def _evolves(root: Root, job: Path) -> bool:

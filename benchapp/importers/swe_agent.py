@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from benchapp.importers.breaks import report_lost
 from benchapp.importers.sources import (
     UNKNOWN,
     Choice,
@@ -132,9 +133,12 @@ class Instance:
     @cached_property
     def _told(self) -> dict[str, Any]:
         """Everything at the top of the file but its steps."""
+        problems = Problems()
         with self.root.open(self.entry.path) as stream:
-            items = walk(stream, Problems(), streamed=_STREAMED)
-            return {key: storable_value(value) for key, value in items if key and key not in _STREAMED}
+            items = walk(stream, problems, streamed=_STREAMED)
+            told = {key: storable_value(value) for key, value in items if key and key not in _STREAMED}
+        report_lost(self.root, self.entry.path, problems, told, ("info",))
+        return told
 
     def read(self) -> TrialSource:
         info = dict(_object(self._told.get("info")))

@@ -32,6 +32,11 @@ class _Kind:
 
 
 def report_unclaimed(root: Root, entries: Iterable[Entry]) -> None:
+    report_kinds(root, entries, expected="logs in a known format", where="which does not stand alone here")
+
+
+def report_kinds(root: Root, entries: Iterable[Entry], *, expected: str, where: str) -> None:
+    """`where`: why those in a known format are not read."""
     kinds: dict[tuple[str, str], _Kind] = {}
     for entry in entries:
         suffix, folder = entry.path.suffix.lower(), str(entry.path.parent)
@@ -41,11 +46,11 @@ def report_unclaimed(root: Root, entries: Iterable[Entry]) -> None:
         if len(kind.first) < NAMED:
             kind.first.append(entry.path)
     for (source_format, suffix), kind in kinds.items():
-        meaning = _MEANINGS.get(source_format, f"in the format {source_format}, which does not stand alone here")
+        meaning = _MEANINGS.get(source_format, f"in the format {source_format}, {where}")
         names = ", ".join(storable(str(path.relative_to(kind.folder))) for path in kind.first)
         more = f" and {kind.count - len(kind.first):,} more" if kind.count > len(kind.first) else ""
         told = f"{kind.count:,} {'file' if kind.count == 1 else 'files'} {meaning}; not read: {names}{more}"
-        root.report(Path(kind.folder), f"*{suffix}", "logs in a known format", told)
+        root.report(Path(kind.folder), f"*{suffix}", expected, told)
 
 
 def _format(root: Root, entry: Entry) -> str:

@@ -190,7 +190,7 @@ class Attempt(PublicModel):
         FINISHED = "finished"
         INTERRUPTED = "interrupted"  # its worker vanished; found by whoever took over
         INFRASTRUCTURE = "infrastructure"  # the machine failed; never scored
-        SUPERSEDED = "superseded"  # its source changed after it was imported
+        SUPERSEDED = "superseded"  # its source changed after it was imported, or a better reader read it
 
     trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="attempts")
     number = models.PositiveIntegerField()
@@ -222,7 +222,9 @@ class Attempt(PublicModel):
     exception_message = models.TextField(blank=True)  # capped; the whole lies in the blob
     exception = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")
     source_key = models.CharField(max_length=1000, blank=True, db_index=True)  # identity at the source
-    source_digest = models.CharField(max_length=64, blank=True)  # of everything read from the source
+    source_digest = models.CharField(
+        max_length=64, blank=True
+    )  # of everything read from the source, and the version of its readers
     source_config = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")  # redacted
 
     objects = AttemptQuerySet.as_manager()

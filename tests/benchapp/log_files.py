@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -79,9 +80,11 @@ def packed_with_zstandard(path: Path) -> Path:
     raw = bytearray(path.read_bytes())
     for member in members:
         size = len(contents[member.filename]).to_bytes(4, "little")
+        crc = zlib.crc32(contents[member.filename]).to_bytes(4, "little")
         in_list = raw.rfind(member.filename.encode()) - 46
-        for start, method, length in ((member.header_offset, 8, 22), (in_list, 10, 24)):
+        for start, method, check, length in ((member.header_offset, 8, 14, 22), (in_list, 10, 16, 24)):
             raw[start + method : start + method + 2] = (93).to_bytes(2, "little")
+            raw[start + check : start + check + 4] = crc
             raw[start + length : start + length + 4] = size
     path.write_bytes(bytes(raw))
     return path

@@ -15,9 +15,15 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
+from benchapp import record_check
 from benchapp.diagnosing import queueing
+from benchapp.importers import packing, readings
 from benchapp.importers.batch import COUNTED, import_paths
 from benchapp.models import Attempt, Episode, Experiment, ImportBatch, ImportProblem, Run, Trajectory, Trial
+from benchapp.record_digest import record_digest
+from benchapp.trajectory_store import iterate_steps
+from runner.types import SkillUse as UseValue
+from runner.types import UseKind
 from tests.benchapp.import_folders import atif, bring_in, job, release, result, trial, write
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -243,3 +249,63 @@ def test_it_is_whole_after_being_killed_at_random_moments(tmp_path):
     assert last["created"] + last["unchanged"] == last["trials"] == last["trajectories"] == 40
     check = subprocess.run([*manage, "check_record"], env=environment, cwd=REPOSITORY, capture_output=True, text=True)
     assert (check.returncode, "40 trials, 40 attempts" in check.stdout) == (0, True), check.stdout
+
+
+def read_by(monkeypatch, version: str) -> None:
+    for module in (packing, readings):
+        monkeypatch.setattr(module, "READER_VERSION", version)
+
+
+@pytest.mark.django_db
+def test_a_better_reader_reads_the_same_source_again_and_supersedes_what_an_earlier_one_read(tmp_path, monkeypatch):
+    folder = job(tmp_path / "job", trials=2)
+    read_by(monkeypatch, "import/old")
+    with monkeypatch.context() as earlier:
+        earlier.setattr(packing, "step_uses", lambda step, **_: [UseValue("totals", UseKind.READ, step.number)])
+        bring_in(folder)
+    old = Attempt.objects.order_by("pk").first()
+    old_steps = list(iterate_steps(old.trajectories.get()))
+    read_by(monkeypatch, "import/new")
+    counts = bring_in(folder).counts
+    assert (counts["created"], counts["changed"], counts["unchanged"]) == (0, 2, 0)
+    old.refresh_from_db()
+    assert (old.status, old.counts, old.trajectories.get().reader_version) == ("superseded", False, "import/old")
+    assert old.skill_uses.exists()
+    assert list(iterate_steps(old.trajectories.get())) == old_steps
+    new = old.trial.attempts.get(counts=True)
+    assert (new.number, new.trajectories.get().reader_version, new.skill_uses.count()) == (2, "import/new", 0)
+    assert old.trial.__class__.objects.get(pk=old.trial_id).skills_read == 0
+    again = bring_in(folder).counts
+    assert (again["changed"], again["unchanged"]) == (0, 2)
+    assert list(record_check.flaws()) == []
+
+
+@pytest.mark.django_db
+def test_a_reader_that_finds_the_same_supersedes_nothing(tmp_path, monkeypatch):
+    folder = job(tmp_path / "job", trials=2)
+    write(folder / "sum-csv__0000002" / "verifier" / "reward.txt", "ten")
+    read_by(monkeypatch, "import/old")
+    first = bring_in(folder)
+    digest = record_digest(Experiment.objects.get())
+    read_by(monkeypatch, "import/new")
+    for _ in range(2):
+        report = bring_in(folder)
+        assert (report.counts["changed"], report.counts["unchanged"]) == (0, 2)
+        assert list(report.problems) == list(first.problems)
+        assert report.counts["steps"] == first.counts["steps"]
+    assert Attempt.objects.count() == 2
+    assert set(Trajectory.objects.values_list("reader_version", flat=True)) == {"import/new"}
+    assert record_digest(Experiment.objects.get()) == digest
+
+
+@pytest.mark.django_db
+def test_a_better_reader_is_asked_also_where_the_earlier_one_found_no_trajectory(tmp_path, monkeypatch):
+    folder = job(tmp_path / "job", trials=1)
+    read_by(monkeypatch, "import/old")
+    with monkeypatch.context() as earlier:
+        earlier.setattr(packing.AttemptPacker, "pack", lambda self: [])
+        bring_in(folder)
+    assert not Trajectory.objects.exists()
+    read_by(monkeypatch, "import/new")
+    assert bring_in(folder).counts["changed"] == 1
+    assert Trajectory.objects.get().attempt.counts

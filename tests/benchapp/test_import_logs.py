@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import call_command
@@ -207,6 +209,129 @@ def test_two_logs_of_one_evaluation_are_both_kept(tmp_path):
     assert told(bring_in(tmp_path), "sums.json") == ["eval.eval_id: an id of its own for every log"]
     assert Attempt.objects.filter(counts=True).count() == 2
     assert bring_in(tmp_path).counts["changed"] == 0
+
+
+def retry(path: Path, *samples: dict, created: str, **told_of_eval: Any) -> Path:
+    """A log of the same task: HEADER's, or a retry of it."""
+    evaluation = {**HEADER["eval"], "eval_set_id": None, "created": created, **told_of_eval}
+    return inspect_log(path, *samples, header={**HEADER, "eval": evaluation})
+
+
+def failed_and_retried(folder: Path) -> tuple[Path, Path]:
+    """The second sample failed, the third was not begun; the retry copied the first one and ran these two."""
+    failed = sample("two", uuid="u2", scores={}, error={"message": "rate limit"})
+    again = sample("two", uuid="u4", scores={"match": {"value": "I"}})
+    first, third = sample("one", uuid="u1"), sample("three", uuid="u3")
+    return (
+        retry(folder / "2026-03-01T10_sums.eval", first, failed, created="2026-03-01T10:00:00Z"),
+        retry(
+            folder / "2026-03-01T11_sums.eval",
+            *(first, again, third),
+            created="2026-03-01T11:00:00Z",
+            eval_id="eval-2",
+            run_id="run-2",
+        ),
+    )
+
+
+def test_a_retried_log_is_one_run_with_each_sample_once(tmp_path):
+    failed_and_retried(tmp_path)
+    report = bring_in(tmp_path)
+    assert [(p.place, p.message) for p in report.problems] == [
+        ("eval.task_id", "2026-03-01T11_sums.eval is a retry: 2 of 2 samples count as told there")
+    ]
+    assert Run.objects.count() == Experiment.objects.count() == 1
+    assert list(Trial.objects.order_by("task__key").values_list("task__title", "status")) == [
+        ("one", "passed"),
+        ("three", "passed"),
+        ("two", "failed"),
+    ]
+    again = bring_in(tmp_path).counts
+    assert (again["created"], again["changed"], again["unchanged"]) == (0, 0, 3)
+
+
+def test_a_retry_that_comes_in_later_supersedes_only_what_it_ran_again(tmp_path):
+    first, second = failed_and_retried(tmp_path)
+    bring_in(first)
+    counts = bring_in(tmp_path).counts
+    assert (counts["created"], counts["changed"], counts["unchanged"]) == (1, 1, 1)
+    assert Run.objects.count() == Experiment.objects.count() == 1
+    assert Trial.objects.get(task__title="two").attempts.count() == 2
+
+
+def test_a_retry_written_as_json_is_one_too(tmp_path):
+    for number, scores in ((1, {}), (2, {"match": {"value": "C"}})):
+        evaluation = {**HEADER["eval"], "eval_id": f"eval-{number}", "created": f"2026-03-01T1{number}:00:00Z"}
+        write(
+            tmp_path / f"sums-{number}.json",
+            {**HEADER, "eval": evaluation, "samples": [sample("one", scores=scores)]},
+        )
+    assert told(bring_in(tmp_path), "sums-1.json") == ["eval.task_id: one log for each task"]
+    assert Trial.objects.get().status == "passed"
+
+
+def test_samples_that_a_broken_off_retry_did_not_reach_come_from_the_log_before(tmp_path):
+    first, second = failed_and_retried(tmp_path)
+    retry(second, sample("two"), created="2026-03-01T11:00:00Z", eval_id="eval-2", run_id="run-2")
+    report = bring_in(tmp_path)
+    assert [problem.message for problem in report.problems] == [
+        "2026-03-01T11_sums.eval is a retry: 1 of 2 samples count as told there"
+    ]
+    assert dict(Trial.objects.values_list("task__title", "status")) == {"one": "passed", "two": "passed"}
+
+
+def test_a_sample_that_somebody_invalidated_has_no_verdict_and_says_why(tmp_path):
+    withdrawn = {"timestamp": "2026-03-01T12:00:00Z", "author": "me", "reason": "container died", "metadata": {}}
+    bring_in(
+        inspect_log(tmp_path / "sums.eval", sample("one", invalidation=withdrawn), sample("two", invalidation=None))
+    )
+    assert dict(Trial.objects.values_list("task__title", "status")) == {"one": "unscored", "two": "passed"}
+    told_of_it = Attempt.objects.get(trial__task__title="one")
+    assert (told_of_it.exception_type, told_of_it.exception_message) == ("invalidated", "container died (me)")
+
+
+def test_what_a_sample_that_breaks_off_does_not_tell_is_named(tmp_path):
+    log = tmp_path / "sums.eval"
+    inspect_log(log, sample("two"))
+    text = json.dumps(sample("one"))
+    with zipfile.ZipFile(log, "a") as archive:
+        archive.writestr("samples/one_epoch_1.json", text[: text.index('"scores"')])
+    lost = [problem for problem in bring_in(log).problems if problem.place == "samples/one_epoch_1.json"]
+    assert [problem.message for problem in lost] == [
+        "it breaks off before scores, model_usage, started_at, completed_at, total_time: not known"
+    ]
+    assert Trial.objects.count() == 2
+
+
+def test_a_trajectory_of_swe_agent_that_breaks_off_says_what_is_not_known(tmp_path):
+    log = traj(tmp_path / "run-1")
+    log.write_text(log.read_text().partition('"info"')[0])
+    messages = [problem.message for problem in bring_in(tmp_path).problems]
+    assert "it breaks off before info: not known" in messages
+
+
+def test_the_cost_of_a_sample_is_known_where_every_model_has_a_price(tmp_path):
+    priced = {"input_tokens": 70, "output_tokens": 10, "total_tokens": 80, "total_cost": 0.25}
+    unpriced = {"input_tokens": 7, "output_tokens": 1, "total_tokens": 8, "total_cost": None}
+    samples = [
+        sample("one", model_usage={"a": priced, "b": priced}),
+        sample("two", model_usage={"a": priced, "b": unpriced}),
+    ]
+    bring_in(inspect_log(tmp_path / "sums.eval", *samples))
+    assert dict(Trial.objects.values_list("task__title", "cost_usd")) == {"one": 0.5, "two": None}
+
+
+@pytest.mark.parametrize("spoil", ["other", "shorter"])
+def test_an_entry_packed_with_zstandard_is_held_to_its_checksum_and_size(tmp_path, spoil):
+    log = packed_with_zstandard(inspect_log(tmp_path / "sums.eval", sample("one"), sample("two")))
+    raw = bytearray(log.read_bytes())
+    at = raw.rfind(b"samples/one_epoch_1.json") - 46
+    field = slice(at + 16, at + 20) if spoil == "other" else slice(at + 24, at + 28)  # CRC, size in the list of entries
+    raw[field] = (int.from_bytes(raw[field], "little") + 1).to_bytes(4, "little")
+    log.write_bytes(bytes(raw))
+    report = bring_in(log)
+    assert ["checksum" in problem.message for problem in report.problems] == [True]
+    assert list(Trial.objects.values_list("task__title", flat=True)) == ["two"]
 
 
 # --- SWE-agent ----------------------------------------------------------------------------------------------------
@@ -432,6 +557,33 @@ def test_sessions_without_an_id_are_told_apart_by_where_they_lie(tmp_path):
     assert (side.name, side.source_path) == ("agent-1", "../agent-1/wire.jsonl")
 
 
+def test_a_kimi_session_tells_when_it_began_and_how_long_it_took(tmp_path):
+    write(tmp_path / "new" / "wire.jsonl", (FIXTURES / "kimi_wire.jsonl").read_bytes())
+    said = {"type": "TurnBegin", "payload": {"user_input": "Sum the column."}}
+    old = [{"timestamp": 1772359200.0 + second, "message": said} for second in (0, 5.5)]
+    lines = [{"type": "metadata", "protocol_version": "1.10"}, *old]
+    write(tmp_path / "old" / "wire.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    bring_in(tmp_path)
+    attempt = Attempt.objects.get(trial__task__key__endswith="new")
+    assert (attempt.started_at, attempt.finished_at) == (
+        datetime(2026, 1, 2, 3, 4, 1, tzinfo=UTC),
+        datetime(2026, 1, 2, 3, 4, 13, tzinfo=UTC),
+    )
+    assert attempt.trial.duration_seconds == 12
+    assert Trial.objects.get(task__key__endswith="old").duration_seconds == 5.5
+
+
+def test_two_folders_of_one_name_are_two_experiments(tmp_path):
+    for person in ("alice", "bob"):
+        claude_session(tmp_path / person / "logs" / "s.jsonl", person)
+        bring_in(tmp_path / person / "logs")
+    assert Experiment.objects.count() == 2
+    claude_session(tmp_path / "bob" / "logs" / "s-2.jsonl", "more")
+    bring_in(tmp_path / "bob" / "logs")
+    assert Experiment.objects.get(name__endswith="bob/logs").runs.get().episodes.get().trials.count() == 2
+    assert Experiment.objects.count() == 2
+
+
 def test_a_problem_in_a_log_names_its_path_once(tmp_path):
     log = claude_session(tmp_path / "s-1.jsonl")
     log.write_text(log.read_text() + "not json\n")
@@ -544,6 +696,37 @@ def test_logs_inside_a_job_stay_with_their_trials(tmp_path):
     claude_session(folder / "sum-csv__0000001" / "agent" / "sessions" / "s-1.jsonl")
     bring_in(tmp_path)
     assert Trial.objects.count() == 1
+
+
+def test_logs_in_a_job_that_no_trial_reads_are_told_in_one_line_for_each_place(tmp_path):
+    folder = job(tmp_path / "jobs" / "first", trials=2)
+    for number in (1, 2):
+        own = folder / f"sum-csv__000000{number}"
+        claude_session(own / "agent" / "sessions" / "s-1.jsonl")
+        claude_session(own / "artifacts" / "logs" / "s-2.jsonl")
+        write(own / "artifacts" / "rows.json", {"row": 1})
+    codex_rollout(folder / "steps.jsonl")
+    claude_session(folder / "notes" / "s-3.jsonl")
+    report = bring_in(tmp_path)
+    assert [(problem.path, problem.expected, problem.message) for problem in report.problems] == [
+        (
+            str(folder),
+            "logs in the folders of trials",
+            "1 file in the format codex-rollout, beside the trials of a job; not read: steps.jsonl",
+        ),
+        (
+            str(folder / "notes"),
+            "logs in the folders of trials",
+            "1 file in the format claude-session, beside the trials of a job; not read: s-3.jsonl",
+        ),
+        (
+            str(folder),
+            "logs in agent/ or trajectory/",
+            "2 files in the format claude-session, elsewhere in a trial; not read: "
+            "sum-csv__0000001/artifacts/logs/s-2.jsonl, sum-csv__0000002/artifacts/logs/s-2.jsonl",
+        ),
+    ]
+    assert Trial.objects.count() == 2
 
 
 def test_it_obeys_the_format_that_is_named(tmp_path):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from django.db.models import Count
 
 from benchapp import record_check
 from benchapp.models import Activity, Decision, Entry, Episode, Refusal, Run, Trial
 from tests.benchapp.evolution_folders import FIRST, PATCHES, SECOND, flow_root, flow_trial
 from tests.benchapp.import_folders import bring_in, job, told, write
+from tests.benchapp.log_files import claude_session
 
 pytestmark = pytest.mark.django_db
 
@@ -125,12 +127,19 @@ def test_it_takes_a_baseline_by_the_settings_of_its_runner(tmp_path):
     assert (Trial.objects.count(), Decision.objects.count(), Episode.objects.get().is_ordered) == (3, 0, False)
 
 
-def test_it_names_jobs_and_trials_that_it_passes_over(folder):
-    write(folder / "plain" / "config.json", {"job_name": "plain", "jobs_dir": "/jobs", "agents": []})
+def test_what_lies_in_a_run_root_beside_the_families_jobs_comes_in(folder):
+    job(folder / "plain", trials=2)
+    claude_session(folder / "notes" / "s-1.jsonl")
+    assert list(bring_in(folder).problems) == []
+    told = Trial.objects.values_list("episode__run__setup__source").annotate(Count("pk"))
+    assert dict(told) == {"skillflow": 3, "harbor": 2, "sessions": 1}
+    assert bring_in(folder, format="skillflow").counts["trials"] == 3
+
+
+def test_it_names_trials_that_it_passes_over(folder):
     family = next(path for path in folder.iterdir() if path.name.endswith("__tables"))
     write(family / "task-4__cut" / "agent" / "claude-code.txt", "x")
     assert [(problem.expected, problem.message) for problem in bring_in(folder).problems] == [
-        ("jobs of SkillFlow's runners, named <run>__<family>", "plain is none; left out"),
         ("trials with a result or a config", "task-4__cut is none; left out"),
     ]
 

@@ -101,6 +101,23 @@ def test_the_shell_tool_of_gemini_and_qwen_tells_it_at_the_end_of_its_report(
         ("codex", "shell", "built", {"tool_call_details": {"c1": {"metadata": {"exit_code": 0}}}}, False),
         ("gemini-cli", "run_shell_command", REPORT.format(text="no rule", code=2), {}, True),
         ("gemini-cli", "read_file", REPORT.format(text="no rule", code=2), {}, False),
+        ("mini-swe-agent", "bash_command", "<returncode>1</returncode>\n<output>\nno rule</output>", {}, True),
+        ("mini-swe-agent", "bash_command", "<returncode> 0 </returncode>\n<output>\nbuilt</output>", {}, False),
+        (
+            "mini-swe-agent",
+            "bash_command",
+            "<returncode>0</returncode>\n<output>\n<returncode>1</returncode></output>",
+            {},
+            False,
+        ),
+        (
+            "mini-swe-agent",
+            "bash_command",
+            "<exception>timed out</exception>\n<returncode>-1</returncode>\n<output></output>",
+            {},
+            True,
+        ),
+        ("terminus-2", "bash", "<returncode>1</returncode>", {}, False),
         ("terminus-2", "bash", UNIFIED.format(code=127, text=""), {}, False),
     ],
 )

@@ -30,6 +30,16 @@ _CODEX_REFUSALS = (
 _GEMINI_TAIL = re.compile(
     r"\nExit Code: ([^\n]{1,20})\nSignal: [^\n]*(?:\nBackground PIDs: [^\n]*)?(?:\nProcess Group PGID: [^\n]*)?\s*\Z"
 )
+# mini-swe-agent begins every result with these tags.
+_MINI_HEAD = re.compile(
+    r"\s*(?P<exception><exception>.{0,20000}?</exception>\s*)?<returncode>\s*(?P<code>-?\d{1,9})\s*</returncode>",
+    re.DOTALL,
+)
+
+
+def mini_swe_agent_failed(text: str) -> bool:
+    head = _MINI_HEAD.match(text)
+    return head is not None and (bool(head["exception"]) or int(head["code"]) != 0)
 
 
 def codex_failed(text: str) -> bool:
@@ -43,7 +53,7 @@ def gemini_failed(text: str, tool: str) -> bool:
 
 
 def with_failures(step: Step, agent: str | None) -> Step:
-    """A step of Harbor's ATIF, whose converters of Codex and Gemini logs leave the exit code in text and extra."""
+    """A step of Harbor's ATIF, whose converters of other logs leave the exit code in text and extra."""
     asks = _ASKS.get(agent or "")
     if asks is None or not step.observations:
         return step
@@ -63,6 +73,10 @@ def _codex_step_failed(step: Step, item: Observation, tool: str) -> bool:
     return code not in (0, None) or codex_failed(item.content)
 
 
+def _mini_step_failed(step: Step, item: Observation, tool: str) -> bool:
+    return mini_swe_agent_failed(item.content)
+
+
 def _gemini_step_failed(step: Step, item: Observation, tool: str) -> bool:
     return gemini_failed(item.content, tool)
 
@@ -70,5 +84,6 @@ def _gemini_step_failed(step: Step, item: Observation, tool: str) -> bool:
 _ASKS: dict[str, Callable[[Step, Observation, str], bool]] = {
     "codex": _codex_step_failed,
     "gemini-cli": _gemini_step_failed,
+    "mini-swe-agent": _mini_step_failed,
     "qwen-coder": _gemini_step_failed,
 }

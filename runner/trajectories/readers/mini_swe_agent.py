@@ -17,12 +17,12 @@ from runner.trajectories.atif import content_text
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.chat import message_steps
 from runner.trajectories.readers.claude_messages import number
+from runner.trajectories.readers.exit_codes import mini_swe_agent_failed
 from runner.trajectories.streams import walk
 from runner.trajectories.text import storable, storable_value
 from runner.types import Step, Usage
 
 _FENCED = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTALL)
-_FAILED = re.compile(r"<returncode>\s*(?!0\s*<)")
 _STREAMED = frozenset({"messages"})
 _LATEST_SECONDS = 253_402_300_799  # the end of the year 9999
 
@@ -128,7 +128,7 @@ def _result(call: Any, content: Any, extra: Mapping[str, Any]) -> dict[str, Any]
     """The result of a call. It failed where the command's return code is not 0."""
     code = extra.get("returncode")
     text = content_text(content)[0]
-    failed = code != 0 if isinstance(code, int) else bool(_FAILED.match(text))
+    failed = code != 0 if isinstance(code, int) else mini_swe_agent_failed(text)
     return {"role": "tool", "tool_call_id": call, "content": text, **({"is_error": True} if failed else {})}
 
 
