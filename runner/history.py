@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from runner.digests import EMPTY_LIBRARY
 from runner.errors import FrozenLibrary, RunnerError
-from runner.protocols.conditions import Condition
 from runner.recorder import Decided, Entry, Frozen, History, Seeded, Skipped, TrialDone
 from runner.types import DecisionStatus, Files, Slot
+
+if TYPE_CHECKING:
+    from runner.protocols.conditions import Condition
 
 # One chance for the author to work: a family, and the trial it follows (None: before the first).
 Occasion = tuple[str, Slot | None]

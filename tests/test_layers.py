@@ -31,6 +31,22 @@ def test_the_runner_knows_neither_web_nor_database_nor_litellm():
     assert not loaded & {"django", "benchapp", "inspector", "litellm", "docker", "redis", "rq"}
 
 
+EACH_FROM_NOTHING = """
+import importlib, pkgutil, sys, runner
+for found in pkgutil.walk_packages(runner.__path__, "runner."):
+    if found.name.count(".") == 1 and not found.name.endswith("__main__"):
+        for name in [name for name in sys.modules if name.startswith("runner.")]:
+            del sys.modules[name]
+        importlib.import_module(found.name)
+"""
+
+
+def test_every_module_of_the_runner_can_be_the_first_to_be_imported():
+    """A circle of imports shows only to whoever enters it at the wrong place."""
+    done = subprocess.run([sys.executable, "-c", EACH_FROM_NOTHING], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize(
     ("layer", "above"), [("runner", {"benchapp", "inspector", "django"}), ("benchapp", {"inspector"})]
 )

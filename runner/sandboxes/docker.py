@@ -22,7 +22,7 @@ from docker.errors import APIError, NotFound
 from runner.errors import SandboxError, SandboxRuined, SetupError
 from runner.sandboxes import LOGS, NOTHING, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed, Needs
 from runner.sandboxes import docker_engine as engine
-from runner.sandboxes.docker_archive import packed, unpacked
+from runner.sandboxes.docker_archive import packed, unpack_file, unpacked
 from runner.sandboxes.docker_disk import DiskWatch, asked, folders_of, measured
 from runner.sandboxes.docker_engine import PREFIX, engine_errors, told
 from runner.sandboxes.docker_exec import Executed, Execution
@@ -234,14 +234,27 @@ class DockerSandbox:
         """Like `files`, with what was left out and why. A link on the way below leads nowhere but into the container."""
         place = f"{self.path(folder).rstrip('/')}/{check_relative(below)}" if below else self.path(folder)
         with engine_errors(f"reading {place}"):
-            try:
-                chunks, status = self.client.get_archive(self.container, place)
-            except NotFound:
-                return Tree()
-            with contextlib.closing(chunks):
-                tree = unpacked(chunks, names=names)
+            return self._whole_tree(place) if names is None else self._named_files(place, names)
+
+    def _whole_tree(self, place: str) -> Tree:
+        try:
+            chunks, status = self.client.get_archive(self.container, place)
+        except NotFound:
+            return Tree()
+        with contextlib.closing(chunks):
+            tree = unpacked(chunks)
         if status.get("linkTarget"):
             tree.left_out.append(f".: a link to {str(status['linkTarget'])[:200]!r}")
+        return tree
+
+    def _named_files(self, place: str, names: frozenset[str]) -> Tree:
+        """Each asked for by itself: what lies beside them, however large, is not even sent."""
+        tree = Tree()
+        for name in sorted(names):
+            with contextlib.suppress(NotFound):
+                chunks, _ = self.client.get_archive(self.container, f"{place}/{name}")
+                with contextlib.closing(chunks):
+                    unpack_file(chunks, name, tree)
         return tree
 
     def _user_number(self) -> int:

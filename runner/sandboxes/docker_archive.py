@@ -71,9 +71,26 @@ class ChunkReader(io.RawIOBase):
         return count
 
 
-def unpacked(chunks: Iterable[bytes], caps: TreeCaps = CAPS, names: frozenset[str] | None = None) -> Tree:
-    """The regular files of a tar as the engine sends a folder: below one top entry, whose name is taken off. Where
-    `names` are given, only these.
+def unpack_file(chunks: Iterable[bytes], path: str, tree: Tree, caps: TreeCaps = CAPS) -> None:
+    """Puts the one file of a tar into `tree` as `path`. What is no file, or is too large, is named in `left_out`."""
+    try:
+        with _opened(chunks) as archive:
+            entry = archive.next()
+            file = None if entry is None else _file(archive, entry, path, caps.file_bytes, tree)
+    except tarfile.TarError as error:
+        tree.left_out.append(f"{path}: the archive cannot be read ({error})")
+        return
+    if file is not None:
+        tree.files[path] = file
+
+
+def _opened(chunks: Iterable[bytes]) -> tarfile.TarFile:
+    stream = io.BufferedReader(ChunkReader(chunks), 1 << 16)
+    return tarfile.open(fileobj=stream, mode="r|", errors="surrogateescape")
+
+
+def unpacked(chunks: Iterable[bytes], caps: TreeCaps = CAPS) -> Tree:
+    """The regular files of a tar as the engine sends a folder: below one top entry, whose name is taken off.
 
     Links are not followed, special files are named in `left_out`, sizes and count are capped. The engine spells holes
     of a sparse file out as zeros, so after a file of more than SKIP_BYTES over its cap, or ALL_SKIP_BYTES over all
@@ -81,27 +98,19 @@ def unpacked(chunks: Iterable[bytes], caps: TreeCaps = CAPS, names: frozenset[st
     """
     tree = Tree()
     try:
-        with tarfile.open(
-            fileobj=io.BufferedReader(ChunkReader(chunks), 1 << 16), mode="r|", errors="surrogateescape"
-        ) as archive:
-            _read_entries(archive, caps, tree, names)
+        with _opened(chunks) as archive:
+            _read_entries(archive, caps, tree)
     except tarfile.TarError as error:
         tree.left_out.append(f"the rest: the archive cannot be read ({error})")
     return tree
 
 
-def _read_entries(archive: tarfile.TarFile, caps: TreeCaps, tree: Tree, names: frozenset[str] | None) -> None:
+def _read_entries(archive: tarfile.TarFile, caps: TreeCaps, tree: Tree) -> None:
     total = passed_over = 0
     for entry in archive:
         archive.members = []  # type: ignore[attr-defined]  # it remembers each entry otherwise
         path = _inner(entry.name)
         if path is None or entry.isdir():
-            continue
-        if names is not None and path not in names:
-            passed_over += entry.size
-            if passed_over > ALL_SKIP_BYTES:
-                tree.left_out.append(f"{path}: and all after it, too large to pass over")
-                return
             continue
         if len(tree.files) >= caps.count or len(tree.left_out) >= caps.count:
             tree.left_out.append(f"{path}: and all after it, more than {caps.count:,} files")

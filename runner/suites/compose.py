@@ -19,15 +19,21 @@ from runner.suites.findings import Findings, shown
 from runner.suites.task_toml import TaskToml
 
 FILES = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
-HARBORS_IMAGES = ("${MAIN_IMAGE_NAME}", "${PREBUILT_IMAGE_NAME}")
+HARBORS_IMAGES = ("${MAIN_IMAGE_NAME}", "${PREBUILT_IMAGE_NAME}")  # that Harbor builds; ours have names of their own
+HARBORS_LOGS = "${HOST_"
+OF_THE_TASK = (".", "${CONTEXT_DIR", "${PWD", "$PWD")  # how a path in the task's own folder begins
 _CONTEXT = re.compile(r"\$\{CONTEXT_DIR(?::?-[^}]*)?\}")
-_SLEEPS = re.compile(r"(sleep\s+\S+|tail\s+-[fF]\s+/dev/null)\s*$")
+_SHELL = r"(?:\S*/)?(?:ba)?sh"
+_SLEEP = r"(?:exec )?(?:sleep \S+|tail -[fF] /dev/null|while (?:true|:); do sleep \S+; done)"
+_WAITS = re.compile(rf"{_SHELL}(?: -l?c)?|(?:{_SHELL} -l?c )?[\"']?{_SLEEP}[\"']?")
+_REFERENCE = re.compile(r"\$\$|\$([A-Za-z_]\w*)|\$\{([A-Za-z_]\w*)(?::?([-?])([^}]*))?\}")
 # What a container has anyway, or what only tells engine and person how to treat it.
 WITHOUT_EFFECT = frozenset(
     "container_name hostname labels annotations logging restart pull_policy ports expose stdin_open tty init profiles "
     "stop_signal stop_grace_period platform attach".split()
 )
 RESOURCES = frozenset("cpus mem_limit mem_reservation memswap_limit deploy shm_size pids_limit ulimits".split())
+AT_THE_TOP = frozenset({"services", "version", "name", "networks", "volumes"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +67,11 @@ def read_compose(source: Path, findings: Findings, where: str) -> Compose:
     _check_build(service)
     _check_command(service)
     _check_volumes(service, findings, where)
-    read = Compose(_network(whole, service), _image(service), _environment(service))
+    read = Compose(_network(whole, service, findings, where), _image(service), _environment(service))
     _tell_rest(service, findings, where)
+    for key in whole.values.keys() - AT_THE_TOP:
+        if not key.startswith("x-"):
+            whole.problem(key, "nothing", "it is not supported")
     return read
 
 
@@ -88,58 +97,96 @@ def _check_command(service: Table) -> None:
     """A container is kept alive here; one that starts a program of its own would miss it."""
     for name in ("command", "entrypoint"):
         value = service.raw(name)
-        words = " ".join(map(str, value)) if isinstance(value, list) else str(value or "")
-        if words.strip() and not _SLEEPS.search(words):
-            service.problem(
-                name, "a container that only waits", "it starts a program of its own, which is not supported"
-            )
+        text = " ".join(map(str, value)) if isinstance(value, list) else str(value or "")
+        words = " ".join(text.split())
+        if words and not _WAITS.fullmatch(words):
+            message = "it starts a program of its own, which is not supported"
+            service.problem(name, "a container that only waits", message)
 
 
 def _check_volumes(service: Table, findings: Findings, where: str) -> None:
     """Folders of the host are not mounted. One of the task's own would be missed."""
-    for place, entry in enumerate(service.raw("volumes") or ()):
+    for place, entry in enumerate(_entries(service, "volumes")):
         outside = str(entry.get("source", "")) if isinstance(entry, dict) else str(entry).partition(":")[0]
-        if outside.startswith("."):
-            service.problem(
-                f"volumes[{place}]", "no folder of the task", f"it mounts {shown(outside)}, which is not supported"
-            )
-        elif not outside.startswith("${HOST_"):
-            findings.note("asks in its compose file for a mount, which is not made", f"{where} ({shown(outside)})")
+        if outside.startswith(OF_THE_TASK):
+            message = f"it mounts {shown(outside)}, which is not supported"
+            service.problem(f"volumes[{place}]", "no folder of the task", message)
+        elif not outside.startswith(HARBORS_LOGS):
+            findings.note("The compose file asks for a mount, which is ignored", f"{where} ({shown(outside)})")
 
 
-def _network(whole: Table, service: Table) -> bool | None:
+def _network(whole: Table, service: Table, findings: Findings, where: str) -> bool | None:
     """No network is a mode "none", or nothing but networks that are closed to the outside."""
-    mode, names = service.raw("network_mode"), list(service.raw("networks") or ())
+    mode, names = service.raw("network_mode"), _entries(service, "networks")
     if names and all(whole.table("networks").table(str(name)).raw("internal") is True for name in names):
         return False
     if mode not in (None, "none", "bridge", "default", "host"):
         service.problem("network_mode", "'none' or 'bridge'")
+    if mode == "host":
+        findings.note("The compose file asks for the host's network; the container gets one of its own", where)
     return None if mode is None else mode != "none"
 
 
 def _image(service: Table) -> str | None:
-    """None also for the names that Harbor puts in; they stand for the image it builds."""
+    """None where it is built, and for the names that stand for the image that Harbor builds."""
     image = service.raw("image")
-    return image if isinstance(image, str) and "${" not in image and service.raw("build") is None else None
+    if image is None or image in HARBORS_IMAGES or service.raw("build") is not None:
+        return None
+    name = _REFERENCE.sub(lambda found: found[4] if found[3] == "-" else found[0], str(image))
+    if "$" in name:
+        service.problem("image", "the name of an image", f"found {shown(image)}, which depends on the host")
+    return name
 
 
 def _environment(service: Table) -> dict[str, str]:
     """A mapping or a list of NAME=value. A bare name is the host's variable of that name."""
     value = service.raw("environment")
-    if not isinstance(value, list):
-        found = {name: f"${{{name}}}" if text is None else _plain(text) for name, text in (value or {}).items()}
-        return Table({"environment": found}, service.source, service.findings, service.place).variables("environment")
-    pairs = (str(entry).partition("=") for entry in value)
-    return {name: text if equals else f"${{{name}}}" for name, equals, text in pairs}
+    if isinstance(value, dict):
+        pairs = [(name, f"${{{name}}}" if text is None else _scalar(text)) for name, text in value.items()]
+    else:
+        split = (
+            entry.partition("=") if isinstance(entry, str) else (entry, "", None)
+            for entry in _entries(service, "environment")
+        )
+        pairs = [(name, text if equals or text is None else f"${{{name}}}") for name, equals, text in split]
+    found: dict[str, str] = {}
+    for name, text in pairs:
+        if isinstance(name, str) and name and isinstance(text, str) and "\0" not in name + text:
+            found[name] = _REFERENCE.sub(_as_in_toml, text)
+        else:
+            service.problem("environment", "names with texts or numbers", f"found {shown(name)}")
+    return found
 
 
-def _plain(value: Any) -> Any:
-    return str(value).lower() if isinstance(value, bool) else value
+def _scalar(value: Any) -> str | None:
+    """As Compose reads a plain value: a date is a text there. None for lists and mappings."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return None if isinstance(value, list | dict) else str(value)
+
+
+def _as_in_toml(found: re.Match[str]) -> str:
+    """A reference in the one spelling that tasks have: ${NAME} or ${NAME:-default}. Two dollars are one."""
+    if found[0] == "$$":
+        return "$"
+    name = found[1] or found[2]
+    return f"${{{name}:-{found[4]}}}" if found[3] == "-" else f"${{{name}}}"
+
+
+def _entries(service: Table, name: str) -> list[Any]:
+    """The entries of a list, or the names of a mapping."""
+    value = service.raw(name)
+    if value is None or isinstance(value, list | dict):
+        return list(value or ())
+    service.problem(name, "a list or a mapping")
+    return []
 
 
 def _tell_rest(service: Table, findings: Findings, where: str) -> None:
     for name in service.unasked():
+        if service.values[name] in (None, False, "", [], {}):
+            continue
         if name in RESOURCES:
-            findings.note("names resources in its compose file; those of task.toml count", where)
+            findings.note("The compose file sets resources; those of task.toml count", where)
         elif name not in WITHOUT_EFFECT and not name.startswith("x-"):
             service.problem(name, "nothing", "it is not supported")

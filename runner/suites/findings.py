@@ -46,8 +46,12 @@ class Findings:
     def apart(self, what: str, read: Callable[[], Read | None]) -> Read | None:
         """What `read` gives. None where a problem came up: `what`, such as "task a", is then set aside with it."""
         before, value = len(self.problems), None
-        with self.kept():
-            value = read()
+        try:
+            with self.kept():
+                value = read()
+        except (TypeError, AttributeError, ValueError, LookupError) as error:  # a shape that the reader did not foresee
+            expected = "files that the reader knows how to read"
+            self.problems.append(SuiteError(what, "reading", expected, f"{type(error).__name__}: {error}"))
         mine = self.problems[before:]
         if not mine:
             return value

@@ -59,7 +59,9 @@ def _suite(path: Path, head: Mapping[str, Any], environments: tuple[Environment,
 
 
 def looks_like(path: Path) -> bool:
-    return (path / "suite.yaml").is_file()
+    """Other tools have a suite.yaml too; ours says what it is."""
+    source = path / "suite.yaml"
+    return source.is_file() and FORMAT.encode() in source.read_bytes()[:10_000]
 
 
 def roots(path: Path) -> tuple[Path, ...]:

@@ -27,7 +27,7 @@ def roots(path: Path) -> tuple[Path, ...]:
 def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
     places = _tasks(path)
     for each in _strays(path):
-        shelf.findings.note("holds no task and was left out", each.name)
+        shelf.findings.note("Left out, holds no task", each.name)
     names = Counter(place.name for place in places)
     families: dict[str, list[tuple[str, TaskFolder]]] = {}
     for place in places:
@@ -45,7 +45,7 @@ def _key(place: Path, category: str, names: Counter[str], shelf: Shelf) -> str:
     if names[place.name] == 1 or not category:
         return place.name
     shelf.findings.note(
-        "is a task's name in several folders, so the folder stands before it", f"{category}/{place.name}"
+        "Several folders hold a task of this name, so their keys begin with the folder", f"{category}/{place.name}"
     )
     return f"{category}.{place.name}"
 
@@ -63,19 +63,25 @@ def is_task(path: Path) -> bool:
     return any((path / name).is_file() or (path / name).is_symlink() for name in ("task.toml", "instruction.md"))
 
 
+def _is_alone(path: Path) -> bool:
+    """Is the folder itself one task? A task.toml that strayed to the top of a set makes it none."""
+    parts = ("instruction.md", "tests", "environment")
+    return (path / "task.toml").is_file() and any((path / name).exists() for name in parts)
+
+
 def holds_tasks(path: Path) -> bool:
     return any(map(is_task, folders_in(path)))
 
 
 def _base(path: Path) -> Path:
     """The folder whose folders are the tasks; a task's own folder is a suite of one."""
-    if (path / "tasks").is_dir() and not is_task(path) and not holds_tasks(path):
+    if (path / "tasks").is_dir() and not _is_alone(path) and not holds_tasks(path):
         return path / "tasks"
     return path
 
 
 def _tasks(path: Path) -> list[Path]:
-    if (path / "task.toml").is_file():
+    if _is_alone(path):
         return [path]
     return list(_below(_base(path), MAX_DEPTH))
 
@@ -90,6 +96,6 @@ def _below(folder: Path, depth: int) -> Iterator[Path]:
 
 
 def _strays(path: Path) -> list[Path]:
-    if (path / "task.toml").is_file():
+    if _is_alone(path):
         return []
     return [each for each in folders_in(_base(path)) if not is_task(each) and not any(_below(each, MAX_DEPTH - 1))]

@@ -44,17 +44,17 @@ def _read(source: Path, kind: str, keys: tuple[str, str, str], findings: Finding
     except SuiteError:
         value = None
     if not isinstance(value, list):
-        findings.note("is no readable list of key points and was left out", where)
+        findings.note("Left out, no readable list of key points", where)
         return []
     if len(value) > MAX_POINTS:
-        findings.note(f"has more than {MAX_POINTS} key points; the others were left out", where)
+        findings.note(f"More than {MAX_POINTS} key points; the others are left out", where)
     points = []
     for ordinal, entry in enumerate(value[:MAX_POINTS]):
         text, reason, reference = (_text(entry, key) for key in keys)
         if text:
             points.append(KeyPoint(kind, ordinal, text, reason, reference))
         else:
-            findings.note(f"has a key point without {keys[0]}, which was left out", where)
+            findings.note(f"Left out, a key point without {keys[0]}", where)
     return points
 
 

@@ -158,7 +158,7 @@ def _family(meta: Meta, specs: Mapping[str, Spec], shelf: Shelf) -> Family | Non
     found = [specs[key] for index in range(1, 7) if (key := f"{meta.key}-T{index}") in specs]
     if not found:
         if not shelf.findings.set_aside:
-            shelf.findings.note("is a family without tasks here and was left out", meta.key)
+            shelf.findings.note("Left out, a family without tasks here", meta.key)
         return None
     missing = [role.value for index, role in enumerate(ROLES, start=1) if f"{meta.key}-T{index}" not in specs]
     if missing:
@@ -175,7 +175,7 @@ def _specs(folder: Path, metas: Mapping[str, Meta], shelf: Shelf) -> dict[str, S
     found: dict[str, Spec] = {}
     for each in folders_in(folder):
         if not _is_task(each):
-            shelf.findings.note("is no task and was left out", each.name)
+            shelf.findings.note("Left out, not a task", each.name)
             continue
         spec = shelf.findings.apart(f"task {each.name}", partial(_spec, each, metas, found, shelf))
         if spec is not None:
@@ -275,7 +275,7 @@ def _task(spec: Spec, shelf: Shelf, specs: Mapping[str, Spec]) -> Task:
     here = {each.family for each in specs.values()}
     for family in spec.requires:
         if family not in here:
-            shelf.findings.note(f"composes with {family}, which is not in this copy", spec.key)
+            shelf.findings.note(f"Composes with {family}, which is not in this copy", spec.key)
     return spec.folder.task(
         environment=spec.family[:2],
         family=spec.family,

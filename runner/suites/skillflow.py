@@ -73,7 +73,7 @@ def _key(family: Path, shelf: Shelf) -> str:
         raise SuiteError(str(family), "folder", "a folder named with letters and digits", found)
     if NAME.fullmatch(family.name):
         return family.name
-    shelf.findings.note(f"is the key of a family whose folder is named {shown(family.name)}", key)
+    shelf.findings.note(f"Key of the family in folder {shown(family.name)}", key)
     return key
 
 
@@ -82,7 +82,7 @@ def _ordered(family: Path, shelf: Shelf) -> list[TaskFolder]:
     places = {each.name: each for each in folders_in(family) if is_task(each)}
     for each in folders_in(family):
         if each.name not in places:
-            shelf.findings.note("is no task and was left out", f"{family.name}/{each.name}")
+            shelf.findings.note("Left out, not a task", f"{family.name}/{each.name}")
     ranked = _ranking(family, shelf)
     for name in ranked:
         if name not in places:
@@ -109,7 +109,7 @@ def _ranking(family: Path, shelf: Shelf) -> list[str]:
             raise SuiteError(str(source), f"[{place}]", "a task's name", f"found {shown(name)}")
     names = [name.strip() for name in value if name.strip()]
     if not names:
-        shelf.findings.note(f"has no {RANKING}, so its tasks come in order of their names", family.name)
+        shelf.findings.note(f"No {RANKING}, so tasks are ordered by name", family.name)
     if len(set(names)) < len(names):
         shelf.findings.note(f"{RANKING} names a task more than once; the first place counts", family.name)
     return list(dict.fromkeys(names))
@@ -120,7 +120,9 @@ def _environment(key: str, folders: list[TaskFolder], names: Counter[str], shelf
     for ordinal, folder in enumerate(folders, start=1):
         name = folder.path.name
         if names[name] > 1:
-            shelf.findings.note("is a task's name in several families, so the family stands before it", f"{key}/{name}")
+            shelf.findings.note(
+                "Several families have a task of this name, so their keys begin with the family", f"{key}/{name}"
+            )
             name = f"{key}.{name}"
         tasks.append(folder.task(environment=key, family=key, ordinal=ordinal, key=name))
     title = key.replace("-", " ").replace("_", " ")

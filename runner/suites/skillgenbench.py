@@ -59,7 +59,7 @@ def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
     found = []
     for folder in folders_in(base):
         if not (folder / SOURCE).exists() and not (folder / SOURCE).is_symlink():
-            shelf.findings.note(f"has no {SOURCE} and was left out", folder.name)
+            shelf.findings.note(f"Left out, no {SOURCE}", folder.name)
         else:
             environment = shelf.findings.apart(f"corpus {folder.name}", partial(_environment, folder, shelf))
             found += [environment] if environment else []
@@ -107,7 +107,7 @@ def _check_parts(folder: Path, shelf: Shelf) -> None:
             found = "it is a link" if each.is_symlink() else "it is a file"
             raise SuiteError(str(each), "folder", "a folder of the corpus", found)
         if each.name not in (*PARTS, SOURCE):
-            shelf.findings.note("is no part of a corpus and was left out", f"{folder.name}/{each.name}")
+            shelf.findings.note("Left out, not part of a corpus", f"{folder.name}/{each.name}")
 
 
 def _material(folder: Path, shelf: Shelf) -> dict[str, list[object]]:
@@ -141,7 +141,7 @@ def _material(folder: Path, shelf: Shelf) -> dict[str, list[object]]:
 
 def _reference(folder: Path, shelf: Shelf) -> Files:
     if not folder.is_dir():
-        shelf.findings.note("has no reference skill, so reference-skill cannot run", folder.parent.name)
+        shelf.findings.note("No reference skill, so reference-skill cannot run", folder.parent.name)
         return {}
     found: Files = {}
     with shelf.findings.kept():
@@ -158,7 +158,7 @@ def _tasks(folder: Path, shelf: Shelf) -> tuple[Task, ...]:
     if not (folder / "tasks").is_dir() or not folders_in(folder / "tasks"):
         shelf.findings.problem(folder / "tasks", "folder", "at least one task", "there is none")
     if not practice:
-        shelf.findings.note("has no practice task, so nothing is learned from trajectories before a seal", folder.name)
+        shelf.findings.note("No practice task, so nothing is learned from trajectories before a seal", folder.name)
     key, tasks = folder.name, []
     for ordinal, each in enumerate((*count, *practice), start=1):
         title = each.toml.task.label("name")
@@ -181,6 +181,4 @@ def _note_copies(folder: Path, material: dict[str, list[object]], shelf: Shelf) 
                 if status.st_size and is_plain(status) and name.startswith(("tests/", "solution/")):
                     copy = known.get(shelf.digests.digest(entry.path, look_at(status)))
                     if copy is not None:
-                        shelf.findings.note(
-                            "holds a file that tests or a solution hold too", f"{folder.name}/material/{copy}"
-                        )
+                        shelf.findings.note("Also a file of tests or of a solution", f"{folder.name}/material/{copy}")

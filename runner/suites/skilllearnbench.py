@@ -26,7 +26,7 @@ BLANK = ("skills",)  # the Dockerfiles copy it to every agent's skill folder; li
 
 
 def looks_like(path: Path) -> bool:
-    return mostly(list(filter(holds_tasks, folders_in(_base(path)))), _is_task)
+    return mostly([each for each in folders_in(_base(path)) if is_task(each) or holds_tasks(each)], _is_task)
 
 
 def roots(path: Path) -> tuple[Path, ...]:
@@ -43,7 +43,7 @@ def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
         return ()
     for each in folders_in(_base(path)):
         if not holds_tasks(each):
-            shelf.findings.note("has no instance and was left out", each.name)
+            shelf.findings.note("Left out, contains no task instance", each.name)
         else:
             environment = shelf.findings.apart(f"family {each.name}", partial(_environment, path, each, shelf))
             found += [environment] if environment else []
@@ -77,13 +77,13 @@ def _instances(task: Path, shelf: Shelf) -> list[TaskFolder]:
             expected = f"an instance named {task.name}-1 and so on"
             shelf.findings.problem(each, "folder", expected, f"found {shown(each.name)}")
         else:
-            shelf.findings.note("is no instance and was left out", f"{task.name}/{each.name}")
+            shelf.findings.note("Left out, not an instance", f"{task.name}/{each.name}")
     numbers = [number for number, _ in numbered]
     if len(set(numbers)) < len(numbers):
         shelf.findings.problem(task, "folder", "every number once", "two instances have the same")
     read = [(number, folder) for number, each in sorted(numbered) if (folder := shelf.read(each, BLANK))]
     if read and read[0][0] != 1:
-        shelf.findings.note("has no instance 1 here, so the one with the lowest number is its seed", task.name)
+        shelf.findings.note("No instance 1 here, so the lowest number is the seed", task.name)
     return [folder for _, folder in read]
 
 

@@ -102,7 +102,7 @@ class Shelf:
             return None
         machine = machine_of(path, toml, files, self.findings, blank_folders)
         if not machine.brings_files:
-            self.findings.note("brings neither Dockerfile nor docker_image; it gets the sandbox's own image", path.name)
+            self.findings.note("Neither Dockerfile nor docker_image, so it runs in the sandbox's own image", path.name)
         # Only the tasks that used to be run with what they ship are other tasks than before.
         left_out = sorted(set(machine.blank_folders) - set(blank_folders))
         digest = digest_json([FORMAT, files, *([{"left_out": left_out}] if left_out else [])])
@@ -139,7 +139,7 @@ class Shelf:
         if name.startswith(("tests/", "solution/")) or name in ("task.toml", "instruction.md"):
             self.findings.problem(path / name, "file", "a plain file", "it is a link")
         elif not name.startswith("environment/"):
-            self.findings.note("is a link, which is not followed", f"{path.name}/{name}")
+            self.findings.note("A link, which is not followed", f"{path.name}/{name}")
         elif os.path.isabs(target) or not f"{inside}/".startswith("environment/"):  # noqa: PTH117
             self.findings.problem(path / name, "link", "a target inside environment/", f"it points to {shown(target)}")
         return target
@@ -153,7 +153,7 @@ class Shelf:
             message = "it asks for an agent that goes on from earlier work, which is not supported"
             self.findings.problem(path / "trajectory.json", "file", "none", message)
         if "solution/solve.sh" not in files:
-            self.findings.note("has no solution/solve.sh, so the oracle cannot run it", path.name)
+            self.findings.note("No solution/solve.sh, so the oracle cannot run it", path.name)
 
 
 def check_name(path: Path) -> None:
@@ -173,7 +173,7 @@ def declared_evaluation(path: Path, files: Collection[str], findings: Findings) 
     if DECLARED not in files:
         return None
     if SCRIPT in files:
-        findings.note(f"has {SCRIPT} and {DECLARED}; the script is not run", path.name)
+        findings.note(f"Both {SCRIPT} and {DECLARED}; the script is not run", path.name)
     return read_evaluation(path / "tests", findings)
 
 
@@ -184,12 +184,12 @@ def machine_of(
     context = path / "environment" if "environment/Dockerfile" in files else None
     image = toml.image
     if image is not None and context is not None and image.startswith(PREBUILT):
-        findings.note("is built from its Dockerfile, not taken from a tag made on another machine", path.name)
+        findings.note("Built from its Dockerfile, not taken from a tag made on another machine", path.name)
         image = None
     elif image is not None and context is not None:
-        findings.note("is built from its Dockerfile where the image that its task.toml names cannot be had", path.name)
+        findings.note("Built from its Dockerfile if the image it names cannot be had", path.name)
     for folder in shipped_skills(files):
-        findings.note(f"ships skills; they are left out: environment/{folder}", path.name)
+        findings.note(f"Ships skills, which are left out: environment/{folder}", path.name)
     if image is None and context is None:
         with findings.kept():
             read_tree(path / "environment")

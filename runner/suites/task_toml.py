@@ -172,7 +172,7 @@ def _host_variables(machine: Table) -> tuple[str, ...]:
 
 def _tell_variables(read: TaskToml, findings: Findings, where: str) -> None:
     for name in read.host_variables:
-        findings.note(f"needs {name} of the host; name it in SKILLGLASS_TASK_VARIABLES of every worker", where)
+        findings.note(f"Needs {name} of the host; list it in SKILLGLASS_TASK_VARIABLES of every worker", where)
     given: dict[str, Any] = {**read.environment, **read.verifier_environment, **read.solution_environment}
     for name in sorted(named_variables(given) - set(read.host_variables)):
-        findings.note(f"names {name} of the host, which it gets only if SKILLGLASS_TASK_VARIABLES names it", where)
+        findings.note(f"Names {name} of the host, passed on only if SKILLGLASS_TASK_VARIABLES lists it", where)

@@ -48,7 +48,7 @@ def test_it_records_environments_families_and_tasks(folder: Path) -> None:
     status, out, _ = run(str(folder))
     assert status == 0
     assert "Launch it as suite: our-family" in out
-    assert "composes with E3-LS5, which is not in this copy: E3-LS2-T6" in out
+    assert "Composes with E3-LS5, which is not in this copy: E3-LS2-T6" in out
     suite = Suite.objects.get()
     assert (suite.key, suite.path, suite.format) == ("our-family", str(folder), "skillevolbench")
     assert suite.digest == suite_named("our-family").digest
@@ -77,8 +77,8 @@ def test_it_tells_every_problem_at_once_and_loads_nothing(folder: Path) -> None:
     assert (status, told["recorded"], Suite.objects.count()) == (1, False, 0)
     _, _, err = run(str(folder))
     assert "Nothing was loaded" in err
-    assert "It was read as skillevolbench; --format reads it as another." in err
-    assert "tests/test.sh: expected the file; there is none" in err
+    assert "Read as skillevolbench; choose another format with --format." in err
+    assert "tests/test.sh: there is none (expected the file)" in err
 
 
 def test_a_bad_task_is_set_aside_unless_all_of_a_release_is_asked_for(tmp_path: Path) -> None:
@@ -86,10 +86,13 @@ def test_a_bad_task_is_set_aside_unless_all_of_a_release_is_asked_for(tmp_path: 
     (folder / "tasks/log-level-counts/log-level-counts-2/tests/test.sh").unlink()
     status, out, err = run(str(folder), "--strict")
     assert (status, Suite.objects.count()) == (1, 0)
-    assert "tests/test.sh: expected the file; there is none" in err
+    assert "tests/test.sh: there is none (expected the file)" in err
     status, out, _ = run(str(folder))
     assert (status, Task.objects.count()) == (0, 3)
-    assert "set aside:\n  task log-level-counts-2\n    tasks/log-level-counts/log-level-counts-2, tests/test.sh" in out
+    assert (
+        "set aside:\n  task log-level-counts-2\n    tasks/log-level-counts/log-level-counts-2: tests/test.sh: there"
+        in out
+    )
     assert "Loaded 3 tasks; 1 set aside. Launch it as suite: release" in out
     told = json.loads(run(str(folder), "--check", "--json")[1])
     assert [problem["place"] for problem in told["set_aside"]["task log-level-counts-2"]] == ["tests/test.sh"]

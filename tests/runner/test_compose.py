@@ -48,7 +48,7 @@ def test_the_one_service_of_a_release_is_read(tmp_path: Path) -> None:
     compose, findings = read(tmp_path, RELEASED)
     assert compose == Compose(None, None, {"API_TOKEN": "${API_TOKEN}", "MODE": "offline"})
     assert findings.problems == []
-    assert findings.notes() == ("asks in its compose file for a mount, which is not made: a ('${HOME}/.config/cloud')",)
+    assert findings.notes() == ("The compose file asks for a mount, which is ignored: a ('${HOME}/.config/cloud')",)
 
 
 @pytest.mark.parametrize(
@@ -77,6 +77,51 @@ def test_variables_are_read_in_both_spellings(tmp_path: Path, text: str) -> None
 
 
 @pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("pa$$word", "pa$word"),
+        ("$HOME/x", "${HOME}/x"),
+        ("${A-1}", "${A:-1}"),
+        ("${A:-1}", "${A:-1}"),
+        ("${A:?must be set}", "${A}"),
+        ("2025-01-31", "2025-01-31"),
+    ],
+)
+def test_references_are_read_as_compose_reads_them(tmp_path: Path, text: str, value: str) -> None:
+    compose, findings = read(tmp_path, service(f"environment:\n  V: {text}"))
+    assert (compose.environment, findings.problems) == ({"V": value}, [])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sleep infinity",
+        '["sleep", "infinity"]',
+        '["/bin/sh", "-c", "sleep infinity"]',
+        "bash -c 'tail -f /dev/null'",
+        "/bin/bash",
+        '["bash", "-c", "while true; do sleep 1000; done"]',
+    ],
+)
+def test_a_container_that_only_waits_is_one(tmp_path: Path, command: str) -> None:
+    assert read(tmp_path, service(f"command: {command}"))[1].problems == []
+
+
+def test_what_is_switched_off_asks_for_nothing(tmp_path: Path) -> None:
+    text = service("privileged: false\nread_only: false\ncap_add: []\nextra_hosts: []\ndevices:")
+    assert read(tmp_path, text)[1].problems == []
+
+
+@pytest.mark.parametrize(
+    ("image", "name"),
+    [("debian:12", "debian:12"), ("${IMG:-ubuntu:24.04}", "ubuntu:24.04"), ("${MAIN_IMAGE_NAME}", None)],
+)
+def test_an_image_is_taken_with_its_default(tmp_path: Path, image: str, name: str | None) -> None:
+    compose, findings = read(tmp_path, service(f"image: {image}"))
+    assert (compose.image, findings.problems) == (name, [])
+
+
+@pytest.mark.parametrize(
     "build", ["build: .", "build: ./", "build: ${CONTEXT_DIR}", "build: {context: ., dockerfile: ./Dockerfile}"]
 )
 def test_the_build_that_happens_anyway_is_no_problem(tmp_path: Path, build: str) -> None:
@@ -97,6 +142,21 @@ def test_the_build_that_happens_anyway_is_no_problem(tmp_path: Path, build: str)
         (service("build: {context: ., target: test}"), "services.main.build.target", "build option"),
         (service("volumes: ['./data:/data']"), "services.main.volumes[0]", "it mounts './data'"),
         (service("volumes: [{type: bind, source: ../x, target: /x}]"), "services.main.volumes[0]", "it mounts '../x'"),
+        (service("command: bash -c 'service redis start && sleep infinity'"), "services.main.command", "of its own"),
+        (service("command: /start.sh; tail -f /dev/null"), "services.main.command", "of its own"),
+        (
+            service("volumes: ['${CONTEXT_DIR}/data:/data']"),
+            "services.main.volumes[0]",
+            "it mounts '${CONTEXT_DIR}/data'",
+        ),
+        (service("volumes: ['$PWD/data:/data']"), "services.main.volumes[0]", "it mounts '$PWD/data'"),
+        (service("volumes: 5"), "services.main.volumes", "found 5"),
+        (service("networks: 3"), "services.main.networks", "found 3"),
+        (service("environment: A=b"), "services.main.environment", "found 'A=b'"),
+        (service("environment: [{A: b}]"), "services.main.environment", "found a mapping"),
+        (service("image: $IMG"), "services.main.image", "depends on the host"),
+        ("include: [other.yaml]\n" + service("build: ."), "include", "it is not supported"),
+        ("services: {main: 5}", "services.main", "found 5"),
         (service("network_mode: 'service:db'"), "services.main.network_mode", "found 'service:db'"),
     ],
 )

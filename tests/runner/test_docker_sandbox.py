@@ -17,7 +17,7 @@ import pytest
 from docker.errors import APIError
 
 from runner.errors import SandboxError, SandboxRuined, SetupError
-from runner.sandboxes import Needs, Program, Provider, docker_programs, sandbox_kind
+from runner.sandboxes import LOGS, Needs, Program, Provider, docker_programs, sandbox_kind
 from runner.sandboxes import docker as docker_sandbox
 from runner.sandboxes.docker import DockerSandbox, end_processes, open_sandbox
 from runner.sandboxes.docker_engine import connect, remove_marked
@@ -77,6 +77,20 @@ def test_it_names_what_it_does_not_read(sandbox: DockerSandbox) -> None:
     tree = sandbox.tree("skills")
     assert tree.files == {"s/file": File(b"x\n"), "s/hard": File(b"x\n")}
     assert tree.left_out == ["s/link: a link", "s/pipe: a special file"]
+
+
+def test_files_asked_for_by_name_come_whatever_lies_beside_them(sandbox: DockerSandbox) -> None:
+    """A verifier's core dumps and caches come before "reward.txt" in the alphabet, and links are plain files there."""
+    made = (
+        "cd /logs && truncate -s 9G agent.log && echo 1 > /tmp/r && ln /tmp/r reward.txt && ln -s /etc/passwd ctrf.json"
+    )
+    run(sandbox, f"{made} && truncate -s 100M score_report.json && mkdir process_report.json")
+    names = frozenset({"reward.txt", "ctrf.json", "score_report.json", "process_report.json", "reward.json"})
+    tree = sandbox.tree(LOGS, names=names)
+    assert tree.files["reward.txt"].content == b"1\n"
+    assert sorted(tree.files) == ["reward.txt", "score_report.json"]
+    told = ["ctrf.json: a link", "process_report.json: a special file", "score_report.json: 104,857,600 bytes, only"]
+    assert [line[: len(start)] for line, start in zip(sorted(tree.left_out), told, strict=True)] == told
 
 
 def test_it_keeps_the_callers_secrets_out(sandbox: DockerSandbox, monkeypatch: pytest.MonkeyPatch) -> None:

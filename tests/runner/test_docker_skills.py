@@ -68,7 +68,7 @@ def harbor_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
     suite = read_suite_folder(tmp_path / "set", "harbor")
     left_out = ("environment/.factory/skills", "environment/more/skills", "environment/skills")
     assert [note for note in suite.notes if "skills" in note] == [
-        f"ships skills; they are left out: {folder}: one" for folder in left_out
+        f"Ships skills, which are left out: {folder}: one" for folder in left_out
     ]
     return suite.environments[0].families[0].tasks[0]
 

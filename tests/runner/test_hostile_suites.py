@@ -89,7 +89,7 @@ def test_links_among_what_is_read_are_refused(task: Path, name: str, target: str
 
 def test_a_link_that_nothing_reads_is_told_and_not_followed(task: Path) -> None:
     (task / "README.md").symlink_to("/etc/passwd")
-    assert "is a link, which is not followed: task-a/README.md" in read_suite_folder(task.parent, strict=True).notes
+    assert "A link, which is not followed: task-a/README.md" in read_suite_folder(task.parent, strict=True).notes
 
 
 @pytest.mark.parametrize("target", ["/etc/passwd", "../tests/test.sh", "../../..", "sub/../../solution", "/"])

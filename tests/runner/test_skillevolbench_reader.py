@@ -52,7 +52,7 @@ def test_skillevolbench_gives_environments_families_roles_and_curated_skills() -
     assert list(family.curated) == ["unit-aware-totals/SKILL.md"]
     assert b"decimal commas" not in family.curated["unit-aware-totals/SKILL.md"].content
     assert family.tasks[5].requires == ("E3-LS2", "E3-LS5")
-    assert suite.notes == ("composes with E3-LS5, which is not in this copy: E3-LS2-T6",)
+    assert suite.notes == ("Composes with E3-LS5, which is not in this copy: E3-LS2-T6",)
 
 
 def test_an_agent_is_never_told_what_meta_says_of_the_traps() -> None:
@@ -78,7 +78,7 @@ def test_a_family_whose_tasks_are_elsewhere_is_left_out_and_told(suite: Path) ->
     (other / "meta.yaml").write_text(text.replace("unit-aware-totals", "other-skill"))
     read = read_suite_folder(suite)
     assert [environment.key for environment in read.environments] == ["E3"]
-    assert "is a family without tasks here and was left out: E4-LS1" in read.notes
+    assert "Left out, a family without tasks here: E4-LS1" in read.notes
 
 
 @pytest.mark.parametrize(

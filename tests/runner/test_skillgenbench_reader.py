@@ -114,10 +114,10 @@ def test_what_may_be_missing_and_what_is_left_out_is_told(shop: Path) -> None:
     (shop.parent / "notes").mkdir()
     notes = read_suite_folder(shop.parents[1]).notes
     for said in (
-        "has no corpus.yaml and was left out: notes",
-        "has no reference skill, so reference-skill cannot run: shop",
-        "has no practice task, so nothing is learned from trajectories before a seal: shop",
-        "is no part of a corpus and was left out: shop/drafts",
+        "Left out, no corpus.yaml: notes",
+        "No reference skill, so reference-skill cannot run: shop",
+        "No practice task, so nothing is learned from trajectories before a seal: shop",
+        "Left out, not part of a corpus: shop/drafts",
     ):
         assert said in notes
 
@@ -125,7 +125,7 @@ def test_what_may_be_missing_and_what_is_left_out_is_told(shop: Path) -> None:
 def test_material_that_repeats_what_a_task_is_judged_by_is_told(shop: Path) -> None:
     shutil.copy(shop / "tasks" / "one-day" / "tests" / "test.sh", shop / "material" / "check.sh")
     os.link(shop / "practice" / "a-try" / "solution" / "solve.sh", shop / "material" / "linked.sh")
-    (note,) = (each for each in read_suite_folder(shop.parents[1]).notes if "tests or a solution" in each)
+    (note,) = (each for each in read_suite_folder(shop.parents[1]).notes if "tests or of a solution" in each)
     assert "shop/material/check.sh" in note
     assert "shop/material/linked.sh" in note
 

@@ -68,7 +68,7 @@ def test_they_are_ours_and_without_any_finding_but_that_they_bring_no_image() ->
         read = read_suite_folder(path)
         assert not read.trusted
         assert [note.partition(":")[0] for note in read.notes] == [
-            "brings neither Dockerfile nor docker_image; it gets the sandbox's own image"
+            "Neither Dockerfile nor docker_image, so it runs in the sandbox's own image"
         ]
 
 

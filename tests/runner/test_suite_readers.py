@@ -108,7 +108,7 @@ def test_a_suite_is_named_after_the_folder_that_says_something(path: str, key: s
 def test_one_bad_task_never_refuses_a_release(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         write_task(tmp_path / "s" / name)
-    write_task(tmp_path / "s/b", environment__compose_yaml="")
+    write_task(tmp_path / "s/b")
     (tmp_path / "s/b/environment/compose.yaml").write_text("services: {api: {}, main: {}}\n")
     suite = read_suite_folder(tmp_path / "s")
     assert [task.key for task in tasks_of(suite)] == ["a", "c"]
@@ -119,6 +119,22 @@ def test_one_bad_task_never_refuses_a_release(tmp_path: Path) -> None:
     write_task(tmp_path / "t/c")
     without = read_suite_folder(tmp_path / "t")
     assert [task.digest for task in tasks_of(without)] == [task.digest for task in tasks_of(suite)]
+
+
+def test_a_shape_that_no_reader_foresaw_costs_its_task_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_task(tmp_path / "s/a")
+    write_task(tmp_path / "s/b")
+
+    def surprised(*_: object) -> None:
+        raise AttributeError("'str' object has no attribute 'items'")
+
+    monkeypatch.setattr("runner.suites.compose.read_compose", surprised)
+    (tmp_path / "s/b/environment/compose.yaml").write_text("services: {main: {}}")
+    suite = read_suite_folder(tmp_path / "s")
+    assert [task.key for task in tasks_of(suite)] == ["a"]
+    assert [problem.message for problem in suite.set_aside["task b"]] == [
+        "AttributeError: 'str' object has no attribute 'items'"
+    ]
 
 
 def test_where_nothing_is_left_everything_is_told_with_the_format_it_was_read_in(tmp_path: Path) -> None:
@@ -155,7 +171,7 @@ def test_an_instance_that_is_set_aside_leaves_the_others_and_the_seed_is_told(tm
     suite = read_suite_folder(tmp_path / "s")
     assert [task.key for task in tasks_of(suite)][0] == "log-level-counts-2"
     assert list(suite.set_aside) == ["task log-level-counts-1"]
-    assert "has no instance 1 here, so the one with the lowest number is its seed: log-level-counts" in suite.notes
+    assert "No instance 1 here, so the lowest number is the seed: log-level-counts" in suite.notes
 
 
 @pytest.mark.parametrize(
@@ -173,6 +189,16 @@ def test_one_odd_folder_does_not_decide_the_format(tmp_path: Path, odd: str) -> 
     assert format_of(tmp_path / "s") == "harbor"
 
 
+@pytest.mark.parametrize("odd", ["extra/extra-1/task.toml", "suite.yaml", "task.toml"])
+def test_no_odd_file_decides_the_format_of_a_flat_set(tmp_path: Path, odd: str) -> None:
+    for name in ("a", "b", "c"):
+        write_task(tmp_path / "s" / name)
+    (tmp_path / "s" / odd).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "s" / odd).write_text("# of another tool\n")
+    assert format_of(tmp_path / "s") == "harbor"
+    assert [task.key for task in tasks_of(read_suite_folder(tmp_path / "s"))] == ["a", "b", "c"]
+
+
 # --- skills that tasks ship ---------------------------------------------------------------------------------------
 
 
@@ -183,9 +209,9 @@ def test_skills_that_a_task_ships_are_left_out_in_every_format(tmp_path: Path, p
     write_task(tmp_path / "set" / place, **skill)
     suite = read_suite_folder(tmp_path / "set", format)
     assert set(tasks_of(suite)[0].machine.blank_folders) == {"skills", "data/agent_skills"}
-    assert [note for note in suite.notes if "ships skills" in note] == [
-        "ships skills; they are left out: environment/data/agent_skills: one",
-        "ships skills; they are left out: environment/skills: one",
+    assert [note for note in suite.notes if "Ships skills" in note] == [
+        "Ships skills, which are left out: environment/data/agent_skills: one",
+        "Ships skills, which are left out: environment/skills: one",
     ]
 
 
@@ -205,7 +231,7 @@ def test_every_reader_leaves_them_out(tmp_path: Path, source: Path) -> None:
     suite = read_suite_folder(release)
     assert {task.machine.blank_folders for task in tasks_of(suite)} == {("skills",)}
     assert all(task.digest != before[task.key] for task in tasks_of(suite))
-    assert [note for note in suite.notes if note.startswith("ships skills; they are left out: environment/skills: ")]
+    assert [note for note in suite.notes if note.startswith("Ships skills, which are left out: environment/skills: ")]
 
 
 def test_data_named_skills_is_the_tasks_own(tmp_path: Path) -> None:
@@ -233,7 +259,7 @@ def test_a_named_image_beside_a_dockerfile_is_told(tmp_path: Path) -> None:
     suite = read_suite_folder(tmp_path / "set")
     machine = tasks_of(suite)[0].machine
     assert (machine.image, machine.context is not None) == ("registry.example/one:1", True)
-    assert "is built from its Dockerfile where the image that its task.toml names cannot be had: one" in suite.notes
+    assert "Built from its Dockerfile if the image it names cannot be had: one" in suite.notes
 
 
 # --- SkillLearnBench --------------------------------------------------------------------------------------------
@@ -272,10 +298,8 @@ def test_key_points_beside_the_tasks_come_with_the_instance_they_are_of(tmp_path
     assert second.key_points == (KeyPoint("skill", 0, "Lower the case.", "why", "lower()"),)
     assert suite.digest == bare.digest  # nothing that is run has changed
     where = "log-level-counts-2/"
-    assert (
-        f"has a key point without key_point, which was left out: {where}skill-key-points.generated.json" in suite.notes
-    )
-    left_out = f"is no readable list of key points and was left out: {where}traj-extracted-oracle.json"
+    assert f"Left out, a key point without key_point: {where}skill-key-points.generated.json" in suite.notes
+    left_out = f"Left out, no readable list of key points: {where}traj-extracted-oracle.json"
     assert left_out in suite.notes
 
 
@@ -296,8 +320,8 @@ def test_instances_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     (tmp_path / "s/tasks/notes").mkdir()
     suite = read_suite_folder(tmp_path / "s")
     assert [task.key for task in tasks_of(suite)] == ["sums-1", "sums-2", "sums-10"]
-    assert "is no instance and was left out: sums/localtest" in suite.notes
-    assert "has no instance and was left out: notes" in suite.notes
+    assert "Left out, not an instance: sums/localtest" in suite.notes
+    assert "Left out, contains no task instance: notes" in suite.notes
 
 
 @pytest.mark.parametrize("linked", ["skills", "skills/human_authored", "skills/human_authored/{task}"])
@@ -320,10 +344,7 @@ def test_a_curated_library_that_lies_elsewhere_on_this_machine_is_refused(linked
 
 def test_an_instance_by_another_name_is_named_and_a_missing_seed_told(tmp_path: Path) -> None:
     write_task(tmp_path / "s/tasks/sums/sums-2")
-    assert (
-        "has no instance 1 here, so the one with the lowest number is its seed: sums"
-        in read_suite_folder(tmp_path / "s").notes
-    )
+    assert "No instance 1 here, so the lowest number is the seed: sums" in read_suite_folder(tmp_path / "s").notes
     write_task(tmp_path / "s/tasks/sums/totals-3")
     write_task(tmp_path / "s/tasks/sums/sums-02")
     assert [(each[0], each[2]) for each in problems(tmp_path / "s")] == [
@@ -359,9 +380,7 @@ def test_skillflow_makes_an_environment_of_each_family_in_the_order_of_its_ranki
 def test_a_tag_made_on_another_machine_is_not_asked_for() -> None:
     suite = read_suite_folder(EXAMPLES / "skillflow")
     assert [task.machine.image for task in tasks_of(suite)] == [None] * 4
-    assert suite.notes == (
-        "is built from its Dockerfile, not taken from a tag made on another machine: ledger_bank_fees",
-    )
+    assert suite.notes == ("Built from its Dockerfile, not taken from a tag made on another machine: ledger_bank_fees",)
 
 
 @pytest.mark.parametrize("nesting", ["", "test_tasks", "test_tasks/test_tasks"])
@@ -387,7 +406,7 @@ def ranked(tmp_path: Path, ranking: object) -> Path:
         (["t2"], ["t2", "t1", "t3"], "leaves it out, so it comes last: Family-A/t1, Family-A/t3"),
         (["t3", "gone", "t2", "t1"], ["t3", "t2", "t1"], "names a task that is not there: Family-A/gone"),
         (["../../etc/passwd", "t1", "t2", "t3"], ["t1", "t2", "t3"], "names a task that is not there"),
-        ([], ["t1", "t2", "t3"], "in order of their names: Family-A"),
+        ([], ["t1", "t2", "t3"], "so tasks are ordered by name: Family-A"),
     ],
 )
 def test_a_ranking_is_read_by_the_rules_of_the_release(
@@ -425,7 +444,7 @@ def test_a_family_named_as_a_title_gets_a_key_that_fits_into_addresses(tmp_path:
     suite = read_suite_folder(tmp_path / "s")
     assert [environment.key for environment in suite.environments] == ["Inventory-Finance-Integration"]
     assert suite.notes == (
-        "is the key of a family whose folder is named 'Inventory-&-Finance Integration': Inventory-Finance-Integration",
+        "Key of the family in folder 'Inventory-&-Finance Integration': Inventory-Finance-Integration",
     )
 
 
@@ -462,7 +481,7 @@ def test_harbor_tasks_share_a_family_unless_they_name_others_and_a_family_is_an_
         ("joins", "joins", [("b", "b")]),
         ("mine", "mine", [("a", "org/a"), ("c", "c")]),
     ]
-    assert suite.notes == ("holds no task and was left out: assets",)
+    assert suite.notes == ("Left out, holds no task: assets",)
 
 
 def test_tasks_may_lie_in_folders_of_their_category(tmp_path: Path) -> None:
@@ -475,8 +494,8 @@ def test_tasks_may_lie_in_folders_of_their_category(tmp_path: Path) -> None:
         ("web", ["web.join", "parse"]),
     ]
     assert suite.notes == (
-        "holds no task and was left out: docs",
-        "is a task's name in several folders, so the folder stands before it: data/join, web/join",
+        "Left out, holds no task: docs",
+        "Several folders hold a task of this name, so their keys begin with the folder: data/join, web/join",
     )
 
 
@@ -494,4 +513,4 @@ def test_a_task_that_lacks_a_file_is_named(tmp_path: Path) -> None:
 def test_a_task_without_a_solution_is_taken_and_told(tmp_path: Path) -> None:
     folder = write_task(tmp_path / "s/a")
     shutil.rmtree(folder / "solution")
-    assert read_suite_folder(tmp_path / "s").notes == ("has no solution/solve.sh, so the oracle cannot run it: a",)
+    assert read_suite_folder(tmp_path / "s").notes == ("No solution/solve.sh, so the oracle cannot run it: a",)

@@ -189,8 +189,8 @@ def test_variables_that_the_host_should_give_are_told(tmp_path: Path) -> None:
     toml, findings = read(tmp_path, text)
     assert toml.host_variables == ("GH_TOKEN",)
     assert findings.notes() == (
-        "needs GH_TOKEN of the host; name it in SKILLGLASS_TASK_VARIABLES of every worker: t",
-        "names JUDGE_KEY of the host, which it gets only if SKILLGLASS_TASK_VARIABLES names it: t",
+        "Needs GH_TOKEN of the host; list it in SKILLGLASS_TASK_VARIABLES of every worker: t",
+        "Names JUDGE_KEY of the host, passed on only if SKILLGLASS_TASK_VARIABLES lists it: t",
     )
 
 

@@ -90,12 +90,13 @@ class Command(BaseCommand):
             self.stderr.write(f"  {_line(problem)}")
         if len(problems) > SHOWN_PROBLEMS:
             self.stderr.write(f"  ... and {len(problems) - SHOWN_PROBLEMS:,} more; --json has them all")
-        read_as = f" It was read as {format}; --format reads it as another." if format else ""
-        self.stderr.write(f"\nNothing was loaded; problems: {len(problems):,}.{read_as}")
+        count = "1 problem" if len(problems) == 1 else f"{len(problems):,} problems"
+        read_as = f" Read as {format}; choose another format with --format." if format else ""
+        self.stderr.write(f"\nNothing was loaded ({count}).{read_as}")
 
 
 def _line(problem: dict[str, str], below: Path | None = None) -> str:
     if not problem["path"]:
         return problem["message"]
     path = problem["path"].removeprefix(f"{below}/") if below else problem["path"]
-    return f"{path}, {problem['place']}: expected {problem['expected']}; {problem['message']}"
+    return f"{path}: {problem['place']}: {problem['message']} (expected {problem['expected']})"
