@@ -55,7 +55,8 @@ class Command(BaseCommand):
             self.stdout.write(f"{'redactions':<{width}}  {report.counts['redactions']:>10,}")
         problems = list(report.problems)
         if problems:
-            self.stdout.write(f"\n{len(problems):,} problems; everything else is in:")
+            count = "1 problem" if len(problems) == 1 else f"{len(problems):,} problems"
+            self.stdout.write(f"\n{count}; everything else was imported:")
         for problem in problems[:SHOWN_PROBLEMS]:
             place = f", {problem.place}" if problem.place else ""
             self.stdout.write(f"  {problem.path}{place}: expected {problem.expected}; {problem.message}")
