@@ -47,11 +47,11 @@ class Part:
     @property
     def words(self) -> str:
         """What opening the fold brings."""
-        told = f"{self.end - self.start:,} characters"
+        characters = self.end - self.start
         if self.lines is None:
-            return f"{told} more"
+            return f"Show {characters:,} more characters"
         first, last, total = self.lines
-        return f"{last - first + 1:,} lines more, {first:,} to {last:,} of {total:,}, {told}"
+        return f"Show {last - first + 1:,} more lines ({first:,}–{last:,} of {total:,}, {characters:,} characters)"
 
 
 class _Row(NamedTuple):

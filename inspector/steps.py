@@ -14,7 +14,7 @@ from inspector.excerpt import Kept
 from inspector.folding import Part, fold
 from inspector.visible import visible
 from runner.trajectories.fields import fields
-from runner.types import Step
+from runner.types import Observation, Step
 
 PAGE_STEPS = 25
 PAGE_CHARS = 500_000  # of what is drawn of all texts of a page
@@ -152,10 +152,14 @@ def answers_of(step: Step) -> dict[int | None, list[int]]:
     answers: dict[int | None, list[int]] = {}
     for place, observation in enumerate(step.observations):
         call = calls.get(observation.source_call_id) if observation.source_call_id else None
-        if call is None and len(step.tool_calls) == 1:
-            call = 0
         answers.setdefault(call, []).append(place)
     return answers
+
+
+def result_label(step: Step, result: Observation) -> str:
+    """A result stands below a call; one that names no call of its step must not be read as that call's."""
+    named = any(result.source_call_id == call.id for call in step.tool_calls)
+    return "result" if named or not step.tool_calls else "result, call unknown"
 
 
 def _text(step: Step, name: str, text: str, length: int) -> Text:
@@ -165,7 +169,8 @@ def _text(step: Step, name: str, text: str, length: int) -> Text:
         skip = min(len(label) + 1, len(text))  # the name stands in the label
         return Text(name, "call", visible(label[:MAX_LABEL]), text[skip:], length, skip)
     if group == "observations":
-        return Text(name, "result", "result", text, length, 0, step.observations[int(index)].is_error)
+        found = step.observations[int(index)]
+        return Text(name, "result", result_label(step, found), text, length, 0, found.is_error)
     return Text(name, group, group, text, length, 0)
 
 

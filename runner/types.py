@@ -76,6 +76,7 @@ class Machine:
     environment: Mapping[str, str] = field(default_factory=dict)  # of every process; values may be ${NAME:-default}
     host_variables: tuple[str, ...] = ()  # names the task asks of the host; see runner/suites/host_variables.py
     blank_folders: tuple[str, ...] = ()  # below environment/, made empty whether they are there or not
+    skills_dir: str = ""  # absolute folder of the image where the task has skills of its own; they are left out
 
     @property
     def brings_files(self) -> bool:

@@ -244,6 +244,12 @@ class Attempt(PublicModel):
     def __str__(self) -> str:
         return f"attempt {self.number} of {self.trial}"
 
+    @property
+    def has_spent(self) -> bool:
+        """Is anything known that is billed? An attempt whose image was never built asked no model."""
+        counts = (self.input_tokens, self.output_tokens, self.input_at_least, self.output_at_least)
+        return any((*counts, self.cost_usd, self.priced_usd))
+
     def own_trajectories(self) -> list[Trajectory]:
         """What its agent itself did: the main trajectory, or the stages of a trial that has stages only."""
         standing = self.trajectories.filter(is_superseded=False)

@@ -9,7 +9,7 @@ from benchapp.models import Trajectory
 from benchapp.trajectory_store import StoredStep, read_outline, read_page
 from inspector.review.giveaways import Masks
 from inspector.review.masking import ShownText
-from inspector.steps import MAX_LABEL, Text, answers_of, reading_order
+from inspector.steps import MAX_LABEL, Text, answers_of, reading_order, result_label
 from runner.trajectories.fields import fields
 from runner.types import Source, Step
 
@@ -66,8 +66,10 @@ class Steps:
             end = shown.shown(0, len(label))[1]
             skip = min(end + 1, len(shown.text))  # a call without arguments has no line after its name
             return Text(name, "call", shown.text[:end][:MAX_LABEL], shown.text[skip:], length, skip)
-        is_error = group == "observations" and step.observations[int(place)].is_error
-        return Text(name, "result" if group == "observations" else group, group, shown.text, length, 0, is_error)
+        if group == "observations":
+            result = step.observations[int(place)]
+            return Text(name, "result", result_label(step, result), shown.text, length, 0, result.is_error)
+        return Text(name, group, group, shown.text, length, 0)
 
     def _show(self, step: Step, name: str, text: str) -> ShownText:
         without = self.masks.memory_in(text) if name == "message" and self._is_prompt(step) else []

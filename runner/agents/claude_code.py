@@ -29,6 +29,13 @@ class ClaudeCode(ProgramAgent):
     provider_address = "https://api.anthropic.com"
     wire = "messages"
     skill_folders = (f"{HOME}/.claude/skills",)
+    moving_variables = (
+        "CLAUDE_CONFIG_DIR",
+        "CLAUDE_CODE_MANAGED_SETTINGS_PATH",
+        "CLAUDE_CODE_PLUGIN_CACHE_DIR",
+        "CLAUDE_CODE_PLUGIN_DIRS",
+        "CLAUDE_CODE_PLUGIN_SEED_DIR",
+    )
     known_options = frozenset({"reasoning_effort"})
 
     def command(self, start: Start) -> Sequence[str]:

@@ -41,6 +41,7 @@ class GeminiCli(ProgramAgent):
     provider_address = "https://generativelanguage.googleapis.com"
     wire = "generateContent"
     skill_folders = (f"{HOME}/.gemini/skills",)
+    moving_variables = ("GEMINI_CLI_HOME", "GEMINI_CLI_SYSTEM_DEFAULTS_PATH", "GEMINI_CLI_SYSTEM_SETTINGS_PATH")
 
     def command(self, start: Start) -> Sequence[str]:
         return [

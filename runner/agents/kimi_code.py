@@ -27,6 +27,7 @@ class KimiCode(ProgramAgent):
     provider_address = "https://api.moonshot.ai/v1"
     wire = "chat/completions"
     skill_folders = (f"{HOME}/.kimi-code/skills",)
+    moving_variables = ("KIMI_CODE_HOME",)
     known_options = frozenset({"temperature", "top_p", "max_context_size"})
 
     def command(self, start: Start) -> Sequence[str]:

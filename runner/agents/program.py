@@ -62,6 +62,7 @@ class ProgramAgent:
     provider_address = ""  # where the program's calls go unless the preset says otherwise
     wire = ""  # the format of its calls (runner.sandboxes.Provider); the gateway forwards no other
     skill_folders: tuple[str, ...] = ()  # where the program looks for skills, absolute
+    moving_variables: tuple[str, ...] = ()  # of an image: they would have it look for settings and skills elsewhere
     known_options: frozenset[str] = frozenset()  # of a preset's options, what this program can be told
 
     @property
@@ -148,9 +149,11 @@ class ProgramAgent:
         sandbox.put(LOGS, {f"{FOLDER}/{path}": File(text.encode()) for path, text in files.items()})
         words = " ".join(shlex.quote(word) for word in self.command(start))
         places = [shlex.quote(f"{start.folder}/{name}") for name in (INSTRUCTION, OUTPUT, ERRORS)]
-        command = f"exec {words} < {places[0]} > {places[1]} 2> {places[2]}"
-        seconds = start.job.limits.timeout_seconds or start.job.task.agent_timeout_seconds
         environment = {"HOME": HOME, **self.environment(start), **_from_ours(start.preset)}
+        # Set by an image, these would lead the program away from its library.
+        unset = "".join(f"unset {name}; " for name in self.moving_variables if name not in environment)
+        command = f"{unset}exec {words} < {places[0]} > {places[1]} 2> {places[2]}"
+        seconds = start.job.limits.timeout_seconds or start.job.task.agent_timeout_seconds
         return sandbox.execute(command, timeout_seconds=seconds, environment=environment), seconds
 
     def _log(self, sandbox: Sandbox, job: AgentJob) -> Log:

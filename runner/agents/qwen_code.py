@@ -18,6 +18,7 @@ class QwenCode(ProgramAgent):
     provider_address = "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"
     wire = "chat/completions"
     skill_folders = (f"{HOME}/.qwen/skills",)
+    moving_variables = ("QWEN_HOME", "QWEN_CODE_SYSTEM_DEFAULTS_PATH")
     known_options = frozenset({"temperature", "top_p"})
 
     def command(self, start: Start) -> Sequence[str]:

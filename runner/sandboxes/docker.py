@@ -155,7 +155,7 @@ class DockerSandbox:
 
     def _clear_skills(self) -> None:
         """Whatever the image brings, an agent finds its library's skills and no others."""
-        command = clearing(self.image.folder, self.needs.skill_folders)
+        command = clearing(self.image.folder, self.needs.skill_folders, self.task.machine.skills_dir)
         done = self._executed(command, seconds=60, environment={}, user="0")
         found = sorted({plain(line)[:200] for line in done.text.splitlines()})[:MAX_TOLD]
         reason = self._why_ended(done)

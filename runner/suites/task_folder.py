@@ -204,6 +204,7 @@ def machine_of(
         environment=toml.environment,
         host_variables=toml.host_variables,
         blank_folders=tuple(dict.fromkeys((*blank_folders, *shipped_skills(files)))),
+        skills_dir=toml.skills_dir,
     )
 
 

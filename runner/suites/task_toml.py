@@ -41,7 +41,11 @@ UNSUPPORTED = (
     ("verifier", "allowed_hosts", "a list of hosts the verifier may reach"),
 )
 WITHOUT_EFFECT = (
-    ("environment", "skills_dir", "skills are mounted where each agent looks for them"),
+    (
+        "environment",
+        "skills_dir",
+        "the library is mounted where each agent looks for it, and skills at that place are left out",
+    ),
     ("", "artifacts", "files that a task leaves are not collected"),
 )
 
@@ -64,6 +68,7 @@ class TaskToml:
     verifier_environment: dict[str, str] = field(default_factory=dict)
     solution_environment: dict[str, str] = field(default_factory=dict)
     host_variables: tuple[str, ...] = ()
+    skills_dir: str = ""  # in the container; as in Machine
 
 
 def read_task_toml(source: Path, where: str, findings: Findings, *, network: bool = True) -> TaskToml:
@@ -93,6 +98,7 @@ def read_task_toml(source: Path, where: str, findings: Findings, *, network: boo
         verifier_environment=verifier.variables("env"),
         solution_environment=solution.variables("env"),
         host_variables=_host_variables(machine),
+        skills_dir=_absolute(machine.text("skills_dir", "")),
     )
     solution.raw("timeout_sec")
     _tell_variables(read, findings, where)
@@ -168,6 +174,10 @@ def _host_variables(machine: Table) -> tuple[str, ...]:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
             machine.problem("required_env", "names of environment variables", f"found {shown(name)}")
     return names
+
+
+def _absolute(folder: str) -> str:
+    return folder.rstrip("/") if folder.startswith("/") else ""
 
 
 def _tell_variables(read: TaskToml, findings: Findings, where: str) -> None:

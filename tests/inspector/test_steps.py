@@ -40,6 +40,21 @@ def test_it_puts_each_result_after_the_call_it_answers():
     ]
 
 
+def test_a_result_that_names_no_call_is_not_shown_as_the_result_of_one():
+    step = agent(
+        tool_calls=(ToolCall("a", "read", {"path": "x"}),),
+        observations=(Observation("of whom?"), Observation("its own", "a"), Observation("of nobody", "zzz")),
+    )
+    assert [(field.name, field.label) for field in draw(step)[0].fields] == [
+        ("tool_calls/0", "read"),
+        ("observations/1", "result"),
+        ("observations/0", "result, call unknown"),
+        ("observations/2", "result, call unknown"),
+    ]
+    alone = draw(agent(observations=(Observation("of no call"),)))[0].fields
+    assert [field.label for field in alone] == ["result"]
+
+
 def test_it_marks_errors_skills_tokens_and_copied_context():
     step = agent(
         observations=(Observation("boom", is_error=True),), usage=Usage(10, 5, 3), is_copied_context=True, model="m-1"
@@ -67,8 +82,8 @@ def test_a_folded_result_shows_its_first_and_last_lines_and_those_with_an_error(
     assert shown(field).split("\n")[:-1] == [*lines[:8], lines[49], *lines[95:99]]
     assert shown(field).endswith("line 100")
     assert [part.words for part in field.parts if part.is_fold] == [
-        "41 lines more, 9 to 49 of 100, 327 characters",
-        "45 lines more, 51 to 95 of 100, 360 characters",
+        "Show 41 more lines (9–49 of 100, 327 characters)",
+        "Show 45 more lines (51–95 of 100, 360 characters)",
     ]
 
 
@@ -87,7 +102,7 @@ def test_a_long_line_is_folded_in_its_middle():
     text = '{"rows":[' + "1," * 15_000 + "1]}"
     field = draw(agent(observations=(Observation(text),)))[0].fields[0]
     head, middle, tail = field.parts
-    assert (head.raw[:9], middle.words, tail.raw[-3:]) == ('{"rows":[', "29,012 characters more", "1]}")
+    assert (head.raw[:9], middle.words, tail.raw[-3:]) == ('{"rows":[', "Show 29,012 more characters", "1]}")
 
 
 def test_a_screen_of_blank_lines_takes_one_line_of_the_fold():

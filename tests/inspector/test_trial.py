@@ -77,6 +77,50 @@ def test_it_says_how_it_ended_where_it_went_wrong_and_which_skill_was_read(clien
     assert "checks <b>1/2</b>" in text
 
 
+def test_a_passed_trial_says_first_that_it_passed(client):
+    checks = (Check(CheckGroup.HIDDEN, "a side check", CheckStatus.FAILED),)
+    trial = make_trial(verdict=Verdict("suite", True, checks=checks))
+    assert "It passed, but this check did not: <b>a side check</b>" in page(client, trial)
+
+
+def test_an_earlier_attempt_says_how_it_ended_itself(client):
+    trial = make_trial(success=False)
+    trial.settle(make_attempt(trial, success=True))
+    assert "<b>missing cells are left out</b> <code>" in page(client, trial, "?attempt=1")
+    assert "checks passed." in page(client, trial, "?attempt=2")
+
+
+def test_a_result_that_names_no_call_is_said_to_have_none(client):
+    trial = make_trial()
+    call = ToolCall("a", "shell", {"command": "ls"})
+    results = (Observation("whose?"), Observation("boom", is_error=True))
+    record_steps(trial.counting_attempt(), [Step(1, Source.AGENT, tool_calls=(call,), observations=results)])
+    text = page(client, trial)
+    assert '<p class="lab">result, call unknown</p>' in text
+    assert '<p class="lab bad">result, call unknown: error</p>' in text
+
+
+@pytest.mark.parametrize(
+    ("spent", "told"),
+    [({"input_tokens": None, "output_tokens": None, "cost_usd": None}, False), ({"cost_usd": 0.5}, True)],
+)
+def test_only_what_was_spent_is_said_to_be_billed(client, spent, told):
+    trial = make_trial(finished=False)
+    make_attempt(trial, counts=False, status="infrastructure", **spent)
+    text = page(client, trial)
+    assert ("It is billed and never scored." in text) is told
+    assert ("It is never scored." in text) is not told
+
+
+def test_an_agent_without_a_model_stands_without_a_comma(client):
+    trial = make_trial()
+    trial.counting_attempt().trajectories.update(model="", agent_version="1")
+    run = trial.episode.run
+    run.agent_model, run.harness = "", "oracle"
+    run.save()
+    assert "<dd>oracle 1</dd>" in page(client, trial)
+
+
 def test_it_says_when_a_mounted_skill_was_not_read(client):
     trial = make_trial(success=False, mounted=["tidy"])
     text = page(client, trial)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import shlex
+import subprocess
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -10,13 +13,14 @@ from pathlib import Path
 import docker
 import pytest
 
-from runner.agents import AGENTS, make_agent
-from runner.agents.program import ProgramAgent
-from runner.sandboxes import SKILLS, Needs
+from runner.agents import AGENTS, AgentJob, make_agent
+from runner.agents.program import ProgramAgent, Start
+from runner.models.presets import Preset
+from runner.sandboxes import SKILLS, Completed, Needs
 from runner.sandboxes.docker import open_sandbox
-from runner.sandboxes.docker_skills import PLACES
+from runner.sandboxes.docker_skills import PLACES, VARIABLES
 from runner.suites import read_suite_folder
-from runner.types import File, Machine, Task
+from runner.types import File, Files, Machine, Task
 from tests.docker_images import base_image
 from tests.runner.container_trials import MACHINE, container_task
 
@@ -111,6 +115,50 @@ def test_every_agents_own_places_are_known() -> None:
     assert own <= {f"/root/{place}" for place in PLACES}
 
 
+class Here:
+    """Stands for a sandbox whose image sets variables: commands run right here."""
+
+    def __init__(self, logs: Path, variables: Mapping[str, str]) -> None:
+        self.logs, self.variables = logs, variables
+
+    def put(self, folder: str, files: Files) -> None:
+        for path, file in files.items():
+            (self.logs / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.logs / path).write_bytes(file.content)
+
+    def execute(self, command: str, *, timeout_seconds: float, environment: Mapping[str, str]) -> Completed:
+        variables = {**os.environ, **self.variables, **environment}
+        done = subprocess.run(["/bin/sh", "-c", command], env=variables, timeout=timeout_seconds, check=False)
+        return Completed(done.returncode, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"),
+    [
+        ("claude-code", "CLAUDE_CONFIG_DIR"),
+        ("codex", "CODEX_HOME"),
+        ("gemini-cli", "GEMINI_CLI_HOME"),
+        ("kimi-code", "KIMI_CODE_HOME"),
+        ("qwen-code", "QWEN_HOME"),
+    ],
+)
+def test_no_variable_of_an_image_leads_a_program_away_from_its_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, variable: str
+) -> None:
+    assert variable in VARIABLES
+    agent = make_agent(name)
+    assert isinstance(agent, ProgramAgent)
+    monkeypatch.setattr(agent, "command", lambda start: ["env"])
+    preset = Preset(name="p", provider="p", harness=name, agent_model="m", host_model="openai/m")
+    job = AgentJob(container_task(tmp_path), "Go.", (), seed=1)
+    folder = tmp_path / "agent"
+    here = Here(tmp_path, {variable: "/opt/elsewhere", "XDG_CONFIG_HOME": "/opt/xdg"})
+    agent._execute(Start(job, preset, "p", str(folder), "http://x"), here)  # type: ignore[arg-type]
+    seen = (folder / "output.jsonl").read_text()
+    assert "/opt/elsewhere" not in seen
+    assert "XDG_CONFIG_HOME=/opt/xdg\n" in seen  # the task's own tools may need it
+
+
 @pytest.mark.docker
 @pytest.mark.slow
 def test_skills_of_a_task_folder_reach_no_agent(harbor_task: Task) -> None:
@@ -140,6 +188,73 @@ def test_skills_of_a_ready_image_reach_no_agent(tmp_path: Path, skilled_image: s
     try:
         assert sandbox.files(SKILLS) == {}
         assert sandbox.execute("ls -A /root/.claude/skills; cat /root/notes.txt", timeout_seconds=60).output == "x\n"
+    finally:
+        sandbox.close()
+
+
+MOVED = """FROM {base}
+LABEL skillglass.test=1
+ENV CLAUDE_CONFIG_DIR=/opt/cc XDG_CONFIG_HOME=/opt/xdg
+COPY SKILL.md notes.txt /own/
+RUN for each in {skills}; do mkdir -p "$each/told" && cp /own/SKILL.md "$each/told/"; done \\
+ && for each in {kept}; do mkdir -p "$each" && cp /own/notes.txt "$each/"; done && rm -r /own
+WORKDIR /workspace/app
+"""
+MOVED_SKILLS = (
+    *("/opt/cc/skills", "/opt/xdg/opencode/skills", "/opt/xdg/goose/skills", "/opt/codex/skills"),
+    *("/workspace/.claude/skills", "/workspace/.agents/skills", "/workspace/app/.claude/skills"),
+    *("/workspace/app/sub/.claude/skills", "/workspace/app/a/b/.github/skills", "/workspace/app/it's/.agents/skills"),
+    *("/root/.config/agent/skills", "/root/.cline/skills", "/root/.openclaw/skills", "/root/.pi/agent/skills"),
+    *("/runtime/skills", "/root/.gemini/extensions/tools/skills", "/root/.claude/plugins/cache/m/p/1.0/skills"),
+)
+KEPT = ("/opt/cc", "/opt/xdg/tool", "/opt/task-skills/data", "/workspace/app/skills", "/workspace/app/sub/.claude")
+
+
+@pytest.fixture
+def moved_image(tmp_path: Path) -> Iterator[str]:
+    """A ready image with skills where its variables, its working directory and its task say that agents look."""
+    context = tmp_path / "moved"
+    context.mkdir()
+    (context / "SKILL.md").write_text(SKILL)
+    (context / "notes.txt").write_text("x\n")
+    skills = " ".join(map(shlex.quote, (*MOVED_SKILLS, "/opt/task-skills")))
+    (context / "Dockerfile").write_text(MOVED.format(base=base_image(), skills=skills, kept=" ".join(KEPT)))
+    client = docker.from_env()
+    client.images.build(path=str(context), tag=f"{IMAGE}-moved", rm=True)
+    yield f"{IMAGE}-moved"
+    with suppress(docker.errors.APIError):
+        client.images.remove(f"{IMAGE}-moved", force=True)
+    client.close()
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+def test_skills_at_places_that_image_and_task_name_reach_no_agent(tmp_path: Path, moved_image: str) -> None:
+    machine = replace(
+        MACHINE, image=moved_image, environment={"CODEX_HOME": "/opt/codex"}, skills_dir="/opt/task-skills"
+    )
+    sandbox = open_sandbox(container_task(tmp_path, machine), name="t")
+    try:
+        left = sandbox.execute("find / -xdev -name SKILL.md", timeout_seconds=60).output.splitlines()
+        assert left == []
+        told = sandbox.handle["skills_left_out"]
+        assert isinstance(told, list)
+        assert set(told) == {*MOVED_SKILLS, "/opt/task-skills/told"}
+        kept = " ".join(f"{folder}/notes.txt" for folder in KEPT)
+        assert sandbox.execute(f"cat {kept}", timeout_seconds=60).output == "x\n" * len(KEPT)
+    finally:
+        sandbox.close()
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", ["/workspace/app", "/workspace", "/"])
+def test_a_place_for_skills_that_holds_the_working_directory_is_not_emptied(
+    tmp_path: Path, moved_image: str, folder: str
+) -> None:
+    sandbox = open_sandbox(container_task(tmp_path, replace(MACHINE, image=moved_image, skills_dir=folder)), name="t")
+    try:
+        assert sandbox.execute("cat skills/notes.txt", timeout_seconds=60).output == "x\n"
     finally:
         sandbox.close()
 

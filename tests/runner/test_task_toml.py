@@ -175,10 +175,12 @@ def test_what_only_describes_is_taken_in_silence(tmp_path: Path) -> None:
 
 
 def test_what_nobody_knows_is_told(tmp_path: Path) -> None:
-    _, findings = read(tmp_path, 'color = "red"\n[environment]\nspeed = 3\nskills_dir = "/skills"\n')
+    toml, findings = read(tmp_path, 'color = "red"\n[environment]\nspeed = 3\nskills_dir = "/task/skills/"\n')
+    assert toml.skills_dir == "/task/skills"
     assert findings.problems == []
     assert findings.notes() == (
-        "task.toml: environment.skills_dir has no effect, skills are mounted where each agent looks for them: t",
+        "task.toml: environment.skills_dir has no effect, the library is mounted where each agent looks for it, and"
+        " skills at that place are left out: t",
         "task.toml: color is not known and has no effect: t",
         "task.toml: environment.speed is not known and has no effect: t",
     )
