@@ -31,6 +31,10 @@ def _slot(text: str) -> Slot:
         raise ArgumentTypeError(str(error)) from error
 
 
+def _counted(episodes: int) -> str:
+    return f"{episodes} episode{'' if episodes == 1 else 's'}"
+
+
 def _times(failures: int) -> str:
     return "failed once: " if failures == 1 else f"failed {failures} times in a row: "
 
@@ -71,10 +75,10 @@ class Command(BaseCommand):
                 return f"Skipped {skipped}; the episode continues."
             case "cancel":
                 stopped = operating.cancel(self._target(public_id), reason=reason, after_trial=after_trial)
-                return f"{stopped} episodes {'end after their present trial' if after_trial else 'cancelled'}"
+                return f"Cancelled {_counted(stopped)}{'; a trial at work ends first' if after_trial else ''}."
             case "pause":
-                return f"{operating.pause(self._target(public_id), reason=reason)} episodes pause"
-        return f"{operating.resume(self._target(public_id), reason=reason)} episodes go on"
+                return f"Paused {_counted(operating.pause(self._target(public_id), reason=reason))}."
+        return f"Resumed {_counted(operating.resume(self._target(public_id), reason=reason))}."
 
     def _log(self, episode: Episode) -> str:
         lines = log_tail.read(str(episode.public_id))
