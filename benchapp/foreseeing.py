@@ -28,13 +28,15 @@ class Foreseen:
     trials: int  # of the experiment, that are of this task and agent
 
     def __str__(self) -> str:
-        return plain(f"{self.task} by {self.agent}: {self.error}")
+        return plain(f"{self.task} ({self.agent}) cannot run: {self.error}")
 
     def as_json(self) -> dict[str, Any]:
         error = self.error
         place = (error.path, error.place, error.expected) if isinstance(error, SuiteError) else (None, None, None)
         message = error.message if isinstance(error, SuiteError) else str(error)
-        told = dict(zip(("path", "place", "expected"), (value and plain(value) for value in place), strict=True))
+        told = dict(
+            zip(("path", "place", "expected"), (plain(value) if value else None for value in place), strict=True)
+        )
         return {"task": self.task, "agent": self.agent, **told, "message": plain(message), "trials": self.trials}
 
 
@@ -48,7 +50,7 @@ class Foresight:
     def require_hope(self) -> None:
         """Unlaunchable where not one trial can run."""
         if self.problems and self.hopeless == self.trials:
-            raise Unlaunchable([Problem("suite", f"no trial can run: {problem}") for problem in self.problems])
+            raise Unlaunchable([Problem("suite", f"no trial can run; {problem}") for problem in self.problems])
 
 
 def foresee(prepared: Prepared, *, runs_here: bool) -> Foresight:

@@ -65,12 +65,12 @@ def kept(episode: str) -> Iterator[None]:
         root.removeHandler(tail)
 
 
-def read(episode: str, count: int = MAX_LINES) -> list[str]:
-    """The last lines, oldest first. Empty when there are none, or the broker is away."""
+def read(episode: str, count: int = MAX_LINES) -> list[str] | None:
+    """The last lines, oldest first. None when the broker is away."""
     try:
         found = django_rq.get_connection().lrange(_key(episode), -count, -1)
     except (RedisError, OSError):
-        return []
+        return None
     return [line.decode("utf-8", "replace") for line in found]
 
 

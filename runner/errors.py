@@ -49,8 +49,10 @@ class ImageError(SetupError):
 
 
 class SuiteError(SetupError):
+    """`expected` is empty where the message says it all."""
+
     def __init__(self, path: str, place: str, expected: str, message: str) -> None:
-        super().__init__(f"{path}: {place}: {message} (expected {expected})")
+        super().__init__(f"{path}: {place}: {message}" + (f" (expected {expected})" if expected else ""))
         self.path, self.place, self.expected, self.message = path, place, expected, message
 
 
@@ -121,7 +123,7 @@ class TrialsLeft(RunnerError):
         first, *others = (f"{slot}: {reason.strip().partition(chr(10))[0][:500]}" for slot, reason in reasons.items())
         more = f" (and {len(others):,} more {'trial' if len(others) == 1 else 'trials'})" if others else ""
         shown = [*others[: self.SHOWN - 1], *(["..."] if len(others) >= self.SHOWN else [])]
-        advice = "Everything else is done. Mend what is named here and retry, or skip the trials."
+        advice = "Everything else is done. Fix the problems listed here and retry, or skip these trials."
         super().__init__("\n".join([first + more, *shown, advice]))
         self.reasons = dict(reasons)
 

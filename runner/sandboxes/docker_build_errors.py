@@ -24,10 +24,17 @@ _DESCRIBED = re.compile(
     r"|not found in build context|excluded by \.dockerignore|cannot copy from stage|invalid from flag|circular dependency"
     r"|requires (?:exactly|at least)|unknown flag|only supported (?:with|if)|the --\w+ (?:option|flag) requires"
     r"|is not allowed|invalid reference format|pull access denied|repository does not exist|manifest (?:for .* )?(?:unknown|not found)"
-    r"|failed to resolve source metadata.*: not found|no match(?:ing)? (?:for platform|manifest)",
+    r"|failed to resolve source metadata.*: not found|no match(?:ing)? (?:for platform|manifest)"
+    r"|unterminated heredoc|file with no instructions|greater than max allowed size|invalid escape token"
+    r'|failed to process "|unsupported modifier|must have two arguments|must be of the form|should not be blank'
+    r"|cannot parse platform|invalid stage index|unsupported mount type|unexpected key '|invalid mount target"
+    r"|invalid containerport|invalid signal|invalid checksum|source can't be a url|secret \S+: not found|unset ssh forward key"
+    r"|buildkit-mount\d+/.*: no such file|: not a directory|cannot copy to non-directory"
+    r"|unable to find (?:user|group)|no matching entries in (?:passwd|group) file",
     re.IGNORECASE | re.DOTALL,
 )
 _STEP_ENDED = re.compile(r"(?:returned a non-zero code|did not complete successfully: exit code): (\d+)", re.IGNORECASE)
+_COMMAND = re.compile(r'process ".*" did not complete successfully', re.DOTALL)  # it may name what a network says
 _KILLED = 137
 # Lines in which a builder repeats the Dockerfile: a command may name a timeout and fail for another reason.
 _REPEATED = re.compile(
@@ -44,5 +51,6 @@ def build_error(message: str, said: str, log: str = "") -> ImageError | SandboxE
     if ended := _STEP_ENDED.search(said):
         passing = int(ended[1]) == _KILLED or _PASSING.search(_REPEATED.sub("", log[-MAX_TAIL_CHARS:]))
         return (SandboxError if passing else ImageError)(message, log)
+    said = _COMMAND.sub("", said)
     described = _DESCRIBED.search(said) and not _PASSING.search(said)
     return (ImageError if described else SandboxError)(message, log)

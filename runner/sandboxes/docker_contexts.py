@@ -30,6 +30,7 @@ _CONTINUED = re.compile(r"[\\`][ \t]*\r?\n(?:[ \t]*#[^\n]*\n|[ \t]*\r?\n)*")
 _HEREDOC = re.compile(
     r"^\s*(?:ONBUILD\s+)?(?:RUN|COPY|ADD)\s(?:[^\n]*?[\s;|&(])?\d*<<-?['\"]?\w", re.IGNORECASE | re.MULTILINE
 )
+_WORD = re.compile(r"[^\s\"',\[\]]+")
 _DELIMITER = re.compile(r"<<(-?)['\"]?(\w[\w.-]*)")
 
 
@@ -128,15 +129,15 @@ def read_context(folder: Path, blank: tuple[str, ...] = ()) -> Context:
     dockerfile = folder / DOCKERFILE
     if dockerfile.is_symlink() or not dockerfile.is_file():
         raise SuiteError(str(dockerfile), "file", "a Dockerfile", "there is none")
-    text = dockerfile.read_text("utf-8", "replace")
+    text = dockerfile.read_text("utf-8-sig", "replace")  # the builder leaves a byte order mark out as well
     ignore = next((place for name in IGNORE_FILES if (place := folder / name).is_file()), folder / IGNORE_FILES[-1])
     patterns = ignore.read_text("utf-8", "replace").splitlines() if ignore.is_file() and not ignore.is_symlink() else []
     wanted = [line.strip() for line in patterns if line.strip() and not line.startswith("#")]
     found = sorted(path for path in exclude_paths(str(folder), wanted, DOCKERFILE) if _can_be_sent(folder / path))
-    paths = tuple(path for path in found if not _lies_in(path, blank))
+    paths = tuple(path for path in found if not lies_in(path, blank))
     _check_size(folder, paths)
     needs_skills = _COPIES_SKILLS.search(without_heredocs(text)) and not os.path.lexists(folder / "skills")
-    named = _named(text, [path for path in found if _lies_in(path, blank)])
+    named = _named(text, [path for path in found if lies_in(path, blank)])
     files = tuple(path for path in named if not (folder / path).is_dir())
     folders = {*blank, *(set(named) - set(files)), *(("skills",) if needs_skills else ())}
     return Context(folder, text, paths, tuple(sorted(folders)), files)
@@ -144,9 +145,14 @@ def read_context(folder: Path, blank: tuple[str, ...] = ()) -> Context:
 
 def _named(dockerfile: str, paths: list[str]) -> list[str]:
     """Those of the paths that the Dockerfile itself names: copying one fails where it is not there at all."""
-    words = {word.strip("/") for word in re.findall(r"[^\s\"',\[\]=]+/[^\s\"',\[\]]+", dockerfile)}
-    words = {word.removeprefix("./") for word in words}
+    words = {_path_of(word) for word in _WORD.findall(dockerfile) if "/" in word} if paths else set()
     return [path for path in paths if any(_is(path, word) for word in words)]
+
+
+def _path_of(word: str) -> str:
+    """Without the name of a flag or a variable before it."""
+    first, _, below = word.partition("/")
+    return f"{first.rpartition('=')[2]}/{below}".strip("/").removeprefix("./")
 
 
 def _is(path: str, word: str) -> bool:
@@ -154,7 +160,7 @@ def _is(path: str, word: str) -> bool:
     return path.count("/") == word.count("/") and fnmatch.fnmatchcase(path, word)
 
 
-def _lies_in(path: str, folders: tuple[str, ...]) -> bool:
+def lies_in(path: str, folders: tuple[str, ...]) -> bool:
     """Is it one of them, or below one?"""
     return f"{path}/".startswith(tuple(f"{folder}/" for folder in folders))
 

@@ -104,6 +104,10 @@ def _inspect(client: Any, name: str) -> Image | None:
             found = client.inspect_image(name)
         except ImageNotFound:
             return None
+        except APIError as error:
+            if "invalid reference format" in str(error.explanation):  # whoever builds or fetches it says what is wrong
+                return None
+            raise
     settings = found["Config"] or {}
     folder = settings.get("WorkingDir") or WORKSPACE_FOLDER
     user = str(settings.get("User") or "")
@@ -123,7 +127,7 @@ def _fetch(client: Any, name: str) -> None:
         raise SandboxError(f"image {name} is not on the engine and cannot be fetched: {said}") from error
     except APIError as error:
         said = str(error.explanation or error)
-        raise SandboxError(told(f"image {name} is not on the engine and cannot be fetched", said)) from error
+        raise build_error(told(f"image {name} is not on the engine and cannot be fetched", said), said) from error
     except FAILURES as error:
         raise SandboxError(f"image {name} cannot be fetched: {first_line(error)}") from error
 

@@ -20,6 +20,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         **{name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"},
         "SKILLGLASS_VAR": str(var),
         "DATABASE_URL": f"sqlite:///{tmp_path}/fresh.sqlite3",
+        "REDIS_URL": "redis://127.0.0.1:1/0",  # no broker is there either
     }
 
 
@@ -28,7 +29,9 @@ def manage(environment: dict[str, str], *words: str) -> subprocess.CompletedProc
     return subprocess.run(command, env=environment, cwd=settings.BASE_DIR, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("words", [("load_suite", SUITE), ("load_suite", SUITE, "--check"), ("episodes",), ("sweep",)])
+@pytest.mark.parametrize(
+    "words", [("load_suite", SUITE), ("load_suite", SUITE, "--check"), ("episodes",), ("sweep",), ("work",)]
+)
 def test_a_command_before_migrate_says_so_in_one_line(environment: dict[str, str], words: tuple[str, ...]) -> None:
     done = manage(environment, *words)
     assert done.returncode == 1

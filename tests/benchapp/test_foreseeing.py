@@ -55,11 +55,11 @@ def foreseen(**changes: Any) -> list[tuple[str, str, str, int]]:
 def test_each_task_is_told_with_the_agent_and_how_many_trials_it_costs(suite: Path) -> None:
     first, second = sorted(path.parent.name for path in suite.glob("*/task.toml"))
     assert foreseen() == [
-        (first, "oracle", "COPY: no such file", 2),
+        (first, "oracle", "COPY: missing.csv is not in the build context", 2),
         (second, "oracle", "the oracle finds no solution", 2),
-        (first, "nop", "COPY: no such file", 2),
+        (first, "nop", "COPY: missing.csv is not in the build context", 2),
     ]
-    assert foreseen(agents=["nop"]) == [(first, "nop", "COPY: no such file", 2)]
+    assert foreseen(agents=["nop"]) == [(first, "nop", "COPY: missing.csv is not in the build context", 2)]
 
 
 def test_a_variable_of_the_host_that_is_not_given_is_told_where_the_workers_have_no_others(suite: Path) -> None:
@@ -69,13 +69,15 @@ def test_a_variable_of_the_host_that_is_not_given_is_told_where_the_workers_have
     call_command("load_suite", str(suite), stdout=StringIO())
     prepared = prepare({**SPEC, "agents": ["nop"]})
     told = [str(problem) for problem in foresee(prepared, runs_here=True).problems]
-    assert any(each.startswith(f"{last.name} by nop: the task asks for SERVICE_TOKEN") for each in told)
+    assert any(each.startswith(f"{last.name} (nop) cannot run: the task asks for SERVICE_TOKEN") for each in told)
     assert not any("SERVICE_TOKEN" in str(problem) for problem in foresee(prepared, runs_here=False).problems)
 
 
 def test_where_nothing_can_run_nothing_is_launched(suite: Path) -> None:
     found = foresee(prepare({**SPEC, "agents": ["oracle"]}), runs_here=True)
-    with pytest.raises(Unlaunchable, match=r"no trial can run: .*line \d+: COPY: no such file"):
+    with pytest.raises(
+        Unlaunchable, match=r"no trial can run; .*line \d+: COPY: missing.csv is not in the build context"
+    ):
         found.require_hope()
     foresee(prepare(SPEC), runs_here=True).require_hope()
 
@@ -93,9 +95,10 @@ def test_the_command_tells_it_before_anything_else_and_goes_on(
 ) -> None:
     out = StringIO()
     call_command("run_experiment", str(path), *options, stdout=out)
-    (first,) = {line for line in out.getvalue().splitlines() if "cannot run: " in line and "by nop" in line}
+    (first,) = {line for line in out.getvalue().splitlines() if " (nop) cannot run: " in line}
     assert "environment/Dockerfile: line " in first
-    assert first.endswith("COPY: no such file (expected missing.csv beside the Dockerfile)")
+    assert first.endswith("COPY: missing.csv is not in the build context")
+    assert "in all: 4 runs, " in out.getvalue()
     assert "6 of 8 trials cannot run as they are." in out.getvalue()
     assert "worth knowing: image nosuch:1 is not on this machine's engine" in out.getvalue()
     assert Experiment.objects.count() == (0 if options else 1)
@@ -106,7 +109,8 @@ def test_machines_are_told_by_field(path: Path) -> None:
     call_command("run_experiment", str(path), "--dry-run", "--json", stdout=out)
     told = [json.loads(line) for line in out.getvalue().splitlines()]
     (nop,) = [each["cannot_run"] for each in told if "cannot_run" in each and each["cannot_run"]["agent"] == "nop"]
-    assert (nop["place"][:5], nop["expected"]) == ("line ", "missing.csv beside the Dockerfile")
+    assert (nop["place"][:5], nop["expected"]) == ("line ", None)
+    assert nop["message"] == "COPY: missing.csv is not in the build context"
 
 
 def test_the_command_refuses_what_has_no_trial_that_can_run(path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from benchapp import jobs, operating, recorded
+from benchapp import jobs, log_tail, operating, recorded
 from benchapp.launching import launch
 from benchapp.models import Activity, Attempt, Episode, Experiment
 from benchapp.plans import plan_of, suite_of
@@ -175,14 +175,36 @@ def test_the_command_lists_what_waits_and_lets_it_go_on(blocked: Episode) -> Non
     assert f"{blocked.public_id}  blocked  One environment / no-skill · rep 1 / E1" in out.getvalue()
     assert "SandboxError: no space left" in out.getvalue()
     call_command("episodes", "--skip", str(blocked.public_id), "--reason", "broken", stdout=out)
-    assert "left out acquisition/E1-LS1-T1/0" in out.getvalue()
+    assert "Skipped acquisition/E1-LS1-T1/0; the episode continues." in out.getvalue()
     with pytest.raises(CommandError, match="not blocked"):
         call_command("episodes", "--retry", str(blocked.public_id))
     named = ("--trial", "deployment/E1-LS1-T4/0", "--reason", "broken")
     call_command("episodes", "--skip", str(blocked.public_id), *named, stdout=out)
-    assert "left out deployment/E1-LS1-T4/0" in out.getvalue()
+    assert "Skipped deployment/E1-LS1-T4/0; the episode continues." in out.getvalue()
     with pytest.raises(CommandError, match="expected phase/task/sample"):
         call_command("episodes", "--skip", str(blocked.public_id), "--trial", "E1-LS1-T4")
+
+
+def test_the_command_counts_failures_in_a_row(episode: Episode) -> None:
+    out = StringIO()
+    Episode.objects.update(failures=3, last_failure="SandboxError: no space left")
+    call_command("episodes", stdout=out)
+    Episode.objects.update(failures=1)
+    call_command("episodes", stdout=out)
+    told = [line.strip() for line in out.getvalue().splitlines() if "SandboxError" in line]
+    assert told == ["failed 3 times in a row: SandboxError: no space left", "failed once: SandboxError: no space left"]
+
+
+def test_the_command_tells_a_broker_that_is_away_from_a_log_without_lines(
+    episode: Episode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_tail, "read", lambda _: [])
+    out = StringIO()
+    call_command("episodes", "--log", str(episode.public_id), stdout=out)
+    assert out.getvalue() == "no lines are kept\n"
+    monkeypatch.setattr(log_tail, "read", lambda _: None)
+    with pytest.raises(CommandError, match="the broker is away"):
+        call_command("episodes", "--log", str(episode.public_id))
 
 
 # --- trials that were set aside -------------------------------------------------------------------------------------

@@ -240,7 +240,7 @@ def test_the_command_takes_experiments_runs_and_episodes(experiment: Experiment)
     call_command("episodes", "--pause", str(run.public_id), stdout=out)
     call_command("episodes", "--cancel", str(episode.public_id), "--reason", "wrong", stdout=out)
     call_command("episodes", "--resume", str(experiment.public_id), stdout=out)
-    assert out.getvalue().splitlines() == ["1 episodes pause", "1 episodes cancelled", "1 episodes go on"]
+    assert out.getvalue().splitlines() == ["Paused 1 episode.", "Cancelled 1 episode.", "Resumed 1 episode."]
     assert statuses() == ["waiting", "cancelled"]
     with pytest.raises(CommandError, match="there is no experiment, run or episode"):
         call_command("episodes", "--pause", "00000000-0000-0000-0000-000000000000")

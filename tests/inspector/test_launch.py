@@ -87,7 +87,7 @@ def test_a_check_tells_what_cannot_run(client: Client, small: dict[str, Any], mo
     assert "It can be launched" in text
     assert "trials cannot run as they are" in text
     assert (
-        "T1 by shell: /suites/ours/T1/Dockerfile: line 3: COPY: no such file (expected &lt;b&gt;x&lt;/b&gt; beside"
+        "T1 (shell) cannot run: /suites/ours/T1/Dockerfile: line 3: COPY: no such file (expected &lt;b&gt;x&lt;/b&gt; beside"
         in text
     )
     assert "image python:3 is not here" in text
@@ -99,7 +99,7 @@ def test_what_has_no_trial_that_can_run_is_not_launched(
     foresee_with(monkeypatch, hopeless=36)
     response = client.post("/launch/", sent(small, act="check"))
     assert response.status_code == 422
-    assert "no trial can run: T1 by shell" in response.text
+    assert "no trial can run; T1 (shell) cannot run" in response.text
 
 
 def test_a_field_writes_itself_and_nothing_else(client: Client, small: dict[str, Any]) -> None:

@@ -481,6 +481,16 @@ def test_a_build_that_can_never_succeed_is_the_tasks_fault(
         image_for(client, task)
 
 
+@pytest.mark.parametrize("name", ["Capital/Letters:1", "base:::1"])
+def test_a_name_that_no_image_can_have_is_the_tasks_fault(task: Task, client: docker.APIClient, name: str) -> None:
+    place = task.folder / "environment" / "Dockerfile"
+    place.write_text(f"FROM {name}\n")
+    with pytest.raises(ImageError, match="invalid reference format"):
+        image_for(client, task)
+    with pytest.raises(ImageError, match="invalid reference format"):
+        image_for(client, replace(task, machine=Machine(image=name)))
+
+
 def test_a_missing_image_is_named(task: Task, client: docker.APIClient) -> None:
     wanted = replace(task, machine=Machine(image="localhost:1/skillglass-none:1"))
     with pytest.raises((SandboxError, SetupError), match="localhost:1/skillglass-none:1 is not on the engine"):

@@ -31,6 +31,14 @@ def _slot(text: str) -> Slot:
         raise ArgumentTypeError(str(error)) from error
 
 
+def _counted(episodes: int) -> str:
+    return f"{episodes} episode{'' if episodes == 1 else 's'}"
+
+
+def _times(failures: int) -> str:
+    return "failed once: " if failures == 1 else f"failed {failures} times in a row: "
+
+
 class Command(BaseCommand):
     help = "Lists unfinished episodes; retries, skips, pauses, resumes and cancels. Every act is kept with its reason."
 
@@ -58,19 +66,25 @@ class Command(BaseCommand):
         reason, after_trial = options["reason"], options["after_trial"]
         match verb:
             case "log":
-                return "\n".join(log_tail.read(str(self._episode(public_id).public_id))) or "no lines are kept"
+                return self._log(self._episode(public_id))
             case "retry":
                 operating.retry(self._episode(public_id), reason=reason)
                 return "goes on"
             case "skip":
-                left_out = operating.skip(self._episode(public_id), trial=options["trial"], reason=reason)
-                return f"left out {left_out}, goes on"
+                skipped = operating.skip(self._episode(public_id), trial=options["trial"], reason=reason)
+                return f"Skipped {skipped}; the episode continues."
             case "cancel":
                 stopped = operating.cancel(self._target(public_id), reason=reason, after_trial=after_trial)
-                return f"{stopped} episodes {'end after their present trial' if after_trial else 'cancelled'}"
+                return f"Cancelled {_counted(stopped)}{'; a trial at work ends first' if after_trial else ''}."
             case "pause":
-                return f"{operating.pause(self._target(public_id), reason=reason)} episodes pause"
-        return f"{operating.resume(self._target(public_id), reason=reason)} episodes go on"
+                return f"Paused {_counted(operating.pause(self._target(public_id), reason=reason))}."
+        return f"Resumed {_counted(operating.resume(self._target(public_id), reason=reason))}."
+
+    def _log(self, episode: Episode) -> str:
+        lines = log_tail.read(str(episode.public_id))
+        if lines is None:
+            raise CommandError("the broker is away: it keeps the log")
+        return "\n".join(lines) or "no lines are kept"
 
     def _list(self) -> None:
         for episode in Episode.objects.own().unfinished().select_related("run__experiment"):
@@ -79,7 +93,7 @@ class Command(BaseCommand):
             place = f"{episode.run.experiment.name} / {episode.run.label} / {episode.key}"
             self.stdout.write(f"{episode.public_id}  {episode.status}{held}{wish}  {place}")
             if told := episode.blocked_reason or episode.last_failure:
-                times = f"failure {episode.failures} in a row: " if not episode.blocked_reason else ""
+                times = "" if episode.blocked_reason or not episode.failures else _times(episode.failures)
                 self.stdout.write(f"    {times}{told.splitlines()[0]}")
             if episode.status != Episode.Status.BLOCKED:
                 for trial in episode.trials.blocked().select_related("task"):

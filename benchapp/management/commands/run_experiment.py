@@ -90,12 +90,12 @@ class Command(BaseCommand):
             return
         for arm, each in found.arms.items():
             self.stdout.write(f"  {arm}: {_told(each, workers)}")
-        self.stdout.write(f"  in all: {len(prepared.plans)} runs, {_told(found.whole, workers)}")
+        self.stdout.write(f"  in all: {_counted(len(prepared.plans), 'run')}, {_told(found.whole, workers)}")
 
     def _warn(self, path: Path, found: Foresight) -> None:
         """What will not run. Refused where nothing would."""
         for problem in found.problems:
-            self._say({"cannot_run": problem.as_json()}, f"  cannot run: {problem}")
+            self._say({"cannot_run": problem.as_json()}, f"  {problem}")
         for note in found.notes:
             self._say({"note": note}, f"  worth knowing: {note}")
         try:
@@ -103,7 +103,7 @@ class Command(BaseCommand):
         except Unlaunchable as error:
             raise CommandError(self._problems(path, error)) from error
         if found.hopeless and not self.json:
-            self.stdout.write(f"  {found.hopeless} of {found.trials} trials cannot run as they are.")
+            self.stdout.write(f"  {found.hopeless} of {_counted(found.trials, 'trial')} cannot run as they are.")
 
     def _schedule(self, prepared: Prepared) -> None:
         for planned in schedule(prepared):
@@ -143,10 +143,14 @@ class Command(BaseCommand):
 def _told(found: Estimate, workers: int) -> str:
     wall = found.wall_seconds(workers)
     return (
-        f"{found.episodes} episodes, {found.trials} trials; tokens {_amount(found.tokens, ',.0f')}, "
+        f"{_counted(found.episodes, 'episode')}, {_counted(found.trials, 'trial')}; tokens {_amount(found.tokens, ',.0f')}, "
         f"USD {_amount(found.cost_usd, ',.2f')}, time {'unknown' if wall is None else spelled(wall)} "
-        f"with {workers} {'worker' if workers == 1 else 'workers'} (from {found.basis} earlier trials)"
+        f"with {_counted(workers, 'worker')} (from {_counted(found.basis, 'earlier trial')})"
     )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _amount(amount: Amount, shape: str) -> str:

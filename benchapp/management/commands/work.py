@@ -24,12 +24,12 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         hide_environment()  # the parent of the work-horses, which hide themselves
         setup_loghandlers("INFO")
+        if told := what_migrate_would_mend():
+            raise CommandError(told)
         try:
             django_rq.get_connection().ping()
         except (RedisError, OSError) as error:
             raise CommandError(f"the broker is away: {error}") from error
-        if told := what_migrate_would_mend():
-            raise CommandError(told)
         preload()
         sweep_at_start()
         worker = get_worker("default", worker_class=EpisodeWorker, name=options["name"])
