@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,37 @@ def test_it_reads_a_qwen_session_whose_input_holds_the_cache() -> None:
     assert [item.is_error for item in steps[3].observations] == [False, True]
     assert (result.usage, result.turns) == (Usage(350, 90, 38), 3)
     assert (result.head.agent_version, result.head.model) == ("0.24.4", "qwen-model")
+
+
+def test_a_qwen_sub_agents_calls_belong_to_the_answer_in_the_line_before(tmp_path: Path) -> None:
+    """Its log has words and usage in one line, the calls of the same answer in the next."""
+    side = {"sessionId": "s", "version": "0.24.4", "isSidechain": True, "agentId": "a-1"}
+    call = {"functionCall": {"id": "c", "name": "run_shell_command", "args": {"command": "ls"}}}
+    result = {"functionResponse": {"id": "c", "name": "run_shell_command", "response": {"output": "birds"}}}
+    used = {"promptTokenCount": 25, "candidatesTokenCount": 6, "cachedContentTokenCount": 5}
+    lines = [
+        {"uuid": "1", "type": "user", "message": {"role": "user", "parts": [{"text": "Count."}]}},
+        {"uuid": "2", "type": "assistant", "message": {"parts": [{"text": "I look."}]}, "usageMetadata": used},
+        {"uuid": "3", "parentUuid": "2", "type": "assistant", "message": {"parts": [call]}},
+        {"uuid": "4", "parentUuid": "3", "type": "tool_result", "message": {"role": "user", "parts": [result]}},
+        {
+            "uuid": "5",
+            "parentUuid": "4",
+            "type": "assistant",
+            "message": {"parts": [{"text": "7"}]},
+            "usageMetadata": used,
+        },
+    ]
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps({**side, **line}) + "\n" for line in lines))
+    read = open_file(path)
+    steps = list(read.steps)
+    assert [(step.message, [call.name for call in step.tool_calls]) for step in steps] == [
+        ("Count.", []),
+        ("I look.", ["run_shell_command"]),
+        ("7", []),
+    ]
+    assert (read.usage, read.turns) == (Usage(50, 10, 12), 2)
 
 
 def test_qwens_read_file_of_a_skill_is_a_use() -> None:

@@ -20,6 +20,7 @@ from runner.types import Source, Step, Usage
 def read(result: ReadTrajectory) -> Iterator[Step]:
     """One step per model message, with the results of its calls. Usage is the sum over messages."""
     messages = MessageSteps()
+    answers: dict[str, str] = {}  # line -> the model's message it belongs to
     result.set_head(agent_name="qwen-code")
     with result.open_binary() as stream:
         for _, event in json_lines(stream, result.problems):
@@ -27,7 +28,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
             timestamp = storable(event["timestamp"]) if isinstance(event.get("timestamp"), str) else None
             _take_head(result, event)
             if kind == "assistant" and isinstance(message, Mapping):
-                yield from messages.assistant(_assistant(event, message), timestamp, _extra(event))
+                yield from messages.assistant(_assistant(event, message, answers), timestamp, _extra(event))
             elif kind in ("user", "tool_result") and isinstance(message, Mapping):
                 content = [_block(part, event.get("toolCallResult")) for part in _parts(message)]
                 yield from messages.user({"content": content}, timestamp, _extra(event), None)
@@ -55,7 +56,16 @@ def _extra(event: Mapping[str, Any]) -> dict[str, Any]:
     return {"subtype": storable(subtype)} if isinstance(subtype, str) else {}
 
 
-def _assistant(event: Mapping[str, Any], message: Mapping[str, Any]) -> dict[str, Any]:
+def _message_id(event: Mapping[str, Any], answers: dict[str, str]) -> str | None:
+    """The line's own id; a sub-agent's calls stand in a line after the words of the same answer, without usage."""
+    own, above = event.get("uuid"), event.get("parentUuid")
+    if not isinstance(own, str):
+        return None
+    answers[own] = own if event.get("usageMetadata") else answers.get(str(above), own)
+    return answers[own]
+
+
+def _assistant(event: Mapping[str, Any], message: Mapping[str, Any], answers: dict[str, str]) -> dict[str, Any]:
     """The message in Anthropic's terms, whose input_tokens leave the cache out."""
     raw = event.get("usageMetadata")
     counts = raw if isinstance(raw, Mapping) else {}
@@ -66,7 +76,7 @@ def _assistant(event: Mapping[str, Any], message: Mapping[str, Any]) -> dict[str
         "output_tokens": number(counts.get("candidatesTokenCount")),
     }
     return {
-        "id": event.get("uuid"),
+        "id": _message_id(event, answers),
         "model": event.get("model"),
         "content": [_block(part, None) for part in _parts(message)],
         "stop_reason": "told",
