@@ -67,8 +67,9 @@ def library_file(request: HttpRequest, public_id: UUID) -> HttpResponse:
     run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
     if closed := closed_to(request, run=run):
         return closed
-    episode = get_object_or_404(run.episodes, public_id=request.GET.get("episode") or None)
-    chosen = chosen_file(episode, run, request.GET)
+    asked = request.GET.get("episode", "")
+    episode = next((each for each in run.episodes.select_related("library") if str(each.public_id) == asked), None)
+    chosen = chosen_file(episode, run, request.GET) if episode else None
     version = (chosen.new or chosen.old) if chosen else None
     if version is None:
         raise Http404("no such file")

@@ -145,6 +145,16 @@ def test_every_file_is_one_link_away_as_a_whole(client, view):
     assert client.get(link.replace("SKILL", "OTHER")).status_code == 404
 
 
+@pytest.mark.parametrize(
+    "query", ["", "?episode=", "?episode=x", "?episode=%00", "?episode={}&file=%00", "?episode={}&from=x"]
+)
+def test_a_whole_file_that_nobody_can_name_is_not_there(client, query):
+    run = two_states({}, {"a/SKILL.md": "a\n"})
+    query = query.format(run.episodes.get().public_id)
+    assert client.get(f"/runs/{run.public_id}/library/file/{query}").status_code in (200, 404)
+    assert client.get(f"/runs/{run.public_id}/library/file/?episode=x&file=a/SKILL.md").status_code == 404
+
+
 def test_a_file_that_is_no_text_is_taken_away_as_it_is(client):
     run = two_states({}, {"a/SKILL.md": "a\n", "a/picture.png": b"\x89PNG\0"})
     episode = run.episodes.get()
