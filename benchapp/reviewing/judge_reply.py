@@ -10,7 +10,7 @@ from typing import Any
 
 from benchapp.models import Attribution, Code
 from benchapp.reviewing.judge_evidence import Evidence
-from runner.models.litellm import FILTERED
+from runner.models.finish_reasons import FILTERED
 from runner.trajectories.text import storable
 from runner.types import ModelReply
 

@@ -12,7 +12,7 @@ from runner.agents.shell_tools import Toolset, tools_offered
 from runner.agents.trajectory import Notebook, timestamp
 from runner.errors import SetupError
 from runner.models import Model
-from runner.models.litellm import TOO_LONG
+from runner.models.finish_reasons import TOO_LONG
 from runner.sandboxes import NOTHING, Needs, Sandbox
 from runner.types import Failure, ModelReply, ModelRequest, Observation, Source, Step, Usage
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from runner.judging.forms import MAX_POINTS, POINT_FIELDS, Form
 from runner.judging.metrics import HIGHEST, LOWEST
-from runner.models.litellm import FILTERED
+from runner.models.finish_reasons import FILTERED
 from runner.trajectories.text import storable
 from runner.types import ModelReply
 

@@ -10,23 +10,22 @@ behind an address of one's own (`api_base`) for which no preset states any.
 from __future__ import annotations
 
 import importlib
-import json
 import logging
 import os
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import metadata
 from typing import Any
-from uuid import uuid4
 
 from runner.errors import AccountRefused, KeyRefused, ModelRefused, ModelUnavailable, SetupError
+from runner.models.finish_reasons import FILTERED, TOO_LONG
+from runner.models.litellm_errors import is_of_the_key, is_passing, provider_body, retry_after
+from runner.models.litellm_reply import read_reply
 from runner.models.presets import Preset
 from runner.no_credit import says_no_credit
-from runner.retry_after import retry_after_seconds
-from runner.trajectories.text import storable, storable_value
-from runner.types import ModelReply, ModelRequest, ToolCall, Usage
+from runner.types import ModelReply, ModelRequest, Usage
 
 PROVIDER = "litellm"
 TRIES = 4
@@ -35,32 +34,8 @@ LONGEST_PAUSE_SECONDS = 60.0
 TIMEOUT_SECONDS = 180.0
 MAX_ERROR_CHARS = 2_000
 SHORTEST_PRIVATE = 6  # characters; a shorter key is none, and taking it out would take words apart
-TOO_LONG = "context_length"  # finish reason where a conversation has outgrown what the model takes
-FILTERED = "content_filter"  # finish reason of a reply that the provider or the model withheld
-
-# Worth another try, by the names litellm gives them; whatever else it raises will not get better by asking again.
-PASSING = (
-    "RateLimitError",
-    "Timeout",
-    "APIConnectionError",
-    "ServiceUnavailableError",
-    "InternalServerError",
-    "BadGatewayError",
-    "NoReply",
-)
-# OpenRouter's and Zhipu's word for an upstream provider that failed in the middle. litellm reports it as "stop".
-BROKEN_OFF = ("error", "network_error")
-
-
 # Providers whose credentials are more than one key of their own.
 OTHER_CREDENTIALS = frozenset({"bedrock", "vertex_ai", "sagemaker", "azure"})
-
-# The key is not accepted, or not for this model. Another call with it will not do better.
-OF_THE_KEY = ("AuthenticationError", "PermissionDeniedError")
-
-
-class NoReply(Exception):
-    """The provider answered with status 200 and without a reply."""
 
 
 class LiteLLM:
@@ -123,7 +98,8 @@ class LiteLLM:
         arguments = self._arguments(litellm, request)
         for tried in range(1, TRIES + 1):
             try:
-                return self._reply(litellm, litellm.completion(**arguments))
+                response = litellm.completion(**arguments)
+                return read_reply(response, self.model, self._usage(litellm, response))
             except litellm.exceptions.ContentPolicyViolationError as error:
                 return ModelReply(self._told(error), finish_reason=FILTERED, model=self.model)
             except litellm.exceptions.ContextWindowExceededError as error:
@@ -132,13 +108,13 @@ class LiteLLM:
                 return ModelReply(self._told(error), finish_reason=TOO_LONG, model=self.model)
             except Exception as error:
                 # "from None": a trace that goes on into litellm's own errors would quote what is kept out of ours.
-                if _is_of_the_key(error):
+                if is_of_the_key(error):
                     raise self._key_refused(error) from None
-                if getattr(error, "status_code", None) in (402, 404) or says_no_credit(_body(error)):
+                if getattr(error, "status_code", None) in (402, 404) or says_no_credit(provider_body(error)):
                     raise AccountRefused(f"{self.name}: {self._told(error)}") from None
-                if type(error).__name__ not in PASSING and not _is_server_error(error):
+                if not is_passing(error):
                     raise ModelRefused(f"{self.name}: {self._told(error)}") from None
-                pause = _retry_after(error)
+                pause = retry_after(error)
                 if tried == TRIES or (pause or 0) > LONGEST_PAUSE_SECONDS:
                     raise ModelUnavailable(f"{self.name}: {self._told(error)}", pause) from None
                 self._sleep(max(pause or 0.0, _pause(tried)))
@@ -196,25 +172,6 @@ class LiteLLM:
         names = (self.key_variable, self.preset.api_base_variable if self.preset else None, _usual_variable(self.model))
         return tuple(name for name in names if name)
 
-    def _reply(self, litellm: Any, response: Any) -> ModelReply:
-        """Texts are made storable at once: half a character in one turn could not be sent back in the next."""
-        if not response.choices:
-            raise NoReply("no choices")
-        choice = response.choices[0]
-        if (native := (choice.get("provider_specific_fields") or {}).get("native_finish_reason")) in BROKEN_OFF:
-            raise NoReply(f"finish reason {native!r}")
-        message = choice.message
-        refusal = getattr(message, "refusal", None) or (message.get("provider_specific_fields") or {}).get("refusal")
-        reasoning = getattr(message, "reasoning_content", None)
-        return ModelReply(
-            text=storable(message.content or refusal or ""),
-            tool_calls=tuple(_tool_calls(message.tool_calls or ())),
-            usage=self._usage(litellm, response),
-            finish_reason=FILTERED if refusal else str(choice.finish_reason or "unknown"),
-            model=str(response.model or self.model),
-            reasoning=None if reasoning is None else storable(reasoning),
-        )
-
     def _usage(self, litellm: Any, response: Any) -> Usage:
         """Input includes what was cached, as litellm gives it for every provider: cached input is counted once."""
         usage = getattr(response, "usage", None)
@@ -251,59 +208,8 @@ def _litellm() -> Any:
     return litellm
 
 
-def _tool_calls(calls: Sequence[Any]) -> Iterator[ToolCall]:
-    """Each with an id of its own, by which its result is found: some servers give none, or the same to all."""
-    known: set[str] = set()
-    for call in calls:
-        identifier = storable(str(call.id or ""))
-        identifier = str(uuid4()) if identifier in known or not identifier else identifier
-        known.add(identifier)
-        yield ToolCall(identifier, storable(str(call.function.name)), _arguments(call.function.arguments or "{}"))
-
-
-def _arguments(text: str) -> dict[str, Any]:
-    """Arguments that are no JSON object are kept as they came, under "unreadable". A line break in a text is taken."""
-    try:
-        found = json.loads(text, strict=False)
-    except (ValueError, RecursionError):
-        found = None
-    kept: dict[str, Any] = storable_value(found if isinstance(found, dict) else {"unreadable": text})
-    return kept
-
-
 def _has_gone_on(request: ModelRequest) -> bool:
     return bool(request.tools) and any(message.get("role") == "assistant" for message in request.messages)
-
-
-def _is_of_the_key(error: Exception) -> bool:
-    """Told by status too: litellm calls a 401 of a server that words it in its own way a bad request."""
-    return type(error).__name__ in OF_THE_KEY or getattr(error, "status_code", None) in (401, 403)
-
-
-def _body(error: Exception) -> Mapping[str, Any]:
-    """The provider's own words: litellm keeps OpenAI's beside its error, and quotes those of others in the error's text."""
-    kept = getattr(error, "body", None)
-    if isinstance(kept, Mapping):
-        return kept
-    text = str(error)
-    try:
-        quoted, _ = json.JSONDecoder().raw_decode(text, max(0, text.find("{")))
-    except (ValueError, RecursionError):
-        return {}
-    inner = quoted.get("error") if isinstance(quoted, dict) else None
-    return inner if isinstance(inner, dict) else {}
-
-
-def _is_server_error(error: Exception) -> bool:
-    status = getattr(error, "status_code", None)
-    return isinstance(status, int) and (status in (408, 429) or 500 <= status < 600)
-
-
-def _retry_after(error: Exception) -> float | None:
-    """Seconds, where the provider said so in a header."""
-    response = getattr(error, "response", None)
-    headers = getattr(error, "litellm_response_headers", None) or getattr(response, "headers", None) or {}
-    return retry_after_seconds(str(headers.get("retry-after") or ""))
 
 
 def _pause(tried: int) -> float:

@@ -14,7 +14,7 @@ from runner.agents import AgentJob, AgentRun, Limits, make_agent
 from runner.agents.shell import NUDGE
 from runner.agents.shell_tools import MAX_OBSERVATION_CHARS, observation_text
 from runner.errors import ModelUnavailable, SetupError, SuiteError
-from runner.models.litellm import TOO_LONG
+from runner.models.finish_reasons import TOO_LONG
 from runner.sandboxes import Completed
 from runner.sandboxes.local import LocalSandbox, open_sandbox
 from runner.types import File, ModelReply, ModelRequest, Source, Step, Task, ToolCall, Usage

@@ -15,7 +15,8 @@ from benchapp.reviewing.judge_prompt import PROMPT_VERSION
 from benchapp.reviewing.judge_reply import MAX_LABELS, Refused, Unreadable, read_reply
 from benchapp.reviewing.judging import Budget, Stopped, judge_queue, source_of
 from benchapp.reviewing.suggesting import Names
-from runner.models.litellm import FILTERED, LiteLLM
+from runner.models.finish_reasons import FILTERED
+from runner.models.litellm import LiteLLM
 from runner.models.scripted import Scripted
 from runner.types import ModelReply, Observation, Source, Step, ToolCall
 from tests.chat_provider import Provider
