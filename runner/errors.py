@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from runner.types import Slot
+    from runner.types import Slot, Usage
 
 
 class RunnerError(Exception):
@@ -93,9 +93,11 @@ class VerifierError(InfrastructureError):
 
 
 class ModelUnavailable(InfrastructureError):
-    def __init__(self, message: str, retry_after_seconds: float | None = None) -> None:
+    """`lost_usage` is what is known of the tokens its tries used; None where they used none."""
+
+    def __init__(self, message: str, retry_after_seconds: float | None = None, lost_usage: Usage | None = None) -> None:
         super().__init__(message)
-        self.retry_after_seconds = retry_after_seconds
+        self.retry_after_seconds, self.lost_usage = retry_after_seconds, lost_usage
 
 
 class ModelRefused(RunnerError):

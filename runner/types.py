@@ -607,10 +607,31 @@ class ModelRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedTry:
+    """A try that got no reply before the one that did."""
+
+    reason: str
+    seconds: float  # it took, with the pause after it
+    usage: Usage | None = None  # what is known of the tokens it used; None where it used none
+
+
+@dataclass(frozen=True, slots=True)
 class ModelReply:
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
-    usage: Usage = Usage()
+    usage: Usage = Usage()  # of the try that was answered
     finish_reason: str = "stop"
     model: str = ""
     reasoning: str | None = None
+    failed_tries: tuple[FailedTry, ...] = ()
+
+    @property
+    def delay_seconds(self) -> float:
+        """The provider's delay: what failed tries and the pauses after them took."""
+        return sum(each.seconds for each in self.failed_tries)
+
+    @property
+    def lost_usage(self) -> Usage | None:
+        """What is known of the tokens that failed tries used; None where they used none."""
+        lost = [each.usage for each in self.failed_tries if each.usage is not None]
+        return sum(lost, Usage()) if lost else None

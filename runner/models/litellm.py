@@ -12,26 +12,27 @@ from __future__ import annotations
 import importlib
 import logging
 import os
-import random
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from runner.errors import AccountRefused, KeyRefused, ModelRefused, ModelUnavailable, SetupError
+from runner.errors import AccountRefused, KeyRefused, ModelRefused, SetupError
 from runner.models.finish_reasons import FILTERED, TOO_LONG
-from runner.models.litellm_errors import is_of_the_key, is_passing, provider_body, retry_after
+from runner.models.litellm_errors import is_away, is_of_the_key, is_passing, provider_body, retry_after
 from runner.models.litellm_reply import read_reply
+from runner.models.patience import Passing, Patience, seconds_set
 from runner.models.presets import Preset
 from runner.no_credit import says_no_credit
 from runner.types import ModelReply, ModelRequest, Usage
 
+if TYPE_CHECKING:
+    from runner.models.bounded import Call
+
 PROVIDER = "litellm"
-TRIES = 4
-FIRST_PAUSE_SECONDS = 1.0
-LONGEST_PAUSE_SECONDS = 60.0
-TIMEOUT_SECONDS = 180.0
+TIMEOUT_SECONDS = 180.0  # of silence
+CALL_SECONDS = 3_600.0  # of one completion with all its tries
 MAX_ERROR_CHARS = 2_000
 SHORTEST_PRIVATE = 6  # characters; a shorter key is none, and taking it out would take words apart
 # Providers whose credentials are more than one key of their own.
@@ -54,18 +55,31 @@ class LiteLLM:
         timeout_seconds: float = TIMEOUT_SECONDS,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
+        """`timeout_seconds`: a provider that sends nothing for so long has hung. `sleep` may raise to end a wait."""
         provider, _, model = name.partition("/")
         if provider != PROVIDER or not model:
             raise SetupError(f"model {name!r}: expected litellm/<model>, e.g. litellm/openai/gpt-4.1-mini")
         self.name, self.model = name, model
         self.key_variable, self.api_base, self.timeout_seconds = key_variable, api_base, timeout_seconds
-        self._sleep = sleep
+        self.sleep = sleep
 
     @classmethod
     def of_preset(cls, preset: Preset) -> LiteLLM:
-        model = cls(f"{PROVIDER}/{preset.host_model}", key_variable=preset.key_variable, api_base=preset.api_base)
+        model = cls(
+            f"{PROVIDER}/{preset.host_model}",
+            key_variable=preset.key_variable,
+            api_base=preset.api_base,
+            timeout_seconds=preset.timeout_seconds or TIMEOUT_SECONDS,
+        )
         model.preset, model.name = preset, preset.name
         return model
+
+    @property
+    def context_window(self) -> int | None:
+        """Tokens that the model takes in one call: by the preset, else by litellm's list, else not known."""
+        if self.preset is not None and self.preset.context_window is not None:
+            return self.preset.context_window
+        return None if self._has_own_address else _listed_window(_litellm(), self.model)
 
     @property
     def price_table(self) -> str:
@@ -87,38 +101,62 @@ class LiteLLM:
         return self.preset.base_url() if self.preset is not None else self.api_base
 
     def complete(self, request: ModelRequest) -> ModelReply:
-        """ModelUnavailable after TRIES failures that may pass (429, 5xx, connection); ModelRefused at once for the rest.
+        """ModelUnavailable after failures that may pass (`runner.models.patience`); ModelRefused at once for the rest.
 
         KeyRefused, at once, names the variable that holds the key; AccountRefused, at once, where the account has no
         credit or the provider no such model. No error quotes the key or a private address.
         A reply that was withheld (a refusal, a content filter) is a reply: its finish reason says so. So is the end of a
         conversation with tools that has grown too long, which is the agent's own doing and no fault of the setup.
         """
+        from runner.models.bounded import Call, bounded  # httpx takes a while to import
+
         litellm = _litellm()
+        request = self._within_limits(request)
         arguments = self._arguments(litellm, request)
-        for tried in range(1, TRIES + 1):
-            try:
-                response = litellm.completion(**arguments)
-                return read_reply(response, self.model, self._usage(litellm, response))
-            except litellm.exceptions.ContentPolicyViolationError as error:
-                return ModelReply(self._told(error), finish_reason=FILTERED, model=self.model)
-            except litellm.exceptions.ContextWindowExceededError as error:
-                if not _has_gone_on(request):
-                    raise ModelRefused(f"{self.name}: {self._told(error)}") from None
-                return ModelReply(self._told(error), finish_reason=TOO_LONG, model=self.model)
-            except Exception as error:
-                # "from None": a trace that goes on into litellm's own errors would quote what is kept out of ours.
-                if is_of_the_key(error):
-                    raise self._key_refused(error) from None
-                if getattr(error, "status_code", None) in (402, 404) or says_no_credit(provider_body(error)):
-                    raise AccountRefused(f"{self.name}: {self._told(error)}") from None
-                if not is_passing(error):
-                    raise ModelRefused(f"{self.name}: {self._told(error)}") from None
-                pause = retry_after(error)
-                if tried == TRIES or (pause or 0) > LONGEST_PAUSE_SECONDS:
-                    raise ModelUnavailable(f"{self.name}: {self._told(error)}", pause) from None
-                self._sleep(max(pause or 0.0, _pause(tried)))
-        raise AssertionError("the last try returns or raises")
+        patience = Patience(self.name, self.sleep)
+        with bounded(Call(self.timeout_seconds, time.monotonic() + _call_seconds())) as call:
+            while True:
+                call.begin_try()
+                try:
+                    reply = self._try(litellm, arguments, request, call)
+                except Passing as failure:
+                    patience.outlast(failure)
+                else:
+                    return replace(reply, failed_tries=tuple(patience.failed))
+
+    def _try(self, litellm: Any, arguments: dict[str, Any], request: ModelRequest, call: Call) -> ModelReply:
+        try:
+            response = litellm.completion(**arguments)
+            return read_reply(response, self.model, self._usage(litellm, response))
+        except litellm.exceptions.ContentPolicyViolationError as error:
+            return ModelReply(self._told(error), finish_reason=FILTERED, model=self.model)
+        except litellm.exceptions.ContextWindowExceededError as error:
+            if not _has_gone_on(request):
+                raise ModelRefused(f"{self.name}: {self._told(error)}") from None
+            return ModelReply(self._told(error), finish_reason=TOO_LONG, model=self.model)
+        except Exception as error:
+            # "from None": a trace that goes on into litellm's own errors would quote what is kept out of ours.
+            problem = call.problem or error
+            if is_of_the_key(problem):
+                raise self._key_refused(problem) from None
+            if getattr(problem, "status_code", None) in (402, 404) or says_no_credit(provider_body(problem)):
+                raise AccountRefused(f"{self.name}: {self._told(problem)}") from None
+            if not is_passing(problem):
+                raise ModelRefused(f"{self.name}: {self._told(problem)}") from None
+            raise Passing(
+                self._told(problem),
+                is_away=is_away(problem),
+                is_last=type(problem).__name__ == "TimeUp",
+                retry_after=retry_after(problem),
+                usage=call.used if call.answering else None,
+            ) from None
+
+    def _within_limits(self, request: ModelRequest) -> ModelRequest:
+        """No model is asked for a longer reply than its preset says it gives."""
+        longest = None if self.preset is None else self.preset.max_tokens
+        if longest is None or (request.max_tokens or longest + 1) <= longest:
+            return request
+        return replace(request, max_tokens=longest)
 
     def _arguments(self, litellm: Any, request: ModelRequest) -> dict[str, Any]:
         given = {
@@ -181,9 +219,9 @@ class LiteLLM:
         details = getattr(usage, "prompt_tokens_details", None)
         cached = getattr(details, "cached_tokens", None)
         tokens = Usage(
-            input_tokens=usage.prompt_tokens,
-            cached_tokens=getattr(usage, "cached_tokens", None) if cached is None else cached,  # Moonshot's place
-            output_tokens=usage.completion_tokens,
+            input_tokens=_count(usage.prompt_tokens),
+            cached_tokens=_count(getattr(usage, "cached_tokens", None) if cached is None else cached),  # Moonshot's
+            output_tokens=_count(usage.completion_tokens),
         )
         return replace(tokens, cost_usd=self._cost(litellm, response, tokens))
 
@@ -205,16 +243,22 @@ def _litellm() -> Any:
     litellm.suppress_debug_info = True  # it prints advice to standard output
     litellm.telemetry = False
     logging.getLogger("LiteLLM").setLevel(logging.WARNING)
+    importlib.import_module("runner.models.bounded").install(litellm)
     return litellm
+
+
+def _count(told: Any) -> int | None:
+    """None for a number that can be no count of tokens."""
+    return told if isinstance(told, int) and 0 <= told < 10**12 else None
 
 
 def _has_gone_on(request: ModelRequest) -> bool:
     return bool(request.tools) and any(message.get("role") == "assistant" for message in request.messages)
 
 
-def _pause(tried: int) -> float:
-    """Doubling from one second, each between half and the whole, so that many callers do not come back at once."""
-    return min(FIRST_PAUSE_SECONDS * 2.0 ** (tried - 1), LONGEST_PAUSE_SECONDS) * random.uniform(0.5, 1.0)
+def _call_seconds() -> float:
+    name = "SKILLGLASS_MODEL_CALL_SECONDS"
+    return seconds_set(name, os.environ.get("SKILLGLASS_MODEL_CALL_SECONDS"), CALL_SECONDS)
 
 
 def _usual_variable(model: str) -> str | None:
@@ -229,3 +273,11 @@ def _has_list_price(litellm: Any, model: str) -> bool:
     except Exception:  # litellm raises a bare Exception for a model it does not know
         return False
     return bool(found.get("input_cost_per_token")) and bool(found.get("output_cost_per_token"))
+
+
+def _listed_window(litellm: Any, model: str) -> int | None:
+    try:
+        found = litellm.get_model_info(model).get("max_input_tokens")
+    except Exception:  # as above
+        return None
+    return found if isinstance(found, int) and found > 0 else None

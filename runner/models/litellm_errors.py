@@ -17,6 +17,9 @@ PASSING = (
     "InternalServerError",
     "BadGatewayError",
     "NoReply",
+    "Away",
+    "Broken",
+    "TimeUp",
 )
 
 # The key is not accepted, or not for this model. Another call with it will not do better.
@@ -29,6 +32,11 @@ class NoReply(Exception):
 
 def is_passing(error: Exception) -> bool:
     return type(error).__name__ in PASSING or _is_server_error(error)
+
+
+def is_away(error: Exception) -> bool:
+    """Nobody answers yet: a server that starts, or loads a model (llama.cpp, vLLM, LM Studio)."""
+    return type(error).__name__ == "Away" or getattr(error, "status_code", None) == 503
 
 
 def is_of_the_key(error: Exception) -> bool:

@@ -30,8 +30,8 @@ def read_reply(response: Any, model: str, usage: Usage) -> ModelReply:
         text=storable(message.content or refusal or ""),
         tool_calls=tuple(tool_calls(message.tool_calls or ())),
         usage=usage,
-        finish_reason=FILTERED if refusal else str(choice.finish_reason or "unknown"),
-        model=str(response.model or model),
+        finish_reason=FILTERED if refusal else storable(str(choice.finish_reason or "unknown")),
+        model=storable(str(response.model or model)),
         reasoning=None if reasoning is None else storable(reasoning),
     )
 

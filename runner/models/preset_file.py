@@ -80,6 +80,9 @@ class PresetFile(BaseModel):
     agent_environment: dict[Variable, Variable] = Field(default_factory=dict)
     options: dict[str, JsonValue] = Field(default_factory=dict)
     prices: PricesFile | None = None
+    timeout_seconds: float | None = Field(None, gt=0, le=3_600, allow_inf_nan=False)
+    max_tokens: int | None = Field(None, gt=0)
+    context_window: int | None = Field(None, gt=0)
     note: str = ""  # for people: where the numbers and names are from
 
     @model_validator(mode="after")

@@ -37,6 +37,9 @@ class Preset:
     options: Mapping[str, object] = field(default_factory=dict)  # sampling and the like, part of the setup
     api_base_variable: str | None = None  # NAME of the variable that holds the address, where that is private
     prices: Prices | None = None  # of an address of one's own; None: litellm's list
+    timeout_seconds: float | None = None  # of a provider's silence; None: runner.models.litellm.TIMEOUT_SECONDS
+    max_tokens: int | None = None  # the longest reply that is asked for; None: what the runner asks for
+    context_window: int | None = None  # tokens; None: litellm's list
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -46,8 +49,13 @@ class Preset:
 
     @property
     def digest(self) -> str:
-        """Of everything in the file; what the variables hold is no part of it."""
-        return digest_json(encode(self))
+        """Of everything in the file but how long a silent provider is waited for; what the variables hold is no part
+        of it. A limit that a file does not state leaves the digest as it was before there was one."""
+        stated = encode(self)
+        unstated = [name for name in ("max_tokens", "context_window") if stated[name] is None]
+        return digest_json(
+            {name: value for name, value in stated.items() if name not in ("timeout_seconds", *unstated)}
+        )
 
     def base_url(self) -> str | None:
         """The address of one's own, from the file or its variable. NotOnThisMachine names a variable that is not set."""

@@ -55,13 +55,11 @@ class Meter:
         self.broken: Broken | None = None
 
     def feed(self, piece: bytes) -> None:
-        if self._is_stream:
-            *lines, rest = bytes(self._rest + piece).split(b"\n")
-            self._rest = bytearray(rest)
-            for line in lines:
-                self._take_line(line)
-        else:
-            self._rest += piece
+        *lines, rest = piece.split(b"\n") if self._is_stream else [piece]  # a long line is not searched again
+        for line in lines:
+            self._take_line(bytes(self._rest) + line)
+            self._rest.clear()
+        self._rest += rest
         if len(self._rest) > MAX_EVENT_BYTES:
             self._rest.clear()
             self._is_too_long = not self._is_stream

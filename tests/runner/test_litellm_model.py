@@ -14,7 +14,8 @@ from runner.encoding import decode, encode
 from runner.errors import AccountRefused, KeyRefused, ModelRefused, ModelUnavailable, SetupError
 from runner.models import make_model
 from runner.models.finish_reasons import FILTERED, TOO_LONG
-from runner.models.litellm import TRIES, LiteLLM
+from runner.models.litellm import LiteLLM
+from runner.models.patience import TRIES
 from runner.types import ModelReply, ModelRequest, Usage
 from tests.chat_provider import Provider
 

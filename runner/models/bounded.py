@@ -1,0 +1,301 @@
+"""The HTTP under every model call made on this side: bounded in size and time, streamed where that is possible.
+
+A provider's key goes to the provider's address and nowhere else: no redirect is followed. Who answers may be hostile:
+replies, headers included, are cut off at limits, however slowly they come.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import httpx
+
+from runner.models.streams import BrokenStream, ErrorInStream, EventReader, Streamed, as_stream
+from runner.sandboxes.metering import Meter
+from runner.types import Usage
+
+log = logging.getLogger(__name__)
+
+MAX_REPLY_BYTES = 32 * 1024 * 1024
+CONNECT_SECONDS = 30.0
+SILENCE_SECONDS = 180.0
+CALL_SECONDS = 3_600.0
+_NO_END = "the provider did not end its reply in the time for the whole call"
+_NOT_RETURNED = frozenset({"content-length", "content-encoding", "transfer-encoding", "content-type"})
+
+
+class CallProblem(Exception):
+    """What kept a call from its reply, other than an answer with a status of failure."""
+
+
+class Away(CallProblem):
+    """Nobody listens there, or not yet."""
+
+
+class Broken(CallProblem):
+    """The provider fell silent, or its reply broke off. It may have used tokens."""
+
+
+class TimeUp(CallProblem):
+    """The time for the call with all its tries is used up."""
+
+
+class Unacceptable(CallProblem):
+    """A reply that is not taken: too long, compressed, or a redirect. Another try would get the same."""
+
+
+@dataclass(slots=True)
+class Call:
+    """One completion with all its tries, as the transport sees it. Times in seconds of time.monotonic.
+
+    problem    what kept the latest try from its reply; None where the provider answered
+    answering  the latest try reached the provider's model, as far as can be told from here
+    used       what the latest try is known to have used, where it did not end in a reply
+    """
+
+    silence_seconds: float = SILENCE_SECONDS
+    ends_at: float = field(default_factory=lambda: time.monotonic() + CALL_SECONDS)
+    problem: CallProblem | None = None
+    answering: bool = False
+    used: Usage = Usage()
+
+    def begin_try(self) -> None:
+        self.problem, self.answering, self.used = None, False, Usage()
+
+
+_call: ContextVar[Call | None] = ContextVar("model call", default=None)
+
+
+@contextlib.contextmanager
+def bounded(call: Call) -> Iterator[Call]:
+    """Calls made inside are held to `call`'s limits and tell it what happened."""
+    token = _call.set(call)
+    try:
+        yield call
+    finally:
+        _call.reset(token)
+
+
+def install(litellm: Any) -> None:
+    """Makes all of litellm's HTTP go through here. Harmless where that is done already."""
+    if litellm.client_session is None:
+        client = httpx.Client(transport=BoundedTransport(), timeout=None)
+        litellm.client_session, litellm.sync_transport = client, BoundedTransport()
+        litellm.module_level_client.client = client
+
+
+class BoundedTransport(httpx.BaseTransport):
+    """Reads each reply to its end before it hands it over, put together where it came as a stream."""
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        call = _call.get() or Call()
+        request.read()
+        try:
+            return _answer(request, call)
+        except CallProblem as problem:
+            call.problem = problem
+            raise httpx.RemoteProtocolError(str(problem), request=request) from problem
+
+
+# Servers by what they said to streams: (origin, path, model) -> how they are asked from then on.
+_WHOLE, _STREAMED = "whole", "streamed"
+_habits: dict[tuple[str, str, str], str] = {}
+
+
+def _answer(request: httpx.Request, call: Call) -> httpx.Response:
+    body = _json(request.content) if request.method == "POST" else None
+    path = request.url.raw_path.decode("ascii")
+    streamed = None if body is None or body.get("stream") is True else as_stream(path, body)
+    if streamed is None:
+        return _exchange(request, call)
+    server = (f"{request.url.scheme}://{request.url.netloc.decode()}", path, str((body or {}).get("model", "")))
+    if _habits.get(server) == _WHOLE:
+        answer = _exchange(request, call)
+        if answer.is_success and not _tells_usage(answer):
+            _habits[server] = _STREAMED  # a whole reply tells no more than a stream
+        return answer
+    answer = _exchange(_asking(request, streamed), call, streamed)
+    if _refuses_streams(answer):
+        answer = _exchange(request, call)
+        if answer.is_success:
+            log.info("%s takes no streams for this model: its replies are waited for as a whole", server[0])
+            _habits[server] = _WHOLE
+    elif answer.is_success and server not in _habits and not _tells_usage(answer):
+        log.info("%s tells no usage in streams: the next reply is asked for as a whole", server[0])
+        _habits[server] = _WHOLE
+    return answer
+
+
+def _json(content: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _asking(request: httpx.Request, streamed: Streamed) -> httpx.Request:
+    headers = [(name, value) for name, value in request.headers.raw if name.lower() != b"content-length"]
+    url = request.url.copy_with(raw_path=streamed.path.encode("ascii"))
+    return httpx.Request(request.method, url, headers=headers, content=json.dumps(streamed.body).encode())
+
+
+def _refuses_streams(answer: httpx.Response) -> bool:
+    """OpenAI refuses streams of some models to accounts that are not verified; others know no stream_options."""
+    return answer.status_code in (400, 403, 404, 405, 415, 422, 501) and b"stream" in answer.content.replace(
+        b"upstream", b""
+    )
+
+
+def _tells_usage(answer: httpx.Response) -> bool:
+    reply = _json(answer.content) or {}
+    return any(reply.get(name) for name in ("usage", "usageMetadata", "eval_count"))
+
+
+def _exchange(request: httpx.Request, call: Call, streamed: Streamed | None = None) -> httpx.Response:
+    """One request and its reply, read to its end. CallProblem."""
+    left = call.ends_at - time.monotonic()
+    if left <= 0:
+        raise TimeUp("the time for the whole call is used up")
+    silence = min(call.silence_seconds, left)
+    request.headers["Accept-Encoding"] = "identity"
+    request.extensions = {**request.extensions, "timeout": _timeouts(silence)}
+    with _HangUp(left) as hang_up, _client() as client:
+        request.extensions["trace"] = hang_up.notice
+        try:
+            answer = client.send(request, stream=True, auth=None, follow_redirects=False)
+            with contextlib.closing(answer):
+                found = _read(answer, call, streamed)
+            if not hang_up.is_done:  # else what looks like its end may be the end of our patience
+                return found
+            raise TimeUp(_NO_END)
+        except Broken as error:
+            if hang_up.is_done:
+                raise TimeUp(_NO_END) from error
+            raise
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            raise Away(f"cannot connect to the provider: {error or type(error).__name__}") from error
+        except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, OSError) as error:
+            call.answering = call.answering or isinstance(error, httpx.ReadTimeout)
+            if hang_up.is_done:
+                raise TimeUp(_NO_END) from error
+            if isinstance(error, httpx.TimeoutException):
+                raise Broken(f"the provider was silent for {silence:.0f} seconds") from error
+            raise Broken(f"the connection broke: {error or type(error).__name__}") from error
+
+
+def _timeouts(silence: float) -> dict[str, float]:
+    return {"connect": min(CONNECT_SECONDS, silence), "read": silence, "write": silence, "pool": silence}
+
+
+def _client() -> httpx.Client:
+    """A new connection for each try: that of a call that hung is not used again. Proxies are the environment's."""
+    return httpx.Client(verify=_trusted())
+
+
+@lru_cache(maxsize=1)
+def _trusted() -> ssl.SSLContext:
+    from litellm.llms.custom_httpx.http_handler import get_ssl_configuration  # SSL_VERIFY, SSL_CERT_FILE and the like
+
+    found = get_ssl_configuration()
+    return found if isinstance(found, ssl.SSLContext) else httpx.create_ssl_context(verify=found)
+
+
+class _HangUp:
+    """Closes the connection of one exchange when its time is over, whatever it does just then: a limit per read alone
+    lets a provider send one byte at a time for ever, of headers for instance."""
+
+    def __init__(self, seconds: float) -> None:
+        self.is_done = False
+        self._sockets: list[socket.socket] = []
+        self._lock = threading.Lock()
+        self._timer = threading.Timer(seconds, self._hang_up)
+        self._timer.daemon = True
+
+    def __enter__(self) -> _HangUp:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        with self._lock:
+            for each in self._sockets:
+                each.close()
+            self._sockets.clear()
+
+    def notice(self, event: str, told: Mapping[str, Any]) -> None:
+        """httpx's trace: keeps a second handle of each connection, which stays the same under encryption."""
+        if event == "connection.connect_tcp.complete":
+            with self._lock:
+                self._sockets.append(told["return_value"].get_extra_info("socket").dup())
+
+    def _hang_up(self) -> None:
+        with self._lock:
+            self.is_done = True
+            for each in self._sockets:
+                with contextlib.suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+
+
+def _read(answer: httpx.Response, call: Call, streamed: Streamed | None) -> httpx.Response:
+    _require_plain(answer)
+    call.answering = answer.is_success
+    headers = {name: value for name, value in answer.headers.items() if name.lower() not in _NOT_RETURNED}
+    kind = answer.headers.get("content-type", "application/json")
+    if streamed is None or not answer.is_success or not _is_stream(kind):
+        content = b"".join(_pieces(answer))
+        return httpx.Response(answer.status_code, headers={**headers, "content-type": kind}, content=content)
+    try:
+        status, reply = answer.status_code, _put_together(answer, call, streamed)
+    except ErrorInStream as error:
+        status, reply = error.status, error.body
+    except BrokenStream as error:
+        raise Broken(f"the provider's reply broke off: {error}") from error
+    headers["content-type"] = "application/json"
+    return httpx.Response(status, headers=headers, content=json.dumps(reply).encode())
+
+
+def _require_plain(answer: httpx.Response) -> None:
+    if 300 <= answer.status_code < 400:
+        host = httpx.URL(answer.headers.get("location", "")).host
+        to = f" to the host {host[:200]!r}" if host else ""
+        raise Unacceptable(f"the provider answered {answer.status_code}, a redirect{to}, which is not followed")
+    if answer.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+        raise Unacceptable("the provider's reply is compressed, though it was asked not to be")
+
+
+def _is_stream(content_type: str) -> bool:
+    return content_type.partition(";")[0].strip().lower() in ("text/event-stream", "application/x-ndjson")
+
+
+def _put_together(answer: httpx.Response, call: Call, streamed: Streamed) -> dict[str, Any]:
+    """Keeps what the stream has told of its usage, for the case that it does not come to its end."""
+    reader, meter = EventReader(streamed.assembler()), Meter(streamed.path, "text/event-stream")
+    try:
+        for piece in _pieces(answer):
+            meter.feed(piece)
+            reader.feed(piece)
+        return reader.whole()
+    except BaseException:
+        call.used = meter.total().usage.in_part()
+        raise
+
+
+def _pieces(answer: httpx.Response) -> Iterator[bytes]:
+    size = 0
+    for piece in answer.iter_raw():
+        size += len(piece)
+        if size > MAX_REPLY_BYTES:
+            raise Unacceptable(f"the provider's reply is longer than {MAX_REPLY_BYTES // 1024**2} MiB")
+        yield piece
