@@ -166,6 +166,7 @@ class Redactor:
         changed = replace(
             step,
             message=self.text(step.message),
+            model=None if step.model is None else self.text(step.model),
             reasoning=None if step.reasoning is None else self.text(step.reasoning),
             tool_calls=tuple(self._call(call) for call in step.tool_calls),
             observations=tuple(
@@ -213,7 +214,7 @@ class Redactor:
 
 def _gather(step: Step, texts: list[str]) -> bool:
     """Adds all texts of the step. True where something stands under a secret's key, whatever it looks like."""
-    texts.append(step.message)
+    texts += (step.message, step.model or "")
     if step.reasoning is not None:
         texts.append(step.reasoning)
     named = _gather_value(step.extra, texts)

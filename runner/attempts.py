@@ -77,12 +77,14 @@ class _Watcher:
     toolbox: Toolbox
     called: Usage | None = None
     reported: Usage = Usage()
+    is_part: bool = False  # calls failed that may have used more than is known
     billed_at: float = 0.0
     spent: BudgetSpent | None = None
 
     @property
     def usage(self) -> Usage:
-        return self.reported if self.called is None else self.called
+        used = self.reported if self.called is None else self.called
+        return used.in_part() if self.is_part else used
 
     def __call__(self, step: Step) -> None:
         self.reported += step.usage or Usage()
@@ -90,8 +92,9 @@ class _Watcher:
             self.bill()
         self.recorder.live_step(self.attempt, self.toolbox.clean.step(step))
 
-    def answered(self, usage: Usage) -> None:
-        """A call was answered."""
+    def answered(self, usage: Usage, is_part: bool = False) -> None:
+        """A call was answered; or failed, and this `is_part` of what it used."""
+        self.is_part = self.is_part or is_part
         self.called = (self.called or Usage()) + usage
         self.bill()
 
@@ -126,7 +129,7 @@ class _Watcher:
         if model is None:
             return None
         key = f"{JUDGE}/{slot}/{self.recorder.attempt_number(self.attempt)}"
-        kept = WatchedModel(model, key, self.toolbox.clean, lambda usage: None, self.recorder, JUDGE)
+        kept = WatchedModel(model, key, self.toolbox.clean, lambda usage, is_part: None, self.recorder, JUDGE)
 
         def ask(request: ModelRequest) -> ModelReply:
             self.toolbox.budget(self.usage)

@@ -8,7 +8,7 @@ answered. Trajectory, compactions, skill uses, evidence and verdict are then mad
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 from runner.agents import AgentRun
@@ -35,7 +35,11 @@ class Cleaner:
     def _trajectory(self, trajectory: Trajectory) -> Trajectory:
         source = None if trajectory.source is None else self.text(trajectory.source)
         head = replace(
-            trajectory.head, extra=None if trajectory.head.extra is None else self._value(trajectory.head.extra)
+            trajectory.head,
+            agent_name=self._value(trajectory.head.agent_name),
+            agent_version=self._value(trajectory.head.agent_version),
+            model=self._value(trajectory.head.model),
+            extra=self._value(trajectory.head.extra),
         )
         return replace(trajectory, head=head, steps=tuple(map(self.step, trajectory.steps)), source=source)
 
@@ -51,15 +55,17 @@ class Cleaner:
         return replace(request, messages=tuple(self._value(dict(message)) for message in request.messages))
 
     def reply(self, reply: ModelReply) -> ModelReply:
-        return replace(
-            reply,
-            text=self.text(reply.text),
-            reasoning=None if reply.reasoning is None else self.text(reply.reasoning),
-            tool_calls=tuple(
-                replace(call, name=self.text(call.name), arguments=self._value(dict(call.arguments)))
-                for call in reply.tool_calls
-            ),
-        )
+        """Every text of it, whatever field holds it: who answers may echo a key anywhere."""
+        found: ModelReply = self._with_texts(reply)
+        return found
+
+    def _with_texts(self, value: Any) -> Any:
+        """A value of the runner's with every text in it cleaned."""
+        if isinstance(value, tuple):
+            return tuple(map(self._with_texts, value))
+        if not is_dataclass(value) or isinstance(value, type):
+            return self._value(value)
+        return replace(value, **{each.name: self._with_texts(getattr(value, each.name)) for each in fields(value)})
 
     def _value(self, value: Any) -> Any:
         """A JSON value with every text in it cleaned, names included."""

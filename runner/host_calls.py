@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from runner.cleaning import Cleaner
+from runner.errors import ModelUnavailable
 from runner.models import Model, price_table_of
 from runner.models.presets import Preset
 from runner.recorder import Recorder
@@ -17,7 +18,7 @@ JUDGE = "judge"
 class WatchedModel:
     """`model` as an agent is given it for one attempt. What is sent is what would be recorded: the cleaned request.
 
-    With a recorder each call is kept as `<key>/<number>`, its reply committed before the agent acts on it.
+    `answered` is told what was used, and whether this is only the known part of a try that failed. With a recorder each call is kept as `<key>/<number>`, its reply committed before the agent acts on it.
     """
 
     def __init__(
@@ -25,7 +26,7 @@ class WatchedModel:
         model: Model,
         key: str,
         clean: Cleaner,
-        answered: Callable[[Usage], None],
+        answered: Callable[[Usage, bool], None],
         recorder: Recorder | None,
         purpose: str = PURPOSE,
     ) -> None:
@@ -51,8 +52,15 @@ class WatchedModel:
     def complete(self, request: ModelRequest) -> ModelReply:
         self._calls += 1
         request = self._clean.request(request)
-        reply = self._ask(request) if self._recorder is None else self._ask_kept(request, self._recorder)
-        self._answered(reply.usage)
+        try:
+            reply = self._ask(request) if self._recorder is None else self._ask_kept(request, self._recorder)
+        except ModelUnavailable as error:
+            if error.lost_usage is not None:
+                self._answered(error.lost_usage, True)
+            raise
+        if reply.lost_usage is not None:
+            self._answered(reply.lost_usage, True)
+        self._answered(reply.usage, False)
         return reply
 
     def _ask(self, request: ModelRequest) -> ModelReply:

@@ -19,6 +19,7 @@ from benchapp.judging.units import Ask
 from benchapp.models import Blob, JudgedUnit, Judgement, Judging, JudgingTry
 from benchapp.models.judgements import SETTLED
 from benchapp.redaction import Redactor
+from runner.cleaning import Cleaner
 from runner.digests import canonical_json, digest_bytes
 from runner.encoding import decode, encode
 from runner.errors import AccountRefused, KeyRefused, ModelRefused, ModelUnavailable, SetupError
@@ -112,8 +113,7 @@ class Asker:
         JudgedUnit.objects.filter(pk=unit.pk).update(status=JudgedUnit.Status.FAILED, problem=error)
 
     def _kept(self, row: JudgingTry, reply: ModelReply) -> ModelReply:
-        reasoning = self.redactor.text(storable(reply.reasoning)) if reply.reasoning else None
-        reply = replace(reply, text=self.redactor.text(storable(reply.text)), tool_calls=(), reasoning=reasoning)
+        reply = Cleaner(lambda text: self.redactor.text(storable(text))).reply(replace(reply, tool_calls=()))
         with transaction.atomic():  # a sweep between the two would take the reply
             JudgingTry.objects.filter(pk=row.pk).update(
                 reply_id=Blob.objects.put(canonical_json(encode(reply))),

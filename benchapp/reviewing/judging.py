@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -28,6 +28,7 @@ from benchapp.reviewing.judge_evidence import Evidence, evidence_of
 from benchapp.reviewing.judge_prompt import PROMPT_VERSION, asked_again, request_for
 from benchapp.reviewing.judge_reply import Judged, Judgement, Refused, Unreadable, read_reply
 from benchapp.reviewing.suggesting import Names
+from runner.cleaning import Cleaner
 from runner.errors import ModelRefused, ModelUnavailable, SetupError
 from runner.models import Model
 from runner.trajectories.text import storable, storable_value
@@ -143,7 +144,8 @@ def _ask(call: JudgeCall, model: Model, request: ModelRequest, budget: Budget) -
 
 
 def _clean(reply: ModelReply) -> ModelReply:
-    return replace(reply, text=Redactor(own_secrets()).text(storable(reply.text)))
+    redactor = Redactor(own_secrets())
+    return Cleaner(lambda text: redactor.text(storable(text))).reply(reply)
 
 
 def _end(call: JudgeCall, status: str, error: str) -> str:

@@ -27,9 +27,10 @@ MAX_NUDGES = 2
 
 
 class Shell:
-    """Limits: turns are completions; max_output_tokens holds for each completion; time is wall-clock time of the whole;
-    max_total_tokens is looked at before each completion, so the last one may go over it. A provider that does not tell
-    what a completion used cannot be held to it.
+    """Limits: turns are completions; max_output_tokens holds for each completion; time is wall-clock time of the whole,
+    without the provider's delay: tries that failed or hung, and the pauses after them; max_total_tokens is looked at
+    before each completion, so the last one may go over it. A provider that does not tell what a completion used cannot
+    be held to it.
 
     What ends a run early is a Failure of type AgentTimeout, TurnLimit, TokenLimit, ContextLimit, NoToolCall or
     OutputLimit.
@@ -49,7 +50,8 @@ class Shell:
         session = _Session(job, sandbox, model, Notebook(on_step))
         failure = session.work()
         trajectory = session.notebook.trajectory(self.name, self.version, model.name)
-        usage = trajectory.usage.in_part() if session.untold else trajectory.usage
+        usage = trajectory.usage if session.lost is None else trajectory.usage + session.lost
+        usage = usage if not session.untold and session.lost is None else usage.in_part()
         return AgentRun((trajectory,), usage, session.turns, failure)
 
 
@@ -62,6 +64,7 @@ class _Session:
         self.deadline = time.monotonic() + self.seconds
         self.turns = 0
         self.untold = 0  # replies that did not tell what they used
+        self.lost: Usage | None = None  # what is known of calls that failed and may have used tokens
         self.messages: list[Mapping[str, Any]] = []
         self.tools = tools_offered(job.library)
         self.toolset = Toolset(sandbox, job.skills if job.library else None, self.remaining)
@@ -103,7 +106,9 @@ class _Session:
         )
         self.job.before_call()
         self.turns += 1
-        return self.model.complete(request)
+        reply = self.model.complete(request)
+        self.deadline += reply.delay_seconds
+        return reply
 
     def act(self, reply: ModelReply) -> bool:
         """Carries out the reply's tool calls in order. True once the work is submitted; calls after that are not run."""
@@ -123,6 +128,8 @@ class _Session:
     def keep(self, reply: ModelReply, observations: tuple[Observation, ...], at: str | None = None) -> None:
         """The reply and what its calls returned, in the conversation and in the notebook."""
         self.untold += reply.usage == Usage()
+        if reply.lost_usage is not None:
+            self.lost = (self.lost or Usage()) + reply.lost_usage
         self.messages.append(_assistant_message(reply))
         for call, observation in zip(reply.tool_calls, observations, strict=True):
             self.messages.append({"role": "tool", "tool_call_id": call.id, "content": observation.content})
@@ -135,6 +142,7 @@ class _Session:
             model=reply.model or self.model.name,
             usage=reply.usage,
             at=at,
+            extra=_told_of_tries(reply),
         )
 
     def remaining(self) -> float:
@@ -148,6 +156,12 @@ class _Session:
         if limit is not None and used >= limit:
             return Failure("TokenLimit", f"Not submitted after {used:,} tokens, of {limit:,} allowed.")
         return None
+
+
+def _told_of_tries(reply: ModelReply) -> dict[str, Any] | None:
+    """For the step: the tries before this reply, whose time is not the agent's."""
+    tries = [{"reason": each.reason, "seconds": round(each.seconds, 1)} for each in reply.failed_tries]
+    return {"failed_tries": tries} if tries else None
 
 
 def _no_tool_call(reply: ModelReply, times: int) -> Failure:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 from runner.types import Observation, Source, Step, ToolCall, Trajectory, TrajectoryHead, Usage
 
@@ -32,6 +33,7 @@ class Notebook:
         model: str | None = None,
         usage: Usage | None = None,
         at: str | None = None,
+        extra: Mapping[str, Any] | None = None,
     ) -> None:
         step = Step(
             number=len(self.steps) + 1,
@@ -43,6 +45,7 @@ class Notebook:
             timestamp=at or timestamp(),
             model=model,
             usage=usage,
+            extra=extra,
         )
         self.steps.append(step)
         self.usage += usage or Usage()

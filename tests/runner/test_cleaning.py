@@ -15,9 +15,12 @@ from runner.types import (
     CheckStatus,
     CompactionKind,
     Dimension,
+    FailedTry,
+    ModelReply,
     ModelRequest,
     Source,
     Step,
+    ToolCall,
     Trajectory,
     TrajectoryHead,
     Usage,
@@ -74,6 +77,24 @@ def test_it_leaves_the_shape_of_a_request_alone() -> None:
     found = Cleaner(text).request(request)
     assert found.messages == ({"role": "user", "content": [{"type": "text", "text": "x [gone]"}, content[1]]},)
     assert (found.seed, found.json_object) == (3, True)
+
+
+def test_it_cleans_every_text_of_a_reply_whatever_field_holds_it() -> None:
+    """A provider may echo the key it was sent anywhere: as its model, its finish reason, the id of a call."""
+    call = ToolCall(f"a {SECRET}", f"b {SECRET}", {f"c {SECRET}": [f"d {SECRET}", {"e": f"f {SECRET}"}]}, {"g": SECRET})
+    reply = ModelReply(
+        f"h {SECRET}", (call,), Usage(1, 2, 3), f"i {SECRET}", f"j {SECRET}", f"k {SECRET}",
+        failed_tries=(FailedTry(f"l {SECRET}", 2.0, Usage(input_at_least=4)),),
+    )  # fmt: skip
+    found = Cleaner(text).reply(reply)
+    assert str(found) == str(reply).replace(SECRET, "[gone]")
+    assert Cleaner(text).reply(found) == found
+
+
+def test_it_cleans_what_a_log_says_of_its_agent_and_model() -> None:
+    head = TrajectoryHead(agent_name=f"a {SECRET}", agent_version=f"b {SECRET}", model=f"c {SECRET}")
+    found = Cleaner(text).run(AgentRun((Trajectory(head, ()),), Usage(), 1, None))
+    assert SECRET not in str(found)
 
 
 def test_it_cleans_the_log_that_a_trajectory_was_read_from() -> None:

@@ -17,7 +17,7 @@ from runner.errors import ModelUnavailable, SetupError, SuiteError
 from runner.models.finish_reasons import TOO_LONG
 from runner.sandboxes import Completed
 from runner.sandboxes.local import LocalSandbox, open_sandbox
-from runner.types import File, ModelReply, ModelRequest, Source, Step, Task, ToolCall, Usage
+from runner.types import FailedTry, File, ModelReply, ModelRequest, Source, Step, Task, ToolCall, Usage
 
 Reply = ModelReply | BaseException | Callable[[], ModelReply]
 
@@ -260,6 +260,32 @@ def test_the_oracle_runs_the_solution_and_leaves_no_trace_in_the_workspace(task:
     assert done.failure is None
     assert sandbox.files("workspace") == {"answer.txt": File(b"42")}
     assert steps(done)[-1].observations[0].content == "solved\n"
+
+
+def test_time_that_failed_tries_took_is_not_the_agents(run: Callable[..., AgentRun]) -> None:
+    hung = FailedTry("silent for 180 seconds", 60.0)
+
+    def slow() -> ModelReply:
+        time.sleep(0.3)
+        return says("", call("shell", command="echo on"), failed_tries=(hung,))
+
+    done = run(slow, SUBMIT, limits=Limits(timeout_seconds=0.2))
+    assert done.failure is None
+    assert steps(done)[2].extra == {"failed_tries": [{"reason": "silent for 180 seconds", "seconds": 60.0}]}
+    assert steps(done)[3].extra is None
+
+
+@pytest.mark.parametrize(("lost", "known"), [(Usage(), 200), (Usage(input_at_least=70), 270)])
+def test_tokens_that_failed_tries_used_make_the_usage_known_in_part(
+    run: Callable[..., AgentRun], lost: Usage, known: int
+) -> None:
+    done = run(says("", call("shell", command="ls"), failed_tries=(FailedTry("broke off", 1.0, lost),)), SUBMIT)
+    assert done.usage == Usage(cached_tokens=20, input_at_least=known, output_at_least=10)
+
+
+def test_tries_that_were_turned_away_leave_the_usage_known(run: Callable[..., AgentRun]) -> None:
+    done = run(says("", call("submit"), failed_tries=(FailedTry("429", 1.0),)))
+    assert done.usage == Usage(100, 10, 5, None)
 
 
 @pytest.mark.parametrize(("script", "type_"), [("exit 4", "SolutionFailed"), ("sleep 60", "AgentTimeout")])
