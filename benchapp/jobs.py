@@ -206,8 +206,13 @@ def _means(episode: Episode, lease: Lease) -> tuple[EpisodePlan, RowRecorder, To
             raise LeaseLost(f"episode {episode.public_id} was taken over")
         live.publish(attempt, step)
 
+    def sleep(seconds: float) -> None:
+        """Before a model that is away is asked again. A cancel, or another holder, ends it."""
+        if lease.lost.wait(seconds):
+            raise LeaseLost(f"episode {episode.public_id} was cancelled or taken over while its model was waited for")
+
     recorder = RowRecorder(episode, lease.epoch, worker=str(this_process()), watch=watch, redact=redactor.text)
-    toolbox = toolbox_for(plan, suite, Cleaner(redactor.text, redactor.step))
+    toolbox = toolbox_for(plan, suite, Cleaner(redactor.text, redactor.step), sleep)
     budgeted = replace(toolbox, budget=budgets.guard(episode), has_budget=budgets.is_set(episode.run))
     return plan, recorder, budgeted
 

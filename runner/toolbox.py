@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -9,7 +10,7 @@ from datetime import UTC, datetime
 from runner.agents import Agent, make_agent
 from runner.cleaning import Cleaner
 from runner.errors import SetupError
-from runner.models import Model, make_model
+from runner.models import Model, Waits, make_model
 from runner.models.generator import UNCONFINED, GeneratorModel
 from runner.protocols.plan import EpisodePlan
 from runner.sandboxes import SandboxKind, sandbox_kind
@@ -39,8 +40,13 @@ class Toolbox:
     has_budget: bool = False  # then calls whose usage is not told cannot go on: nothing would ever spend it
 
 
-def toolbox_for(plan: EpisodePlan, suite: Suite, clean: Cleaner | None = None) -> Toolbox:
-    """The tools the plan names. SetupError when one is unknown, missing, or not allowed for this suite."""
+def toolbox_for(
+    plan: EpisodePlan, suite: Suite, clean: Cleaner | None = None, sleep: Callable[[float], None] = time.sleep
+) -> Toolbox:
+    """The tools the plan names. SetupError when one is unknown, missing, or not allowed for this suite.
+
+    `sleep` makes the pauses before a model that is away is asked again; it may raise LeaseLost to end them.
+    """
     if plan.sandbox == "local" and not suite.trusted:
         raise SetupError(f"suite {suite.key} is not trusted: its tasks need a sandbox that confines them, not 'local'")
     if plan.condition.has_author and plan.author_model is None:
@@ -48,11 +54,16 @@ def toolbox_for(plan: EpisodePlan, suite: Suite, clean: Cleaner | None = None) -
     author_model = None if plan.author_model is None else make_model(plan.author_model)
     if plan.sandbox == "local" and isinstance(author_model, GeneratorModel) and not author_model.generator.bundled:
         raise SetupError(f"{author_model.name}: {UNCONFINED}")
+    agent_model = None if plan.agent_model is None else make_model(plan.agent_model)
+    judge_model = None if plan.judge_model is None else make_model(plan.judge_model)
+    for model in (agent_model, author_model, judge_model):
+        if isinstance(model, Waits):
+            model.sleep = sleep
     return Toolbox(
         agent=make_agent(plan.agent),
         sandboxes=sandbox_kind(plan.sandbox),
-        agent_model=None if plan.agent_model is None else make_model(plan.agent_model),
+        agent_model=agent_model,
         author_model=author_model,
-        judge_model=None if plan.judge_model is None else make_model(plan.judge_model),
+        judge_model=judge_model,
         clean=clean or Cleaner(),
     )

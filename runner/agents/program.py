@@ -140,7 +140,7 @@ class ProgramAgent:
         failure = self._failed(done, seconds, log, gateway)
         # The provider's count, not the log's: the log may be cut off, and the agent can write to it.
         usage = log.usage if gateway.usage == Usage() else gateway.usage
-        usage = usage.in_part() if gateway.untold else usage
+        usage = usage.in_part() if gateway.untold or gateway.broken_off else usage
         turns = self.turns(log)
         return AgentRun(log.trajectories, usage, gateway.requests if turns is None else turns, failure)
 

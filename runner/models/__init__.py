@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
 from runner.errors import SetupError
 from runner.models.presets import Preset, preset_named
@@ -33,6 +34,13 @@ class Model(Protocol):
     def complete(self, request: ModelRequest) -> ModelReply:
         """One completion. ModelUnavailable: worth another try. ModelRefused: never will be."""
         ...
+
+
+@runtime_checkable
+class Waits(Protocol):
+    """A model whose provider may be away for minutes. `sleep` makes its pauses, and may raise to end them."""
+
+    sleep: Callable[[float], None]
 
 
 MODELS: dict[str, str] = {

@@ -9,18 +9,17 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import socket
 import ssl
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import httpx
 
+from runner.hanging_up import HangUp
 from runner.models.streams import BrokenStream, ErrorInStream, EventReader, Streamed, as_stream
 from runner.sandboxes.metering import Meter
 from runner.types import Usage
@@ -171,8 +170,8 @@ def _exchange(request: httpx.Request, call: Call, streamed: Streamed | None = No
     silence = min(call.silence_seconds, left)
     request.headers["Accept-Encoding"] = "identity"
     request.extensions = {**request.extensions, "timeout": _timeouts(silence)}
-    with _HangUp(left) as hang_up, _client() as client:
-        request.extensions["trace"] = hang_up.notice
+    with HangUp(left) as hang_up, _client() as client:
+        request.extensions["trace"] = partial(_watch, hang_up)
         try:
             answer = client.send(request, stream=True, auth=None, follow_redirects=False)
             with contextlib.closing(answer):
@@ -195,6 +194,12 @@ def _exchange(request: httpx.Request, call: Call, streamed: Streamed | None = No
             raise Broken(f"the connection broke: {error or type(error).__name__}") from error
 
 
+def _watch(hang_up: HangUp, event: str, told: Mapping[str, Any]) -> None:
+    """httpx's trace of one exchange."""
+    if event == "connection.connect_tcp.complete":
+        hang_up.watch(told["return_value"].get_extra_info("socket"))
+
+
 def _timeouts(silence: float) -> dict[str, float]:
     return {"connect": min(CONNECT_SECONDS, silence), "read": silence, "write": silence, "pool": silence}
 
@@ -210,42 +215,6 @@ def _trusted() -> ssl.SSLContext:
 
     found = get_ssl_configuration()
     return found if isinstance(found, ssl.SSLContext) else httpx.create_ssl_context(verify=found)
-
-
-class _HangUp:
-    """Closes the connection of one exchange when its time is over, whatever it does just then: a limit per read alone
-    lets a provider send one byte at a time for ever, of headers for instance."""
-
-    def __init__(self, seconds: float) -> None:
-        self.is_done = False
-        self._sockets: list[socket.socket] = []
-        self._lock = threading.Lock()
-        self._timer = threading.Timer(seconds, self._hang_up)
-        self._timer.daemon = True
-
-    def __enter__(self) -> _HangUp:
-        self._timer.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
-        with self._lock:
-            for each in self._sockets:
-                each.close()
-            self._sockets.clear()
-
-    def notice(self, event: str, told: Mapping[str, Any]) -> None:
-        """httpx's trace: keeps a second handle of each connection, which stays the same under encryption."""
-        if event == "connection.connect_tcp.complete":
-            with self._lock:
-                self._sockets.append(told["return_value"].get_extra_info("socket").dup())
-
-    def _hang_up(self) -> None:
-        with self._lock:
-            self.is_done = True
-            for each in self._sockets:
-                with contextlib.suppress(OSError):
-                    each.shutdown(socket.SHUT_RDWR)
 
 
 def _read(answer: httpx.Response, call: Call, streamed: Streamed | None) -> httpx.Response:

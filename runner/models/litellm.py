@@ -219,7 +219,7 @@ class LiteLLM:
         details = getattr(usage, "prompt_tokens_details", None)
         cached = getattr(details, "cached_tokens", None)
         tokens = Usage(
-            input_tokens=_count(usage.prompt_tokens),
+            input_tokens=_count(usage.prompt_tokens) or None,  # every prompt has some
             cached_tokens=_count(getattr(usage, "cached_tokens", None) if cached is None else cached),  # Moonshot's
             output_tokens=_count(usage.completion_tokens),
         )

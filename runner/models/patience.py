@@ -89,7 +89,7 @@ class Patience:
             left = self.wait_seconds - self._waited - took
             pause = max(asked, min(_doubling(len(self.failed)), LOOK_AGAIN_SECONDS, max(left, 0.0)))
             self._waited += took + pause
-            return pause if 0 < pause <= left else None
+            return pause if left > 0 and pause <= left else None
         self._others += 1
         if self._others >= TRIES or asked > LONGEST_PAUSE_SECONDS:
             return None

@@ -46,7 +46,8 @@ class Gateway:
     """One per attempt. Use: `start`, then read what it learned, then `close`; closing twice is harmless.
 
     requests  model calls forwarded to the provider; `failed` of them met an error
-    usage     what they used, as the provider told it; `untold` whole answers did not tell both input and output
+    usage     what they used, as the provider told it; `untold` whole answers did not tell both input and output,
+              and `broken_off` ones may have used more than they told
     close     hangs up on calls under way and counts what their answers had told until then
     refusal   what `before_call` raised (BudgetSpent, ...), or ModelRefused after UNTOLD_ALLOWED untold answers where
               usage is `counted` by a budget or a limit on tokens; from then on every call is refused
@@ -70,7 +71,7 @@ class Gateway:
     ) -> None:
         self.provider, self.online, self.limits, self.clock = provider, online, limits, clock
         self.base = base_of(provider)
-        self.requests = self.failed = self.untold = 0
+        self.requests = self.failed = self.untold = self.broken_off = 0
         self.usage = Usage()
         self.watch: Callable[[int, Usage], None] | None = (
             None  # told (number, usage) of each answered call, for watching
@@ -193,6 +194,7 @@ class Gateway:
     def _count(self, metered: Metered, whole: bool) -> None:
         usage = metered.usage
         self.untold += whole and None in (usage.input_tokens, usage.output_tokens)
+        self.broken_off += not whole
         try:
             if self._price is not None:
                 usage = replace(usage, cost_usd=self._price(usage, metered.cache_written))

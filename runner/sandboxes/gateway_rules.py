@@ -116,9 +116,16 @@ def trouble_of(answer: HTTPResponse, provider: Provider) -> RunnerError | None:
         return AccountRefused("the provider answered 402: the account has no credit left")
     if status == 404:  # of this attempt alone: a path that does not exist is the program's own doing
         return ModelRefused("the provider answered 404: it knows no such model or call")
+    if is_compressed(answer):
+        return ModelRefused("the provider's answer is compressed, though it was asked not to be")
     if status in (408, 409, 425, 429) or status >= 500 or 300 <= status < 400:
         return ModelUnavailable(f"the provider answered {status}", retry_after_seconds(answer.getheader("retry-after")))
     return None
+
+
+def is_compressed(answer: HTTPResponse) -> bool:
+    """Nobody could see a key in it, nor what the call used."""
+    return (answer.getheader("content-encoding") or "identity").strip().lower() != "identity"
 
 
 def trouble_told(broken: Broken, status: int) -> RunnerError | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import socket
@@ -14,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 from runner.errors import ModelUnavailable, RunnerError
+from runner.hanging_up import HangUp
 from runner.sandboxes.gateway_bodies import checked_body
 from runner.sandboxes.gateway_rules import (
     FINAL,
@@ -21,6 +23,7 @@ from runner.sandboxes.gateway_rules import (
     KeyMask,
     Refusal,
     headers_sent,
+    is_compressed,
     key_header,
     target_of,
     trouble_of,
@@ -144,28 +147,36 @@ class _Handler(BaseHTTPRequestHandler):
         gateway = self.server.gateway
         if request.is_call:
             gateway.ask()
-        connection = _connect(gateway)
-        try:
-            answer = self._answer(connection, request)
-            trouble = trouble_of(answer, gateway.provider) if request.is_call else None
-            if request.is_call:
-                gateway.heard(trouble)
-            if answer.status in (401, 403):
-                raise Refusal(FINAL, f"the provider answered {answer.status}: it refused the key")
-            if 300 <= answer.status < 400 or answer.status < 200:
-                raise Refusal(502, f"the provider answered {answer.status}, which is not followed")
-            self._pass_on(answer, request, trouble)
-        finally:
-            if self._upstream is not None:
-                gateway.track(self._upstream, False)
-            connection.close()
+        with HangUp(gateway.limits.answer_seconds) as hang_up, contextlib.closing(_connect(gateway)) as connection:
+            try:
+                self._exchange(request, connection, hang_up)
+            finally:
+                if self._upstream is not None:
+                    gateway.track(self._upstream, False)
 
-    def _answer(self, connection: http.client.HTTPConnection, request: _Forward) -> http.client.HTTPResponse:
+    def _exchange(self, request: _Forward, connection: http.client.HTTPConnection, hang_up: HangUp) -> None:
+        gateway = self.server.gateway
+        answer = self._answer(connection, request, hang_up)
+        trouble = trouble_of(answer, gateway.provider) if request.is_call else None
+        if request.is_call:
+            gateway.heard(trouble)
+        if answer.status in (401, 403):
+            raise Refusal(FINAL, f"the provider answered {answer.status}: it refused the key")
+        if 300 <= answer.status < 400 or answer.status < 200:
+            raise Refusal(502, f"the provider answered {answer.status}, which is not followed")
+        if is_compressed(answer):
+            raise Refusal(FINAL, "the provider's answer is compressed, though it was asked not to be")
+        self._pass_on(answer, request, trouble, hang_up)
+
+    def _answer(
+        self, connection: http.client.HTTPConnection, request: _Forward, hang_up: HangUp
+    ) -> http.client.HTTPResponse:
         gateway = self.server.gateway
         try:
             connection.connect()
             self._upstream = connection.sock  # the connection forgets it as soon as nothing more can be asked on it
             gateway.track(connection.sock, True)
+            hang_up.watch(connection.sock)
             connection.putrequest(request.method, request.target, skip_accept_encoding=True)
             for name, value in request.headers:
                 connection.putheader(name, value)
@@ -179,7 +190,9 @@ class _Handler(BaseHTTPRequestHandler):
                 gateway.heard(ModelUnavailable(f"the provider cannot be reached: {type(error).__name__}"))
             raise Refusal(502, "the provider cannot be reached") from error
 
-    def _pass_on(self, answer: http.client.HTTPResponse, request: _Forward, trouble: RunnerError | None) -> None:
+    def _pass_on(
+        self, answer: http.client.HTTPResponse, request: _Forward, trouble: RunnerError | None, hang_up: HangUp
+    ) -> None:
         """Streams the answer in chunks; one that breaks off has no last chunk, so the program can tell.
 
         What the call used is told before its end, so that the program cannot ask again while it is not yet counted. A
@@ -200,6 +213,8 @@ class _Handler(BaseHTTPRequestHandler):
             for piece in _pieces(answer, gateway):
                 meter.feed(piece)
                 self._chunk(mask.feed(piece))
+            if hang_up.is_done:
+                raise BrokenOff("it takes too long")
             whole = True
         except BrokenOff as error:
             if request.is_call:

@@ -27,6 +27,7 @@ from runner import engine
 from runner.errors import BudgetSpent, LeaseLost, ModelRefused, ModelUnavailable, SandboxError, SetupError
 from runner.recorder import TrialDone
 from runner.sandboxes import sandbox_kind
+from runner.toolbox import toolbox_for
 from runner.types import ModelRequest, Phase, Slot, Source, Step
 from tests.benchapp.small_rows import hold
 
@@ -333,6 +334,30 @@ def test_whoever_lost_the_lease_says_nothing_more(
     jobs.advance(str(episode.public_id))
     episode.refresh_from_db()
     assert (episode.status, episode.failures, queued) == ("running", 0, [])
+
+
+def test_a_model_that_is_away_is_not_waited_for_once_the_lease_is_lost(
+    episode: Episode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cancel takes the lease away; the wait may have minutes to go."""
+    waits: list[Any] = []
+    monkeypatch.setattr(jobs, "toolbox_for", lambda *given: waits.append(given[-1]) or toolbox_for(*given))
+    told: list[str] = []
+
+    def advance(plan: object, recorder: RowRecorder, toolbox: object) -> bool:
+        (lease,) = (each for each in recorder._watch.__closure__ if hasattr(each.cell_contents, "lost"))
+        lease.cell_contents.lost.set()
+        try:
+            waits[0](86_400.0)
+        except LeaseLost as error:
+            told.append(str(error))
+            raise
+        return True
+
+    monkeypatch.setattr(jobs.engine, "advance", advance)
+    jobs.advance(str(episode.public_id))
+    assert len(told) == 1
+    assert "while its model was waited for" in told[0]
 
 
 def test_a_live_step_stops_work_whose_lease_is_lost(episode: Episode, monkeypatch: pytest.MonkeyPatch) -> None:

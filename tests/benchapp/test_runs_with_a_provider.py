@@ -22,8 +22,8 @@ from benchapp.record_digest import record_lines
 from benchapp.recorded import request_of
 from benchapp.recordings import export_recording
 from runner.errors import SetupError
-from runner.models.litellm import LiteLLM
 from runner.models.prices import Prices
+from runner.toolbox import toolbox_for
 from tests.model_provider import ModelProvider
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -89,7 +89,9 @@ def test_a_rate_limit_is_waited_out_and_costs_nothing(
     run: Callable[..., Run], provider: ModelProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(LiteLLM.__init__, "__kwdefaults__", {**LiteLLM.__init__.__kwdefaults__, "sleep": pauses.append})
+    monkeypatch.setattr(
+        jobs, "toolbox_for", lambda plan, suite, clean, _: toolbox_for(plan, suite, clean, pauses.append)
+    )
     provider.refusing = [(429, {"Retry-After": "3"}), (503, {})]
     done = run(until=one_attempt)
     assert pauses[0] == 3.0

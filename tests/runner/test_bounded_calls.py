@@ -16,7 +16,7 @@ from runner.models import bounded
 from runner.models.litellm import LiteLLM
 from runner.models.patience import TRIES
 from runner.types import ModelRequest, Usage
-from tests.wire_provider import Writer, WireProvider, chunk, events, head, named_events, repeats, sends
+from tests.wire_provider import WireProvider, Writer, chunk, events, head, named_events, repeats, sends
 
 KEY = "key-of-the-test-0123456789"
 REQUEST = ModelRequest(({"role": "user", "content": "say hello"},), max_tokens=50)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
 import http.client
 import json
 import socket
@@ -18,6 +20,7 @@ from runner.errors import AccountRefused, BudgetSpent, KeyRefused, ModelRefused,
 from runner.sandboxes import Provider
 from runner.sandboxes.gateway import Gateway, GatewayLimits
 from runner.types import Usage
+from tests.wire_provider import WireProvider, head, repeats
 
 KEY = "sk-secret-0123456789"
 CALL = "/v1/chat/completions"
@@ -425,7 +428,7 @@ def test_an_answer_that_the_provider_broke_off_is_none_that_tells_no_usage(
     for _ in range(5):
         with pytest.raises(http.client.IncompleteRead):
             ask(gateway)
-    assert (gateway.untold, gateway.refusal) == (0, None)
+    assert (gateway.untold, gateway.broken_off, gateway.refusal) == (0, 5, None)
 
 
 def test_an_error_in_the_middle_of_a_stream_is_the_providers_and_none_that_tells_no_usage(
@@ -576,3 +579,34 @@ def test_it_does_not_start_without_the_key(upstream: Upstream, monkeypatch: pyte
     for address in ("ftp://x", "https://user:pw@x", "https://x?y", "nothing"):
         with pytest.raises(SetupError, match="expected an address"):
             Gateway(Provider(address, None))
+
+
+@pytest.mark.parametrize(
+    ("beginning", "piece"),
+    [
+        (b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        (head(), b": still here\n\n"),
+    ],
+)
+def test_no_answer_takes_longer_than_it_may_however_it_drips(
+    opened: Callable[..., Gateway], upstream: Upstream, beginning: bytes, piece: bytes
+) -> None:
+    over = threading.Event()
+    dripping = WireProvider(repeats(beginning, piece, lambda: over.wait(0.2)))
+    upstream.url = dripping.url
+    gateway = opened(limits=GatewayLimits(answer_seconds=1.5))
+    with contextlib.suppress(http.client.IncompleteRead):
+        ask(gateway, "/chat/completions")
+    over.set()
+    dripping.close()
+    assert isinstance(gateway.trouble, ModelUnavailable)
+
+
+def test_a_compressed_answer_is_not_passed_on(opened: Callable[..., Gateway], upstream: Upstream) -> None:
+    """The key in it would not be masked, and what it used not counted."""
+    upstream.answer = answering(200, gzip.compress(KEY.encode()), Content_Encoding="gzip")
+    gateway = opened()
+    status, content, _ = ask(gateway)
+    assert (status, b"compressed" in content) == (400, True)
+    assert isinstance(gateway.trouble, ModelRefused)
