@@ -14,7 +14,7 @@ from benchapp.models import Blob, Compaction, Decision, DecisionEvidence, Episod
 from benchapp.trajectory_store import StoredStep, read_page
 from inspector.inspection import Window, window_of
 from inspector.provenance import patch_of
-from inspector.steps import reading_order
+from inspector.steps import reading_order, reasons_of
 from inspector.talk import Turn, talk_before
 from inspector.visible import one_line, visible
 from runner.trajectories.compaction import CHARS_PER_TOKEN
@@ -77,6 +77,7 @@ class Reply:
     reasoning: str
     finish_reason: str
     model: str
+    failed_tries: tuple[str, ...] = ()  # why it had to be asked again
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +270,7 @@ def _reply(raw: Mapping[str, Any]) -> Reply:
         visible(str(raw.get("reasoning") or "")[:MAX_SECTION]),
         str(raw.get("finish_reason") or ""),
         str(raw.get("model") or ""),
+        tuple(reasons_of(raw.get("failed_tries"))),
     )
 
 

@@ -5,9 +5,10 @@ Pure: steps in, values out. Every field of a step is there; where steps say very
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from benchapp.trajectory_store import StoredStep
 from inspector.excerpt import Kept
@@ -19,6 +20,7 @@ from runner.types import Observation, Step
 PAGE_STEPS = 25
 PAGE_CHARS = 500_000  # of what is drawn of all texts of a page
 MAX_LABEL = 80
+MAX_REASON = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class StepView:
     is_error: bool
     is_copied: bool
     skills: tuple[tuple[str, str], ...]
+    failed_tries: tuple[str, ...]  # why its model had to be asked again
     fields: tuple[FieldView, ...]
     kept: Kept | None
 
@@ -126,9 +129,17 @@ def _view(step: Step, drawn: list[FieldView], skills: Sequence[tuple[str, str]],
         is_error=any(observation.is_error for observation in step.observations),
         is_copied=step.is_copied_context,
         skills=tuple(skills),
+        failed_tries=tuple(reasons_of((step.extra or {}).get("failed_tries"))),
         fields=tuple(drawn),
         kept=kept,
     )
+
+
+def reasons_of(tries: Any) -> Iterator[str]:
+    """Of the record's failed tries of a call; of imported records nothing is known."""
+    for each in tries if isinstance(tries, list) else ():
+        if isinstance(each, Mapping) and "seconds" in each:
+            yield visible(str(each.get("reason") or "")[:MAX_REASON])
 
 
 def _texts(stored: StoredStep) -> list[Text]:

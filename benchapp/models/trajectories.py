@@ -43,6 +43,15 @@ class Trajectory(PublicModel):
         ]
         indexes = [models.Index(fields=["id"], condition=Q(is_superseded=True), name="trajectory_superseded")]
 
+    @property
+    def provider_delay(self) -> tuple[int, float] | None:
+        """Tries of its model that failed before an answer, and the seconds they took; of a run of our own agent."""
+        told = self.extra.get("provider_delay")
+        match told:
+            case {"failed_tries": int(tries), "seconds": int() | float() as seconds}:
+                return tries, float(seconds)
+        return None
+
     def __str__(self) -> str:
         return f"{self.name} ({self.steps_total} steps)"
 

@@ -17,7 +17,19 @@ from benchapp.metrics.funnel import held_by
 from benchapp.metrics.rates import Rate
 from benchapp.metrics.spending import spending_of
 from benchapp.metrics.tally import Tally, tally_by
-from benchapp.models import Attempt, Decision, Entry, Episode, Experiment, Run, SkillUse, Square, Trial, User
+from benchapp.models import (
+    Attempt,
+    Decision,
+    Entry,
+    Episode,
+    Experiment,
+    Run,
+    SkillUse,
+    Square,
+    Trajectory,
+    Trial,
+    User,
+)
 from benchapp.progress import at_work, progress_of
 from inspector.budget import budget_of
 from inspector.forms import TrialListForm
@@ -82,6 +94,7 @@ def _grid_page(
         "bypassed": _bypassed(found, squares),
         "unscored": list(_unscored_attempts(found)),
         "spent": spending_of([found])[found.pk],
+        "delays": _delays(found),
         "now": without_closed(cast(User, request.user), at_work(under_way, MAX_LISTED)) if found.is_open else [],
     }
     if as_json:
@@ -115,6 +128,7 @@ def _drawn(
         "bypassed_more": max(0, len(bypassed) - MAX_LISTED),
         "unscored": facts["unscored"][:MAX_LISTED],
         "unscored_more": max(0, len(facts["unscored"]) - MAX_LISTED),
+        "delays": facts["delays"],
         "agent": facts["spent"].agent,
         "author": facts["spent"].author,
         "judge": facts["spent"].judge,
@@ -184,6 +198,19 @@ def _unscored_attempts(found: Run) -> Iterable[Attempt]:
     return attempts.select_related("trial__task").order_by("-started_at", "-id")
 
 
+def _delays(found: Run) -> dict[str, Any] | None:
+    """How long the agents' models were waited for in vain; None where none failed."""
+    held_up = Trajectory.objects.filter(attempt__trial__episode__run=found, extra__has_key="provider_delay")
+    told = [delay for row in held_up.only("extra") if (delay := row.provider_delay)]
+    if not told:
+        return None
+    return {
+        "attempts": len(told),
+        "failed_tries": sum(tries for tries, _ in told),
+        "seconds": sum(seconds for _, seconds in told),
+    }
+
+
 def _uses_of_failed(found: Run) -> Iterable[tuple[int, str, str]]:
     counting = SkillUse.objects.filter(attempt__counts=True, attempt__trial__episode__run=found)
     failed = counting.filter(attempt__trial__success=False).order_by()
@@ -246,6 +273,7 @@ def _grid_as_json(
     return {
         **_facts(request, found, tally),
         "now": [{**_attempt_as_json(row.attempt), "latest": in_a_line(row.step) or None} for row in facts["now"]],
+        "provider_delay": facts["delays"],
         **_progress_as_json(facts),
         "metrics": _metrics_as_json(rates, facts["compared"]),
         "sibling": facts["sibling"].public_id if facts["sibling"] else None,

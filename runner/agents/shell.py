@@ -14,7 +14,7 @@ from runner.errors import SetupError
 from runner.models import Model
 from runner.models.finish_reasons import TOO_LONG
 from runner.sandboxes import NOTHING, Needs, Sandbox
-from runner.types import Failure, ModelReply, ModelRequest, Observation, Source, Step, Usage
+from runner.types import FailedTry, Failure, ModelReply, ModelRequest, Observation, Source, Step, Usage
 
 SYSTEM = """\
 You solve tasks in a shell. Each turn, call a tool. `shell` runs a command with sh in the working directory, which holds the
@@ -49,7 +49,7 @@ class Shell:
             raise SetupError("the agent 'shell' needs a model")
         session = _Session(job, sandbox, model, Notebook(on_step))
         failure = session.work()
-        trajectory = session.notebook.trajectory(self.name, self.version, model.name)
+        trajectory = session.notebook.trajectory(self.name, self.version, model.name, session.told_of_delay())
         usage = trajectory.usage if session.lost is None else trajectory.usage + session.lost
         usage = usage if not session.untold and session.lost is None else usage.in_part()
         return AgentRun((trajectory,), usage, session.turns, failure)
@@ -64,7 +64,8 @@ class _Session:
         self.deadline = time.monotonic() + self.seconds
         self.turns = 0
         self.untold = 0  # replies that did not tell what they used
-        self.lost: Usage | None = None  # what is known of calls that failed and may have used tokens
+        self.failed_tries: list[FailedTry] = []
+        self.lost: Usage | None = None  # what is known of tries that failed and may have used tokens
         self.messages: list[Mapping[str, Any]] = []
         self.tools = tools_offered(job.library)
         self.toolset = Toolset(sandbox, job.skills if job.library else None, self.remaining)
@@ -108,6 +109,7 @@ class _Session:
         self.turns += 1
         reply = self.model.complete(request)
         self.deadline += reply.delay_seconds
+        self.failed_tries += reply.failed_tries
         return reply
 
     def act(self, reply: ModelReply) -> bool:
@@ -144,6 +146,13 @@ class _Session:
             at=at,
             extra=_told_of_tries(reply),
         )
+
+    def told_of_delay(self) -> Mapping[str, Any] | None:
+        """For the trajectory's head, where the provider failed before it answered."""
+        if not self.failed_tries:
+            return None
+        seconds = round(sum(each.seconds for each in self.failed_tries), 1)
+        return {"provider_delay": {"failed_tries": len(self.failed_tries), "seconds": seconds}}
 
     def remaining(self) -> float:
         return self.deadline - time.monotonic()

@@ -51,6 +51,12 @@ class Notebook:
         self.usage += usage or Usage()
         self._on_step(step)
 
-    def trajectory(self, agent_name: str, agent_version: str, model: str | None = None) -> Trajectory:
-        head = TrajectoryHead(agent_name=agent_name, agent_version=agent_version, model=model)
+    def trajectory(
+        self,
+        agent_name: str,
+        agent_version: str,
+        model: str | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> Trajectory:
+        head = TrajectoryHead(agent_name=agent_name, agent_version=agent_version, model=model, extra=extra)
         return Trajectory(head, tuple(self.steps), self.usage)

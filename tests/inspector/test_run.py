@@ -210,9 +210,9 @@ def test_its_queries_do_not_grow(client: Client) -> None:
             trial = make_trial(run.episodes.get(), make_task(family=suite.families.get(), role="variant"))
             make_attempt(trial, counts=False)
 
-    # reader, run, tallies, trials, sibling, its outcomes, unscored attempts, spent by agent and author, skill uses,
+    # reader, run, tallies, trials, sibling, its outcomes, unscored attempts, spent by agent and author, provider's delays, skill uses,
     # the skills of the libraries given, probes, episodes, spine, decisions
-    assert assert_queries_flat(client, run.get_absolute_url(), make) == 15
+    assert assert_queries_flat(client, run.get_absolute_url(), make) == 16
 
 
 # --- the list of an imported run --------------------------------------------------------------------------------
