@@ -143,6 +143,9 @@ STUCK_SECONDS = environ.number("STUCK_SECONDS", 900)
 MAX_TRIALS = environ.number("MAX_TRIALS", 200_000)
 # Nothing an episode does between two recordings may take longer. Agents and verifiers have much lower limits.
 JOB_SECONDS = environ.number("JOB_SECONDS", 4 * 3600)
+# The runner reads these two (runner.models.patience); here a value that makes no sense stops the start.
+environ.number("SKILLGLASS_MODEL_WAIT_SECONDS", 600)
+environ.number("SKILLGLASS_MODEL_CALL_SECONDS", 3_600)
 
 STATIC_URL = "static/"
 STATIC_ROOT = Path(environ.text("SKILLGLASS_STATIC") or VAR_DIR / "static")  # an image brings its own, collected

@@ -13,7 +13,7 @@ import importlib
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
@@ -79,7 +79,7 @@ class LiteLLM:
         """Tokens that the model takes in one call: by the preset, else by litellm's list, else not known."""
         if self.preset is not None and self.preset.context_window is not None:
             return self.preset.context_window
-        return None if self._has_own_address else _listed_window(_litellm(), self.model)
+        return _listed_window(_litellm().model_cost, self.model)
 
     @property
     def price_table(self) -> str:
@@ -275,9 +275,8 @@ def _has_list_price(litellm: Any, model: str) -> bool:
     return bool(found.get("input_cost_per_token")) and bool(found.get("output_cost_per_token"))
 
 
-def _listed_window(litellm: Any, model: str) -> int | None:
-    try:
-        found = litellm.get_model_info(model).get("max_input_tokens")
-    except Exception:  # as above
-        return None
+def _listed_window(listed: Mapping[str, Any], model: str) -> int | None:
+    """Read from the list itself: litellm's own look-up would ask an Ollama server."""
+    entry = listed.get(model) or listed.get(model.partition("/")[2]) or {}
+    found = entry.get("max_input_tokens")
     return found if isinstance(found, int) and found > 0 else None

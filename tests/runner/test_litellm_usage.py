@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -137,6 +138,15 @@ def test_a_presets_options_are_sent_where_the_runner_asks_for_nothing_itself(pro
     LiteLLM.of_preset(preset(provider, options=options)).complete(REQUEST)
     (asked,) = provider.asked
     assert (asked["temperature"], asked["top_p"], asked["max_tokens"]) == (0.7, 0.9, 50)
+
+
+@pytest.mark.parametrize(("asked", "sent"), [(50, 50), (9_000, 4_096), (None, 4_096)])
+def test_no_model_is_asked_for_a_longer_reply_than_its_preset_says_it_gives(
+    provider: Provider, asked: int | None, sent: int
+) -> None:
+    provider.says()
+    LiteLLM.of_preset(preset(provider, max_tokens=4_096)).complete(replace(REQUEST, max_tokens=asked))
+    assert provider.asked[0]["max_tokens"] == sent
 
 
 def test_an_address_can_be_named_by_its_variable(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import pytest
 from runner.agents import AGENTS, Limits
 from runner.errors import SetupError
 from runner.models import make_model
+from runner.models.litellm import TIMEOUT_SECONDS, LiteLLM
 from runner.models.preset_file import looks_like_a_key
 from runner.models.presets import FILES, named_variables, preset_files, preset_named
 from runner.setup import describe_setup, setup_digest
@@ -133,3 +134,37 @@ def test_the_setup_covers_what_the_file_says_and_nothing_the_variables_hold(
     monkeypatch.setenv("MODELS_PASS", "the-value-of-the-key-2")
     assert digest(GOOD) == first
     assert digest(GOOD.replace("0.8", "0.95")) != first
+
+
+def test_limits_of_a_model_are_stated_in_its_file(own: Path) -> None:
+    (own / "house.yaml").write_text(GOOD + "timeout_seconds: 600\nmax_tokens: 4096\ncontext_window: 32768\n")
+    model = make_model("house")
+    assert isinstance(model, LiteLLM)
+    assert (model.timeout_seconds, model.context_window) == (600, 32_768)
+    (own / "house.yaml").write_text(GOOD)
+    model = make_model("house")
+    assert isinstance(model, LiteLLM)
+    assert (model.timeout_seconds, model.context_window) == (TIMEOUT_SECONDS, None)
+
+
+def test_the_window_of_a_known_model_is_the_lists() -> None:
+    assert LiteLLM("litellm/openai/gpt-4.1-mini").context_window == 1_047_576
+    assert LiteLLM("litellm/openai/nobody-knows-it").context_window is None
+    assert make_model("claude-opus-4.6").context_window == 1_000_000  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("line", ["timeout_seconds: 0", "timeout_seconds: .nan", "max_tokens: 0", "context_window: -1"])
+def test_a_limit_that_makes_no_sense_is_refused(own: Path, line: str) -> None:
+    (own / "house.yaml").write_text(f"{GOOD}{line}\n")
+    with pytest.raises(SetupError, match=line.partition(":")[0]):
+        preset_named("house")
+
+
+def test_the_setup_covers_a_models_limits_and_not_the_patience_with_its_provider(own: Path) -> None:
+    def digest(more: str = "") -> str:
+        (own / "house.yaml").write_text(GOOD + more)
+        return preset_named("house").digest
+
+    assert digest("timeout_seconds: 600\n") == digest()
+    assert digest("max_tokens: 4096\n") != digest()
+    assert digest("context_window: 32768\n") != digest()
