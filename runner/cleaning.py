@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from runner.agents import AgentRun
+from runner.models.carried import clean_carried
 from runner.types import Failure, ModelReply, ModelRequest, Step, Trajectory, Verdict
 
 T = TypeVar("T")
@@ -59,6 +60,8 @@ class Cleaner:
                 replace(call, name=self.text(call.name), arguments=self._value(dict(call.arguments)))
                 for call in reply.tool_calls
             ),
+            carried=clean_carried(reply.carried, self._value),
+            not_sent=tuple(map(self.text, reply.not_sent)),
         )
 
     def _value(self, value: Any) -> Any:

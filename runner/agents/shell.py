@@ -12,6 +12,7 @@ from runner.agents.shell_tools import Toolset, tools_offered
 from runner.agents.trajectory import Notebook, timestamp
 from runner.errors import SetupError
 from runner.models import Model
+from runner.models.carried import call_fields, message_fields
 from runner.models.finish_reasons import TOO_LONG
 from runner.sandboxes import NOTHING, Needs, Sandbox
 from runner.types import Failure, ModelReply, ModelRequest, Observation, Source, Step, Usage
@@ -159,14 +160,16 @@ def _no_tool_call(reply: ModelReply, times: int) -> Failure:
 def _assistant_message(reply: ModelReply) -> Mapping[str, Any]:
     """Blank texts are left out: litellm would put words of its own into the model's mouth, others refuse such a turn."""
     text = {"content": reply.text} if reply.text.strip() else {}
+    carried = message_fields(reply.carried)
     calls = [
         {
             "id": call.id,
             "type": "function",
             "function": {"name": call.name, "arguments": json.dumps(dict(call.arguments), ensure_ascii=False)},
+            **call_fields(reply.carried, call.id),
         }
         for call in reply.tool_calls
     ]
     if calls:
-        return {"role": "assistant", **text, "tool_calls": calls}
-    return {"role": "assistant", "content": "(nothing)", **text}
+        return {"role": "assistant", **text, "tool_calls": calls, **carried}
+    return {"role": "assistant", "content": "(nothing)", **text, **carried}

@@ -9,8 +9,6 @@ behind an address of one's own (`api_base`) for which no preset states any.
 
 from __future__ import annotations
 
-import importlib
-import logging
 import os
 import random
 import time
@@ -22,7 +20,11 @@ from typing import Any
 from runner.errors import AccountRefused, KeyRefused, ModelRefused, ModelUnavailable, SetupError
 from runner.models.finish_reasons import FILTERED, TOO_LONG
 from runner.models.litellm_errors import is_of_the_key, is_passing, provider_body, retry_after
+from runner.models.litellm_package import load_litellm, missing_module
+from runner.models.litellm_parameters import target_of
 from runner.models.litellm_reply import read_reply
+from runner.models.litellm_request import Sending, prepare
+from runner.models.model_names import has_address
 from runner.models.presets import Preset
 from runner.no_credit import says_no_credit
 from runner.types import ModelReply, ModelRequest, Usage
@@ -33,13 +35,14 @@ FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
 TIMEOUT_SECONDS = 180.0
 MAX_ERROR_CHARS = 2_000
+MAX_REASON = 300  # characters of the words in which a provider refuses a parameter
 SHORTEST_PRIVATE = 6  # characters; a shorter key is none, and taking it out would take words apart
 # Providers whose credentials are more than one key of their own.
 OTHER_CREDENTIALS = frozenset({"bedrock", "vertex_ai", "sagemaker", "azure"})
 
 
 class LiteLLM:
-    """One model of one provider. Holds no state between two calls but its settings."""
+    """One model of one provider. Between two calls it holds its settings, and which parameters the provider refuses."""
 
     scripted = False
     version = "unknown"  # no provider tells when equal requests begin to get other replies
@@ -57,9 +60,12 @@ class LiteLLM:
         provider, _, model = name.partition("/")
         if provider != PROVIDER or not model:
             raise SetupError(f"model {name!r}: expected litellm/<model>, e.g. litellm/openai/gpt-4.1-mini")
+        if has_address(model):
+            raise SetupError(f"model {name!r}: an address is no part of a name; give it as a preset's api_base")
         self.name, self.model = name, model
         self.key_variable, self.api_base, self.timeout_seconds = key_variable, api_base, timeout_seconds
         self._sleep = sleep
+        self._refused: dict[str, str] = {}  # parameter -> the provider's words
 
     @classmethod
     def of_preset(cls, preset: Preset) -> LiteLLM:
@@ -77,7 +83,7 @@ class LiteLLM:
     def priced(self) -> bool:
         if self.preset is not None and self.preset.prices is not None:
             return True
-        return not self._has_own_address and _has_list_price(_litellm(), self.model)
+        return not self._has_own_address and _has_list_price(self._litellm(), self.model)
 
     @property
     def _has_own_address(self) -> bool:
@@ -94,12 +100,14 @@ class LiteLLM:
         A reply that was withheld (a refusal, a content filter) is a reply: its finish reason says so. So is the end of a
         conversation with tools that has grown too long, which is the agent's own doing and no fault of the setup.
         """
-        litellm = _litellm()
-        arguments = self._arguments(litellm, request)
+        litellm = self._litellm()
+        sending = self._sending(litellm, request)
+        arguments = {**sending.arguments, **self._call(), **self._access()}
         for tried in range(1, TRIES + 1):
             try:
                 response = litellm.completion(**arguments)
-                return read_reply(response, self.model, self._usage(litellm, response))
+                reply = read_reply(response, self.model, self._usage(litellm, response))
+                return replace(reply, not_sent=sending.not_sent)
             except litellm.exceptions.ContentPolicyViolationError as error:
                 return ModelReply(self._told(error), finish_reason=FILTERED, model=self.model)
             except litellm.exceptions.ContextWindowExceededError as error:
@@ -108,39 +116,35 @@ class LiteLLM:
                 return ModelReply(self._told(error), finish_reason=TOO_LONG, model=self.model)
             except Exception as error:
                 # "from None": a trace that goes on into litellm's own errors would quote what is kept out of ours.
+                if module := missing_module(error):
+                    raise self._without(module) from None
+                if name := sending.refused(error):
+                    self._refused[name] = self._told(error)[:MAX_REASON]  # one more each time, so this ends
+                    return self.complete(request)
                 if is_of_the_key(error):
                     raise self._key_refused(error) from None
                 if getattr(error, "status_code", None) in (402, 404) or says_no_credit(provider_body(error)):
                     raise AccountRefused(f"{self.name}: {self._told(error)}") from None
                 if not is_passing(error):
-                    raise ModelRefused(f"{self.name}: {self._told(error)}") from None
+                    raise ModelRefused(f"{self.name}: {self._told(error)}{_advice(sending, error)}") from None
                 pause = retry_after(error)
                 if tried == TRIES or (pause or 0) > LONGEST_PAUSE_SECONDS:
                     raise ModelUnavailable(f"{self.name}: {self._told(error)}", pause) from None
                 self._sleep(max(pause or 0.0, _pause(tried)))
         raise AssertionError("the last try returns or raises")
 
-    def _arguments(self, litellm: Any, request: ModelRequest) -> dict[str, Any]:
-        given = {
-            "temperature": request.temperature,
-            "max_tokens": request.max_tokens,
-            "seed": request.seed,
-            "tools": [dict(tool) for tool in request.tools] or None,
-            "response_format": {"type": "json_object"} if request.json_object else None,
-        }
+    def _sending(self, litellm: Any, request: ModelRequest) -> Sending:
+        address = self._address() if self._has_own_address else None
         options = {} if self.preset is None else self.preset.options
-        left_open = {name: value for name, value in options.items() if given.get(name) is None}
-        known = set(litellm.get_supported_openai_params(model=self.model) or given)
+        return prepare(target_of(litellm, self.model, address), request, options, self._refused)
+
+    def _call(self) -> dict[str, Any]:
         return {
             "model": self.model,
-            "messages": [dict(message) for message in request.messages],
             "timeout": self.timeout_seconds,
             "num_retries": 0,  # retries are counted here, where they can be tested
             "max_retries": 0,
             "_skip_mcp_handler": True,  # it looks for MCP servers among the tools, and needs a package of its own for that
-            **left_open,  # the preset's sampling options; what the runner asks for itself stands
-            **{name: value for name, value in given.items() if value is not None and name in known},
-            **self._access(),
         }
 
     def _access(self) -> dict[str, str]:
@@ -172,6 +176,15 @@ class LiteLLM:
         names = (self.key_variable, self.preset.api_base_variable if self.preset else None, _usual_variable(self.model))
         return tuple(name for name in names if name)
 
+    def _litellm(self) -> Any:
+        try:
+            return load_litellm()
+        except ImportError as error:
+            raise self._without(missing_module(error) or "litellm") from None
+
+    def _without(self, module: str) -> SetupError:
+        return SetupError(f"{self.name}: the Python package {module} is missing on this machine; install it")
+
     def _usage(self, litellm: Any, response: Any) -> Usage:
         """Input includes what was cached, as litellm gives it for every provider: cached input is counted once."""
         usage = getattr(response, "usage", None)
@@ -199,13 +212,9 @@ class LiteLLM:
         return float(cost) if cost else None
 
 
-def _litellm() -> Any:
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    litellm: Any = importlib.import_module("litellm")
-    litellm.suppress_debug_info = True  # it prints advice to standard output
-    litellm.telemetry = False
-    logging.getLogger("LiteLLM").setLevel(logging.WARNING)
-    return litellm
+def _advice(sending: Sending, error: Exception) -> str:
+    option = sending.refused_option(error)
+    return f"\nThe preset's option {option} is refused; `{option}: null` leaves it out." if option else ""
 
 
 def _has_gone_on(request: ModelRequest) -> bool:
