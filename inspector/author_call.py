@@ -77,6 +77,7 @@ class Reply:
     reasoning: str
     finish_reason: str
     model: str
+    not_sent: tuple[str, ...] = ()  # of what was asked for, with the reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +270,7 @@ def _reply(raw: Mapping[str, Any]) -> Reply:
         visible(str(raw.get("reasoning") or "")[:MAX_SECTION]),
         str(raw.get("finish_reason") or ""),
         str(raw.get("model") or ""),
+        tuple(str(each) for each in raw.get("not_sent") or ()),
     )
 
 

@@ -113,7 +113,14 @@ class Asker:
 
     def _kept(self, row: JudgingTry, reply: ModelReply) -> ModelReply:
         reasoning = self.redactor.text(storable(reply.reasoning)) if reply.reasoning else None
-        reply = replace(reply, text=self.redactor.text(storable(reply.text)), tool_calls=(), reasoning=reasoning)
+        reply = replace(
+            reply,
+            text=self.redactor.text(storable(reply.text)),
+            tool_calls=(),
+            reasoning=reasoning,
+            carried=None,  # a judge's answer is not gone on with
+            not_sent=tuple(map(self.redactor.text, reply.not_sent)),
+        )
         with transaction.atomic():  # a sweep between the two would take the reply
             JudgingTry.objects.filter(pk=row.pk).update(
                 reply_id=Blob.objects.put(canonical_json(encode(reply))),

@@ -254,6 +254,7 @@ def _trajectory_as_json(trajectory: Trajectory) -> dict[str, Any]:
         "parent": trajectory.parent.public_id if trajectory.parent else None,
         "tool_call_id": trajectory.extra.get("tool_call_id"),
         "events_without_step": trajectory.extra.get("facts", {}).get("events_without_step", {}),
+        "not_sent": trajectory.extra.get("not_sent", []),
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from runner.agents import AgentJob, AgentRun
@@ -50,6 +51,8 @@ class Shell:
         session = _Session(job, sandbox, model, Notebook(on_step))
         failure = session.work()
         trajectory = session.notebook.trajectory(self.name, self.version, model.name)
+        if session.not_sent:
+            trajectory = replace(trajectory, head=replace(trajectory.head, extra={"not_sent": list(session.not_sent)}))
         usage = trajectory.usage.in_part() if session.untold else trajectory.usage
         return AgentRun((trajectory,), usage, session.turns, failure)
 
@@ -63,6 +66,7 @@ class _Session:
         self.deadline = time.monotonic() + self.seconds
         self.turns = 0
         self.untold = 0  # replies that did not tell what they used
+        self.not_sent: dict[str, None] = {}  # of what was asked for, in the order met
         self.messages: list[Mapping[str, Any]] = []
         self.tools = tools_offered(job.library)
         self.toolset = Toolset(sandbox, job.skills if job.library else None, self.remaining)
@@ -124,6 +128,7 @@ class _Session:
     def keep(self, reply: ModelReply, observations: tuple[Observation, ...], at: str | None = None) -> None:
         """The reply and what its calls returned, in the conversation and in the notebook."""
         self.untold += reply.usage == Usage()
+        self.not_sent.update(dict.fromkeys(reply.not_sent))
         self.messages.append(_assistant_message(reply))
         for call, observation in zip(reply.tool_calls, observations, strict=True):
             self.messages.append({"role": "tool", "tool_call_id": call.id, "content": observation.content})

@@ -3,6 +3,7 @@
 Fields of the assistant's message, as litellm names them:
 - "thinking_blocks": Anthropic's thinking, signed. Without it a conversation with tools and thinking is refused.
 - "reasoning_items": the same of OpenAI's Responses API, encrypted.
+- "reasoning_details": whatever of these OpenRouter hands on.
 - "provider_specific_fields" and "tool_calls" (call id -> its fields): Google's thought signatures.
 - "reasoning_content": unsigned reasoning; Kimi and DeepSeek refuse a turn that called tools without it.
 
@@ -19,17 +20,20 @@ from runner.trajectories.text import storable, storable_value
 
 MAX_BYTES = 4 * 1024 * 1024  # of a reply's fields, as JSON; more is not carried
 REASONING, THINKING, ITEMS = "reasoning_content", "thinking_blocks", "reasoning_items"
+DETAILS = "reasoning_details"
 FIELDS, CALLS, SIGNATURES = "provider_specific_fields", "tool_calls", "thought_signatures"
 
 
 def read_carried(message: Any, of_calls: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """Of litellm's message; `of_calls`: the fields of its tool calls by their ids. None where nothing is to go back."""
-    signatures = (message.get(FIELDS) or {}).get(SIGNATURES)
+    fields = message.get(FIELDS) or {}
+    signatures = fields.get(SIGNATURES)
     signed = {
         THINKING: [dict(block) for block in getattr(message, THINKING, None) or () if _is_signed(block)],
         ITEMS: [dict(item) for item in getattr(message, ITEMS, None) or ()],
+        DETAILS: [dict(item) for item in fields.get(DETAILS) or () if isinstance(item, dict)],
         FIELDS: {SIGNATURES: list(signatures)} if signatures else {},
-        CALLS: {identifier: dict(fields) for identifier, fields in of_calls.items()},
+        CALLS: {identifier: dict(each) for identifier, each in of_calls.items()},
     }
     carried = {name: value for name, value in signed.items() if value and storable_value(value) == value}
     reasoning = getattr(message, REASONING, None)

@@ -202,7 +202,7 @@ class LiteLLM:
 
     def _cost(self, litellm: Any, response: Any, tokens: Usage) -> float | None:
         if self.preset is not None and self.preset.prices is not None:
-            return self.preset.prices.cost(tokens)
+            return self.preset.prices.cost(tokens, cache_written(response.usage))
         if self._has_own_address:
             return None
         try:
@@ -215,6 +215,12 @@ class LiteLLM:
 def _advice(sending: Sending, error: Exception) -> str:
     option = sending.refused_option(error)
     return f"\nThe preset's option {option} is refused; `{option}: null` leaves it out." if option else ""
+
+
+def cache_written(usage: Any) -> int:
+    """Tokens of the input that the provider put into its cache; Anthropic charges more for them."""
+    written = getattr(usage, "cache_creation_input_tokens", None)
+    return written if isinstance(written, int) and written > 0 else 0
 
 
 def _has_gone_on(request: ModelRequest) -> bool:

@@ -21,7 +21,7 @@ SMALLEST_BUDGET = 1_024  # tokens of thinking, by Anthropic's documents
 ALIASES = {
     "temperature": {"temperature"},
     "seed": {"seed", "random_seed"},
-    "response_format": {"response_format", "response_mime_type", "format", "output_format", "output_config"},
+    "response_format": {"response_format", "response_mime_type", "format", "output_format"},
 }
 BRIDGED_PROVIDERS = frozenset({"openai", "azure", "azure_ai"})
 CLAUDE_PROVIDERS = frozenset({"anthropic", "bedrock", "bedrock_converse", "vertex_ai", "azure_ai", "openrouter"})

@@ -100,6 +100,7 @@ class PricesFile(BaseModel):
     input: float = Field(ge=0, allow_inf_nan=False)
     output: float = Field(ge=0, allow_inf_nan=False)
     cached: float | None = Field(None, ge=0, allow_inf_nan=False)
+    written: float | None = Field(None, ge=0, allow_inf_nan=False)
 
 
 class PresetFile(BaseModel):

@@ -192,6 +192,16 @@ def test_reasoning_goes_back_with_turns_that_called_tools(serve: Serve, name: st
     assert [message["reasoning_content"] for message in sent] == ["First.", "Then."]
 
 
+def test_openrouter_gets_its_details_back(serve: Serve) -> None:
+    details = [{"type": "reasoning.text", "text": "hm", "signature": "S", "format": "anthropic-claude-v1", "index": 0}]
+    server = serve(
+        strict.takes_all, chat_reply("I look.", "c1", reasoning="hm", reasoning_details=details), chat_reply()
+    )
+    converse(model(server, "openrouter/anthropic/claude-sonnet-4.5"), 2)
+    (sent,) = [message for message in server.taken[-1]["messages"] if message["role"] == "assistant"]
+    assert (sent["reasoning_details"], sent.get("reasoning_content")) == (details, None)
+
+
 def test_ollama_takes_it_as_thinking(serve: Serve) -> None:
     turns = (strict.ollama_reply("", "First.", call=True), strict.ollama_reply("done"))
     server = serve(strict.ollama, *turns)

@@ -146,6 +146,9 @@ def test_the_setup_covers_what_the_file_says_and_nothing_the_variables_hold(
             sandbox="local", feedback="process", profile="paper", answers=1, samples=1, limits=Limits(),
         )  # fmt: skip
         assert "the-value" not in str(setup)
+        assert ("written" in str(setup)) == (
+            "written" in text
+        )  # setups from before there was such a price keep their digest
         return setup_digest(setup)
 
     monkeypatch.setenv("MODELS_PASS", "the-value-of-the-key-1")
@@ -153,3 +156,4 @@ def test_the_setup_covers_what_the_file_says_and_nothing_the_variables_hold(
     monkeypatch.setenv("MODELS_PASS", "the-value-of-the-key-2")
     assert digest(GOOD) == first
     assert digest(GOOD.replace("0.8", "0.95")) != first
+    assert digest(GOOD.replace("cached: 0.05", "cached: 0.05, written: 0.6")) != first

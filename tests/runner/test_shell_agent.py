@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,24 @@ def test_a_turn_without_words_goes_back_without_words_of_anybody_else(
     sent = anthropic_messages_pt([dict(message) for message in model.requests[2].messages[1:]], "claude", "anthropic")
     said = [part for turn in sent if turn["role"] == "assistant" for part in turn["content"]]
     assert [(part["type"], part.get("text")) for part in said] == [("tool_use", None), ("text", "(nothing)")]
+
+
+def test_what_the_model_was_not_sent_stands_with_the_trajectory_once(run: Callable[..., AgentRun]) -> None:
+    left = ("seed 7: claude takes none",)
+    done = run(says("a", call("shell", command="true"), not_sent=left), replace(SUBMIT, not_sent=left))
+    assert done.trajectories[0].head.extra == {"not_sent": list(left)}
+
+
+def test_what_a_provider_wants_back_is_in_the_next_request(run: Callable[..., AgentRun]) -> None:
+    signed = {"thinking_blocks": [{"type": "thinking", "thinking": "hm", "signature": "S"}]}
+    fields = {"provider_specific_fields": {"thought_signature": "T"}}
+    model = Listed(
+        says("a", call("shell", command="true"), carried={**signed, "tool_calls": {"c-shell": fields}}), SUBMIT
+    )
+    run(model=model)
+    message = model.requests[1].messages[2]
+    assert message["thinking_blocks"] == signed["thinking_blocks"]
+    assert message["tool_calls"][0]["provider_specific_fields"] == {"thought_signature": "T"}
 
 
 def test_equal_runs_differ_in_timestamps_only(run: Callable[..., AgentRun]) -> None:
