@@ -49,6 +49,7 @@ class Parameters:
     values: dict[str, Any]
     asked: frozenset[str]  # names of those that the runner asks for
     left_out: list[str] = field(default_factory=list)
+    thinks_by_budget: bool = False  # Claude's older way of thinking, which wants the thoughts of earlier turns back
 
     def leave(self, name: str, reason: str) -> None:
         value = self.values.pop(name)
@@ -139,6 +140,8 @@ def _follow_mapping(target: Target, chosen: Parameters) -> None:
         if not ALIASES[name] & names:
             chosen.leave(name, f"{target.model} does not take it")
     _fit_budget(chosen, made.get("thinking"))
+    thinking = (_mapped(target, chosen.values) or {}).get("thinking") if target.is_claude else None
+    chosen.thinks_by_budget = isinstance(thinking, dict) and thinking.get("type") == "enabled"
 
 
 def _mapped(target: Target, values: Mapping[str, Any]) -> dict[str, Any] | None:

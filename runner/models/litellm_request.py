@@ -32,7 +32,7 @@ class Sending:
 def prepare(target: Target, request: ModelRequest, options: Mapping[str, Any], refused: Mapping[str, str]) -> Sending:
     """`refused`: name -> the provider's words, of what it refused before. Who is asked, where and how long is not in it."""
     chosen = choose_parameters(target, request, options, refused)
-    if _thinks_by_budget(chosen.values) and not thinks_first(request.messages):
+    if chosen.thinks_by_budget and not thinks_first(request.messages):
         chosen.values.pop("thinking", None)
         chosen.values.pop("reasoning_effort", None)
         chosen.left_out.append("thinking: that of an earlier turn was not kept, and cannot be gone on with")
@@ -51,8 +51,3 @@ def _ours(asked: Collection[str], values: Mapping[str, Any], messages: list[dict
     marks = [name for name in (CACHE_MARK, REASONING) if any(name in message for message in messages)]
     bridged = [name for name in ("include", "store") if name in values]
     return [*(name for name in named if name in asked and name in values), *bridged, *marks]
-
-
-def _thinks_by_budget(values: Mapping[str, Any]) -> bool:
-    thinking = values.get("thinking")
-    return isinstance(thinking, dict) and thinking.get("type") == "enabled"

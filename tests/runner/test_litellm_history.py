@@ -115,11 +115,14 @@ def _unmarked(parts: list[strict.Body]) -> list[strict.Body]:
     return [{name: value for name, value in part.items() if name != "cache_control"} for part in parts]
 
 
-def test_thinking_that_holds_a_secret_is_not_kept_and_thinking_ends_there(serve: Serve) -> None:
+@pytest.mark.parametrize("options", [THINKING, {"reasoning_effort": "low"}])
+def test_thinking_that_holds_a_secret_is_not_kept_and_thinking_ends_there(
+    serve: Serve, options: dict[str, Any]
+) -> None:
     """What is signed cannot be changed. Without it Anthropic answers a conversation with tools only with thinking off."""
     first = (thought("the-workers-password is odd"), tool_use("t1"))
     server = serve(strict.anthropic, strict.anthropic_reply(*first), strict.anthropic_reply(SAID))
-    replies = converse(model(server, "anthropic/claude-sonnet-4-5", options=THINKING), 2)
+    replies = converse(model(server, "anthropic/claude-sonnet-4-5", options=options), 2)
     assert server.refusals == []
     assert "the-workers-password" not in json.dumps(encode(replies[0])) + json.dumps(server.taken[1])
     assert "thinking" not in server.taken[1]
