@@ -78,6 +78,7 @@ class Reply:
     finish_reason: str
     model: str
     failed_tries: tuple[str, ...] = ()  # why it had to be asked again
+    not_sent: tuple[str, ...] = ()  # of what was asked for, with the reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +272,7 @@ def _reply(raw: Mapping[str, Any]) -> Reply:
         str(raw.get("finish_reason") or ""),
         str(raw.get("model") or ""),
         tuple(reasons_of(raw.get("failed_tries"))),
+        tuple(str(each) for each in raw.get("not_sent") or ()),
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 from runner.agents import AgentRun
+from runner.models.carried import clean_carried
 from runner.types import Failure, ModelReply, ModelRequest, Step, Trajectory, Verdict
 
 T = TypeVar("T")
@@ -56,8 +57,8 @@ class Cleaner:
 
     def reply(self, reply: ModelReply) -> ModelReply:
         """Every text of it, whatever field holds it: who answers may echo a key anywhere."""
-        found: ModelReply = self._with_texts(reply)
-        return found
+        found: ModelReply = self._with_texts(replace(reply, carried=None))
+        return replace(found, carried=clean_carried(reply.carried, self._value))
 
     def _with_texts(self, value: Any) -> Any:
         """A value of the runner's with every text in it cleaned."""

@@ -17,6 +17,7 @@ from runner.digests import digest_json
 from runner.encoding import encode
 from runner.evaluating.judging import PROMPT_VERSION as JUDGE_PROMPT_VERSION
 from runner.models import make_model
+from runner.models.presets import Preset
 from runner.protocols.instruction import INSTRUCTION_VERSION
 from runner.protocols.sampling import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE
 from runner.trajectories.compaction import COMPACTION_VERSION
@@ -71,7 +72,15 @@ def _model(name: str | None) -> dict[str, Any]:
     """With a preset's whole content: what its file says belongs to the setup. SetupError for a provider nobody knows."""
     model = None if name is None else make_model(name)
     described: dict[str, Any] = {"model": name, "model_version": None if model is None else model.version}
-    return described if model is None or model.preset is None else {**described, "preset": encode(model.preset)}
+    return described if model is None or model.preset is None else {**described, "preset": _preset(model.preset)}
+
+
+def _preset(preset: Preset) -> dict[str, Any]:
+    """A price for cache writes is told only where there is one, so that setups from before there were such keep their digest."""
+    told: dict[str, Any] = encode(preset)
+    if preset.prices is not None and preset.prices.written is None:
+        del told["prices"]["written"]
+    return told
 
 
 def setup_digest(setup: dict[str, Any]) -> str:

@@ -602,7 +602,7 @@ class ModelRequest:
     tools: tuple[Mapping[str, Any], ...] = ()
     temperature: float | None = None
     max_tokens: int | None = None
-    seed: int | None = None
+    seed: int | None = None  # providers are sent its low 31 bits
     json_object: bool = False
 
 
@@ -624,6 +624,8 @@ class ModelReply:
     model: str = ""
     reasoning: str | None = None
     failed_tries: tuple[FailedTry, ...] = ()
+    carried: Mapping[str, Any] | None = None  # what the provider wants back with this turn: see runner.models.carried
+    not_sent: tuple[str, ...] = ()  # what was asked for and this model does not take, each with the reason
 
     @property
     def delay_seconds(self) -> float:

@@ -113,7 +113,9 @@ class Asker:
         JudgedUnit.objects.filter(pk=unit.pk).update(status=JudgedUnit.Status.FAILED, problem=error)
 
     def _kept(self, row: JudgingTry, reply: ModelReply) -> ModelReply:
-        reply = Cleaner(lambda text: self.redactor.text(storable(text))).reply(replace(reply, tool_calls=()))
+        reply = Cleaner(lambda text: self.redactor.text(storable(text))).reply(
+            replace(reply, tool_calls=(), carried=None)  # a judge's answer is not gone on with
+        )
         with transaction.atomic():  # a sweep between the two would take the reply
             JudgingTry.objects.filter(pk=row.pk).update(
                 reply_id=Blob.objects.put(canonical_json(encode(reply))),

@@ -199,6 +199,7 @@ def _reply_as_json(reply: ModelReply) -> dict[str, Any]:
         "text": reply.text,
         "finish_reason": reply.finish_reason,
         "model": reply.model,
+        "not_sent": list(reply.not_sent),
         "usage": {
             "input_tokens": reply.usage.input_tokens,
             "cached_tokens": reply.usage.cached_tokens,

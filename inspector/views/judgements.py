@@ -102,6 +102,7 @@ def _try(row: JudgingTry) -> dict[str, Any]:
         "temperature": request.get("temperature"),
         "reply": str(reply.get("text") or "") if row.reply_id else None,
         "finish_reason": str(reply.get("finish_reason") or ""),
+        "not_sent": [str(each) for each in reply.get("not_sent") or ()],
         "error": row.error,
         "input_tokens": row.input_tokens,
         "output_tokens": row.output_tokens,

@@ -255,6 +255,7 @@ def _trajectory_as_json(trajectory: Trajectory) -> dict[str, Any]:
         "tool_call_id": trajectory.extra.get("tool_call_id"),
         "provider_delay": trajectory.extra.get("provider_delay") if trajectory.provider_delay else None,
         "events_without_step": trajectory.extra.get("facts", {}).get("events_without_step", {}),
+        "not_sent": trajectory.extra.get("not_sent", []),
     }
 
 

@@ -117,7 +117,8 @@ class ProgramAgent:
         """SetupError where the model says not how this program takes it, or wants what the program cannot do."""
         if model is None or model.preset is None:
             raise SetupError(f"the agent {self.name!r} needs a model from a preset, which names it as the program does")
-        unknown = sorted(model.preset.options.keys() - self.known_options)
+        told = {name for name, value in model.preset.options.items() if value is not None}  # null: it is not to be told
+        unknown = sorted(told - self.known_options)
         if unknown:
             known = ", ".join(sorted(self.known_options)) or "none"
             raise SetupError(

@@ -41,9 +41,8 @@ class QwenCode(ProgramAgent):
         }
 
     def files(self, start: Start) -> Mapping[str, str]:
-        sampling: dict[str, Any] = {
-            name: start.preset.options[name] for name in sorted(self.known_options & start.preset.options.keys())
-        }
+        asked = {name: start.preset.options.get(name) for name in sorted(self.known_options)}
+        sampling: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
         sampling["max_tokens"] = start.job.limits.max_output_tokens
         settings = {
             "general": {"enableAutoUpdate": False},

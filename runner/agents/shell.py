@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from runner.agents import AgentJob, AgentRun
@@ -12,6 +13,7 @@ from runner.agents.shell_tools import Toolset, tools_offered
 from runner.agents.trajectory import Notebook, timestamp
 from runner.errors import SetupError
 from runner.models import Model
+from runner.models.carried import call_fields, message_fields
 from runner.models.finish_reasons import TOO_LONG
 from runner.sandboxes import NOTHING, Needs, Sandbox
 from runner.types import FailedTry, Failure, ModelReply, ModelRequest, Observation, Source, Step, Usage
@@ -50,6 +52,9 @@ class Shell:
         session = _Session(job, sandbox, model, Notebook(on_step))
         failure = session.work()
         trajectory = session.notebook.trajectory(self.name, self.version, model.name, session.told_of_delay())
+        if session.not_sent:
+            extra = {**(trajectory.head.extra or {}), "not_sent": list(session.not_sent)}
+            trajectory = replace(trajectory, head=replace(trajectory.head, extra=extra))
         usage = trajectory.usage if session.lost is None else trajectory.usage + session.lost
         usage = usage if not session.untold and session.lost is None else usage.in_part()
         return AgentRun((trajectory,), usage, session.turns, failure)
@@ -66,6 +71,7 @@ class _Session:
         self.untold = 0  # replies that did not tell what they used
         self.failed_tries: list[FailedTry] = []
         self.lost: Usage | None = None  # what is known of tries that failed and may have used tokens
+        self.not_sent: dict[str, None] = {}  # of what was asked for, in the order met
         self.messages: list[Mapping[str, Any]] = []
         self.tools = tools_offered(job.library)
         self.toolset = Toolset(sandbox, job.skills if job.library else None, self.remaining)
@@ -132,6 +138,7 @@ class _Session:
         self.untold += reply.usage == Usage()
         if reply.lost_usage is not None:
             self.lost = (self.lost or Usage()) + reply.lost_usage
+        self.not_sent.update(dict.fromkeys(reply.not_sent))
         self.messages.append(_assistant_message(reply))
         for call, observation in zip(reply.tool_calls, observations, strict=True):
             self.messages.append({"role": "tool", "tool_call_id": call.id, "content": observation.content})
@@ -182,14 +189,16 @@ def _no_tool_call(reply: ModelReply, times: int) -> Failure:
 def _assistant_message(reply: ModelReply) -> Mapping[str, Any]:
     """Blank texts are left out: litellm would put words of its own into the model's mouth, others refuse such a turn."""
     text = {"content": reply.text} if reply.text.strip() else {}
+    carried = message_fields(reply.carried)
     calls = [
         {
             "id": call.id,
             "type": "function",
             "function": {"name": call.name, "arguments": json.dumps(dict(call.arguments), ensure_ascii=False)},
+            **call_fields(reply.carried, call.id),
         }
         for call in reply.tool_calls
     ]
     if calls:
-        return {"role": "assistant", **text, "tool_calls": calls}
-    return {"role": "assistant", "content": "(nothing)", **text}
+        return {"role": "assistant", **text, "tool_calls": calls, **carried}
+    return {"role": "assistant", "content": "(nothing)", **text, **carried}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-import os
-
 from runner.models import Model
+from runner.models.litellm_package import load_litellm
 from runner.models.presets import Preset
 from runner.models.prices import MILLION, Prices
 from runner.types import Usage
@@ -17,11 +15,10 @@ def call_cost(preset: Preset, usage: Usage, cache_written: int = 0) -> float | N
     cache_written: of the input, what the provider put into its cache, where it charges for that.
     """
     if preset.prices is not None:
-        return preset.prices.cost(usage)
+        return preset.prices.cost(usage, cache_written)
     if preset.api_base or preset.api_base_variable or usage.input_tokens is None or usage.output_tokens is None:
         return None
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    litellm = importlib.import_module("litellm")
+    litellm = load_litellm()
     try:
         parts = litellm.cost_per_token(
             model=preset.host_model,
@@ -46,10 +43,11 @@ def prices_of(model: Model) -> Prices | None:
     if not model.priced:
         return None
     name = model.name.partition("/")[2] if preset is None else preset.host_model
-    found = importlib.import_module("litellm").get_model_info(name)
-    cached = found.get("cache_read_input_token_cost")
+    found = load_litellm().get_model_info(name)
+    cached, written = found.get("cache_read_input_token_cost"), found.get("cache_creation_input_token_cost")
     return Prices(
         found["input_cost_per_token"] * MILLION,
         found["output_cost_per_token"] * MILLION,
         None if cached is None else cached * MILLION,
+        None if written is None else written * MILLION,
     )

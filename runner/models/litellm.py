@@ -9,8 +9,6 @@ behind an address of one's own (`api_base`) for which no preset states any.
 
 from __future__ import annotations
 
-import importlib
-import logging
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -21,7 +19,11 @@ from typing import TYPE_CHECKING, Any
 from runner.errors import AccountRefused, KeyRefused, ModelRefused, SetupError
 from runner.models.finish_reasons import FILTERED, TOO_LONG
 from runner.models.litellm_errors import is_away, is_of_the_key, is_passing, provider_body, retry_after
+from runner.models.litellm_package import load_litellm, missing_module
+from runner.models.litellm_parameters import target_of
 from runner.models.litellm_reply import read_reply
+from runner.models.litellm_request import Sending, prepare
+from runner.models.model_names import has_address
 from runner.models.patience import Passing, Patience, seconds_set
 from runner.models.presets import Preset
 from runner.no_credit import says_no_credit
@@ -34,13 +36,22 @@ PROVIDER = "litellm"
 TIMEOUT_SECONDS = 180.0  # of silence
 CALL_SECONDS = 3_600.0  # of one completion with all its tries
 MAX_ERROR_CHARS = 2_000
+MAX_REASON = 300  # characters of the words in which a provider refuses a parameter
 SHORTEST_PRIVATE = 6  # characters; a shorter key is none, and taking it out would take words apart
 # Providers whose credentials are more than one key of their own.
 OTHER_CREDENTIALS = frozenset({"bedrock", "vertex_ai", "sagemaker", "azure"})
 
 
+class _Refused(Exception):
+    """The provider refuses one parameter of the request, which can be sent without it."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name)
+        self.name, self.reason = name, reason
+
+
 class LiteLLM:
-    """One model of one provider. Holds no state between two calls but its settings."""
+    """One model of one provider. Between two calls it holds its settings, and which parameters the provider refuses."""
 
     scripted = False
     version = "unknown"  # no provider tells when equal requests begin to get other replies
@@ -59,9 +70,12 @@ class LiteLLM:
         provider, _, model = name.partition("/")
         if provider != PROVIDER or not model:
             raise SetupError(f"model {name!r}: expected litellm/<model>, e.g. litellm/openai/gpt-4.1-mini")
+        if has_address(model):
+            raise SetupError(f"model {name!r}: an address is no part of a name; give it as a preset's api_base")
         self.name, self.model = name, model
         self.key_variable, self.api_base, self.timeout_seconds = key_variable, api_base, timeout_seconds
         self.sleep = sleep
+        self._refused: dict[str, str] = {}  # parameter -> the provider's words
 
     @classmethod
     def of_preset(cls, preset: Preset) -> LiteLLM:
@@ -79,7 +93,7 @@ class LiteLLM:
         """Tokens that the model takes in one call: by the preset, else by litellm's list, else not known."""
         if self.preset is not None and self.preset.context_window is not None:
             return self.preset.context_window
-        return _listed_window(_litellm().model_cost, self.model)
+        return _listed_window(self._litellm().model_cost, self.model)
 
     @property
     def price_table(self) -> str:
@@ -91,7 +105,7 @@ class LiteLLM:
     def priced(self) -> bool:
         if self.preset is not None and self.preset.prices is not None:
             return True
-        return not self._has_own_address and _has_list_price(_litellm(), self.model)
+        return not self._has_own_address and _has_list_price(self._litellm(), self.model)
 
     @property
     def _has_own_address(self) -> bool:
@@ -110,23 +124,25 @@ class LiteLLM:
         """
         from runner.models.bounded import Call, bounded  # httpx takes a while to import
 
-        litellm = _litellm()
+        litellm = self._litellm()
         request = self._within_limits(request)
-        arguments = self._arguments(litellm, request)
         patience = Patience(self.name, self.sleep)
         with bounded(Call(self.timeout_seconds, time.monotonic() + _call_seconds())) as call:
             while True:
                 call.begin_try()
+                sending = self._sending(litellm, request)
                 try:
-                    reply = self._try(litellm, arguments, request, call)
+                    reply = self._try(litellm, sending, request, call)
                 except Passing as failure:
                     patience.outlast(failure)
+                except _Refused as parameter:
+                    self._refused[parameter.name] = parameter.reason  # one more each time, so this ends
                 else:
-                    return replace(reply, failed_tries=tuple(patience.failed))
+                    return replace(reply, failed_tries=tuple(patience.failed), not_sent=sending.not_sent)
 
-    def _try(self, litellm: Any, arguments: dict[str, Any], request: ModelRequest, call: Call) -> ModelReply:
+    def _try(self, litellm: Any, sending: Sending, request: ModelRequest, call: Call) -> ModelReply:
         try:
-            response = litellm.completion(**arguments)
+            response = litellm.completion(**sending.arguments)
             return read_reply(response, self.model, self._usage(litellm, response))
         except litellm.exceptions.ContentPolicyViolationError as error:
             return ModelReply(self._told(error), finish_reason=FILTERED, model=self.model)
@@ -136,20 +152,28 @@ class LiteLLM:
             return ModelReply(self._told(error), finish_reason=TOO_LONG, model=self.model)
         except Exception as error:
             # "from None": a trace that goes on into litellm's own errors would quote what is kept out of ours.
-            problem = call.problem or error
-            if is_of_the_key(problem):
-                raise self._key_refused(problem) from None
-            if getattr(problem, "status_code", None) in (402, 404) or says_no_credit(provider_body(problem)):
-                raise AccountRefused(f"{self.name}: {self._told(problem)}") from None
-            if not is_passing(problem):
-                raise ModelRefused(f"{self.name}: {self._told(problem)}") from None
-            raise Passing(
-                self._told(problem),
-                is_away=is_away(problem),
-                is_last=type(problem).__name__ == "TimeUp",
-                retry_after=retry_after(problem),
-                usage=call.used if call.answering else None,
-            ) from None
+            raise self._failure(call.problem or error, sending, call) from None
+
+    def _failure(self, problem: Exception, sending: Sending, call: Call) -> Exception:
+        """What a failed try means for the call."""
+        told = f"{self.name}: {self._told(problem)}"
+        if module := missing_module(problem):
+            return self._without(module)
+        if name := sending.refused(problem):
+            return _Refused(name, self._told(problem)[:MAX_REASON])
+        if is_of_the_key(problem):
+            return self._key_refused(problem)
+        if getattr(problem, "status_code", None) in (402, 404) or says_no_credit(provider_body(problem)):
+            return AccountRefused(told)
+        if not is_passing(problem):
+            return ModelRefused(f"{told}{_advice(sending, problem)}")
+        return Passing(
+            self._told(problem),
+            is_away=is_away(problem),
+            is_last=type(problem).__name__ == "TimeUp",
+            retry_after=retry_after(problem),
+            usage=call.used if call.answering else None,
+        )
 
     def _within_limits(self, request: ModelRequest) -> ModelRequest:
         """No model is asked for a longer reply than its preset says it gives."""
@@ -158,27 +182,19 @@ class LiteLLM:
             return request
         return replace(request, max_tokens=longest)
 
-    def _arguments(self, litellm: Any, request: ModelRequest) -> dict[str, Any]:
-        given = {
-            "temperature": request.temperature,
-            "max_tokens": request.max_tokens,
-            "seed": request.seed,
-            "tools": [dict(tool) for tool in request.tools] or None,
-            "response_format": {"type": "json_object"} if request.json_object else None,
-        }
+    def _sending(self, litellm: Any, request: ModelRequest) -> Sending:
+        address = self._address() if self._has_own_address else None
         options = {} if self.preset is None else self.preset.options
-        left_open = {name: value for name, value in options.items() if given.get(name) is None}
-        known = set(litellm.get_supported_openai_params(model=self.model) or given)
+        sending = prepare(target_of(litellm, self.model, address), request, options, self._refused)
+        return replace(sending, arguments={**sending.arguments, **self._call(), **self._access()})
+
+    def _call(self) -> dict[str, Any]:
         return {
             "model": self.model,
-            "messages": [dict(message) for message in request.messages],
             "timeout": self.timeout_seconds,
             "num_retries": 0,  # retries are counted here, where they can be tested
             "max_retries": 0,
             "_skip_mcp_handler": True,  # it looks for MCP servers among the tools, and needs a package of its own for that
-            **left_open,  # the preset's sampling options; what the runner asks for itself stands
-            **{name: value for name, value in given.items() if value is not None and name in known},
-            **self._access(),
         }
 
     def _access(self) -> dict[str, str]:
@@ -210,6 +226,15 @@ class LiteLLM:
         names = (self.key_variable, self.preset.api_base_variable if self.preset else None, _usual_variable(self.model))
         return tuple(name for name in names if name)
 
+    def _litellm(self) -> Any:
+        try:
+            return load_litellm()
+        except ImportError as error:
+            raise self._without(missing_module(error) or "litellm") from None
+
+    def _without(self, module: str) -> SetupError:
+        return SetupError(f"{self.name}: the Python package {module} is missing on this machine; install it")
+
     def _usage(self, litellm: Any, response: Any) -> Usage:
         """Input includes what was cached, as litellm gives it for every provider: cached input is counted once."""
         usage = getattr(response, "usage", None)
@@ -227,7 +252,7 @@ class LiteLLM:
 
     def _cost(self, litellm: Any, response: Any, tokens: Usage) -> float | None:
         if self.preset is not None and self.preset.prices is not None:
-            return self.preset.prices.cost(tokens)
+            return self.preset.prices.cost(tokens, cache_written(response.usage))
         if self._has_own_address:
             return None
         try:
@@ -237,14 +262,15 @@ class LiteLLM:
         return float(cost) if cost else None
 
 
-def _litellm() -> Any:
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    litellm: Any = importlib.import_module("litellm")
-    litellm.suppress_debug_info = True  # it prints advice to standard output
-    litellm.telemetry = False
-    logging.getLogger("LiteLLM").setLevel(logging.WARNING)
-    importlib.import_module("runner.models.bounded").install(litellm)
-    return litellm
+def _advice(sending: Sending, error: Exception) -> str:
+    option = sending.refused_option(error)
+    return f"\nThe preset's option {option} is refused; `{option}: null` leaves it out." if option else ""
+
+
+def cache_written(usage: Any) -> int:
+    """Tokens of the input that the provider put into its cache; Anthropic charges more for them."""
+    written = getattr(usage, "cache_creation_input_tokens", None)
+    return written if isinstance(written, int) and written > 0 else 0
 
 
 def _count(told: Any) -> int | None:

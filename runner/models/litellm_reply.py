@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import uuid4
 
+from runner.models.carried import FIELDS, read_carried
 from runner.models.finish_reasons import FILTERED
 from runner.models.litellm_errors import NoReply
 from runner.trajectories.text import storable, storable_value
@@ -14,6 +15,7 @@ from runner.types import ModelReply, ToolCall, Usage
 
 # OpenRouter's and Zhipu's word for an upstream provider that failed in the middle. litellm reports it as "stop".
 BROKEN_OFF = ("error", "network_error")
+SIGNATURE = "__thought__"  # what litellm puts between a call's id and Google's signature of the thought behind it
 
 
 def read_reply(response: Any, model: str, usage: Usage) -> ModelReply:
@@ -26,21 +28,34 @@ def read_reply(response: Any, model: str, usage: Usage) -> ModelReply:
     message = choice.message
     refusal = getattr(message, "refusal", None) or (message.get("provider_specific_fields") or {}).get("refusal")
     reasoning = getattr(message, "reasoning_content", None)
+    calls = tuple(tool_calls(message.tool_calls or ()))
     return ModelReply(
         text=storable(message.content or refusal or ""),
-        tool_calls=tuple(tool_calls(message.tool_calls or ())),
+        tool_calls=calls,
         usage=usage,
         finish_reason=FILTERED if refusal else storable(str(choice.finish_reason or "unknown")),
         model=storable(str(response.model or model)),
         reasoning=None if reasoning is None else storable(reasoning),
+        carried=read_carried(message, _fields_of_calls(message.tool_calls or (), calls)),
     )
+
+
+def _fields_of_calls(raw: Sequence[Any], calls: Sequence[ToolCall]) -> dict[str, dict[str, Any]]:
+    """id -> what the provider wants back with the call: Google's signature, which litellm hangs on the id as well."""
+    found: dict[str, dict[str, Any]] = {}
+    for each, call in zip(raw, calls, strict=True):
+        _, _, hung = str(each.id or "").partition(SIGNATURE)
+        fields = getattr(each, FIELDS, None) or ({"thought_signature": hung} if hung else None)
+        if isinstance(fields, dict):
+            found[call.id] = {FIELDS: fields}
+    return found
 
 
 def tool_calls(calls: Sequence[Any]) -> Iterator[ToolCall]:
     """Each with an id of its own, by which its result is found: some servers give none, or the same to all."""
     known: set[str] = set()
     for call in calls:
-        identifier = storable(str(call.id or ""))
+        identifier = storable(str(call.id or "").partition(SIGNATURE)[0])
         identifier = str(uuid4()) if identifier in known or not identifier else identifier
         known.add(identifier)
         yield ToolCall(identifier, storable(str(call.function.name)), read_arguments(call.function.arguments or "{}"))

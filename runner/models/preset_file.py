@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -12,33 +13,68 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from runner.errors import SetupError
+from runner.models.model_names import has_address
 from runner.models.presets import SUFFIX, Preset
 from runner.models.prices import Prices
 
 MAX_BYTES = 64 * 1024
-# Sampling and the like, as litellm takes them. Whatever else a call is made of is the runner's to say.
+# What litellm takes for a call, and what is passed on to providers by common names. What a call is about (its messages, its
+# tools, who is asked and how often) is the runner's to say.
 OPTIONS = frozenset(
-    "temperature top_p top_k min_p max_tokens stop seed presence_penalty frequency_penalty reasoning_effort thinking"
-    " verbosity parallel_tool_calls service_tier extra_body".split()
+    "temperature top_p top_k min_p top_a typical_p repetition_penalty presence_penalty frequency_penalty logit_bias"
+    " max_tokens max_completion_tokens stop seed response_format reasoning_effort thinking thinking_config verbosity"
+    " parallel_tool_calls tool_choice logprobs top_logprobs service_tier store metadata user safety_identifier include"
+    " prompt_cache_key prompt_cache_retention modalities prediction web_search_options context_management"
+    " api_version extra_body extra_headers allowed_openai_params additional_drop_params num_ctx keep_alive think"
+    " enable_thinking chat_template_kwargs".split()
 )
+# Known beginnings of keys, whose first letters are no word's end: "task-specific" is no "sk-...".
 KEY_SHAPES = re.compile(
-    r"sk-[\w-]{8}|AIza[\w-]{10}|gh[pousr]_\w{10}|AKIA[0-9A-Z]{8}|xox[a-z]-|(?i:bearer)\s+\S{8}|-----BEGIN"
+    r"(?<![A-Za-z0-9])(?:"
+    r"sk-(?=[\w-]*[0-9])[\w-]{8}|AIza[\w-]{10}|gh[pousr]_\w{10}|github_pat_\w{10}|glpat-[\w-]{10}|AKIA[0-9A-Z]{8}|xox[a-z]-"
+    r"|gsk_\w{16}|xai-\w{16}|hf_[A-Za-z]{16}|nvapi-[\w-]{16}|pplx-\w{16}|r8_\w{16}|csk-\w{16}|tgp_v1_\w{8}|eyJ[\w-]{8,}\.eyJ"
+    r"|(?i:bearer)\s+\S{8})|-----BEGIN"
 )
 RANDOM_TEXT = re.compile(r"[A-Za-z0-9+/_=-]{24,}")
+AWS_SECRET = re.compile("[A-Za-z0-9/+]{40}")  # and of all three kinds, which no digest in hexadecimal is
+LEAST_RANDOM = 20  # letters and digits
+LEAST_CHANGES = (
+    0.36  # of neighbours; random letters and digits change their kind 0.62 times, names of models 0.2 to 0.4
+)
+LONGEST_WORD, LONGEST_MEAN = 12, 9  # characters of a name's words; the separators of a random text lie further apart
 
 
 def looks_like_a_key(text: str) -> bool:
-    """A key's known beginning, or a long run of characters that mixes small and capital letters with digits."""
-    if KEY_SHAPES.search(text):
+    """A key's known beginning, or a long run in which small letters, capitals and digits alternate as chance has it.
+
+    In a model's name ("meta-llama/Llama-3.1-8B-Instruct") they stand in words.
+    """
+    return bool(KEY_SHAPES.search(text)) or any(map(_is_random, RANDOM_TEXT.findall(text)))
+
+
+def _is_random(run: str) -> bool:
+    kinds = ["digit" if each.isdigit() else "capital" if each.isupper() else "small" for each in run if each.isalnum()]
+    if len(kinds) < LEAST_RANDOM or len(set(kinds)) < 3:
+        return False
+    if AWS_SECRET.fullmatch(run):
         return True
-    runs = RANDOM_TEXT.findall(text)
-    return any(re.search("[a-z]", run) and re.search("[A-Z]", run) and re.search("[0-9]", run) for run in runs)
+    words = re.split("[^A-Za-z0-9]+", run)
+    if max(map(len, words)) <= LONGEST_WORD and len(run) < LONGEST_MEAN * len(words):
+        return False
+    changes = sum(first != second for first, second in pairwise(kinds))
+    return changes >= LEAST_CHANGES * (len(kinds) - 1)
 
 
 def _no_key(text: str) -> str:
     if looks_like_a_key(text):
         raise ValueError("looks like a key: a preset names the environment variable that holds it, never the key")
     return text
+
+
+def _model(name: str) -> str:
+    if has_address(name):
+        raise ValueError("expected a model's name without an address; that is api_base")
+    return name
 
 
 def _variable(name: str) -> str:
@@ -64,6 +100,7 @@ class PricesFile(BaseModel):
     input: float = Field(ge=0, allow_inf_nan=False)
     output: float = Field(ge=0, allow_inf_nan=False)
     cached: float | None = Field(None, ge=0, allow_inf_nan=False)
+    written: float | None = Field(None, ge=0, allow_inf_nan=False)
 
 
 class PresetFile(BaseModel):
@@ -72,7 +109,7 @@ class PresetFile(BaseModel):
     provider: Text
     harness: Text = "shell"
     agent_model: Text
-    host_model: Text
+    host_model: Annotated[Text, AfterValidator(_model)]
     api_base: Annotated[str, AfterValidator(_no_key), AfterValidator(_address)] | None = None
     api_base_variable: Variable | None = None
     key_variable: Variable | None = None

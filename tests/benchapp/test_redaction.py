@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from benchapp.redaction import _PAIR, Redactor, _names_a_secret, is_secret_name, redact_text, redact_value
 from runner.types import Observation, Source, Step, ToolCall
+from tests.model_names import MODELS
 
 SECRETS = {
     "api-key": ["sk-ant-api03-Ab1" + "x" * 40, "sk-proj-" + "a1B2" * 10, "sk-" + "0123456789abcdef" * 2],
@@ -172,6 +173,20 @@ STEPS = st.builds(
     TEXTS,
     st.none() | OBJECTS,
 )
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_models_name_is_no_secret(name):
+    texts = [name, f"litellm/{name}", f"model: {name}", f"KIMI_MODEL_NAME={name}", f"--model={name} --seed 1"]
+    assert [redact_text(text) for text in texts] == texts
+    config = {
+        "model": name,
+        "agent_model": name,
+        "host_model": name,
+        "tokenizer": name,
+        "raw": f'{{"model": "{name}"}}',
+    }
+    assert redact_value(config) == config
 
 
 @given(STEPS)

@@ -29,6 +29,7 @@ from tests.review_factories import make_queue
 pytestmark = pytest.mark.django_db
 
 PROMPT = "Opening <b>words</b>.\n# First part\ntext\n````\n# not a heading\n```\n# nor this\n````\n## Second part\nmore\u202e"
+LEFT = "temperature 0.25: <m> takes none"
 REPLY = '{"summary": "<i>learnt</i>", "upsert_files": {"a/SKILL.md": "# A"}}'
 
 
@@ -53,7 +54,7 @@ def decide(steps: int = 60, **fields: Any) -> Decision:
         model="m<1>",
         status="answered",
         request_id=Blob.objects.put(orjson.dumps({**request, "temperature": 0.25})),
-        reply_id=Blob.objects.put(orjson.dumps({"text": REPLY, "finish_reason": "stop"})),
+        reply_id=Blob.objects.put(orjson.dumps({"text": REPLY, "finish_reason": "stop", "not_sent": [LEFT]})),
         input_tokens=1234,
         output_tokens=56,
         cost_usd=0.5,
@@ -81,6 +82,10 @@ def test_it_shows_the_prompt_under_its_own_headings_and_the_reply(client: Client
         assert said in text
     assert "Opening <b>" not in text
     assert "\u202e" not in text
+
+
+def test_it_says_what_was_not_sent(client: Client) -> None:
+    assert "Not sent: temperature 0.25: &lt;m&gt; takes none" in client.get(url(decide())).text
 
 
 def test_only_headings_outside_a_fence_begin_a_part() -> None:

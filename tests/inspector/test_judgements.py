@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from django.test import Client
@@ -100,6 +101,24 @@ def test_a_question_opens_its_prompt_reply_and_reason(client):
     assert "Try 2" in text
     other = make_world().run
     assert client.get(f"/runs/{other.public_id}/judgements/{unit.public_id}/").status_code == 404
+
+
+def test_a_question_says_what_was_not_sent(client):
+    """And the secret that the provider's words hold is taken out, as is what only a conversation needs."""
+
+    class Picky(Judge):
+        def complete(self, request):
+            left = ("temperature 0.0: no <b>, says sk-proj-4fT9xQ2LmZ8vB1nCqW3e",)
+            return replace(super().complete(request), not_sent=left, carried={"reasoning_content": "hm"})
+
+    world = make_world()
+    judge_run(world.run, Picky(), budget=Budget())
+    unit = JudgedUnit.objects.order_by("pk").first()
+    assert (
+        "Not sent: temperature 0.0: no &lt;b&gt;, says [redacted:api-key]"
+        in client.get(f"/runs/{world.run.public_id}/judgements/{unit.public_id}/").text
+    )
+    assert b"reasoning_content" not in unit.tries.first().reply.content()
 
 
 def test_what_a_judge_says_is_text_and_nothing_else(client):

@@ -90,6 +90,14 @@ def test_an_earlier_attempt_says_how_it_ended_itself(client):
     assert "checks passed." in page(client, trial, "?attempt=2")
 
 
+def test_it_says_what_the_model_was_not_sent(client):
+    trial = make_trial()
+    left = ["seed 7: <b> takes none"]
+    record_steps(trial.counting_attempt(), [Step(1, Source.AGENT, "a")], extra={"not_sent": left})
+    assert "<dt>not sent</dt><dd>seed 7: &lt;b&gt; takes none</dd>" in page(client, trial)
+    assert twin(client, trial)["trajectories"][0]["not_sent"] == left
+
+
 def test_a_result_that_names_no_call_is_said_to_have_none(client):
     trial = make_trial()
     call = ToolCall("a", "shell", {"command": "ls"})

@@ -121,6 +121,14 @@ def test_a_list_price_charges_what_was_written_to_the_cache_and_what_was_read_fr
     assert model.price_table.startswith("litellm 1.")
 
 
+def test_a_presets_price_charges_what_was_written_to_the_cache(provider: Provider) -> None:
+    provider.answers.append((200, ANTHROPIC, {}))
+    prices = Prices(input=2.0, output=10.0, cached=0.5, written=2.5)
+    usage = LiteLLM.of_preset(preset(provider, "anthropic/claude-sonnet-4-5", prices=prices)).complete(REQUEST).usage
+    assert usage.cost_usd == pytest.approx((300 * 2.0 + 100 * 2.5 + 600 * 0.5 + 20 * 10.0) / 1_000_000)
+    assert prices.cost(Usage(1000, 600, 20), 100) == usage.cost_usd
+
+
 def test_a_model_is_priced_where_a_list_or_its_preset_says_so(provider: Provider) -> None:
     assert LiteLLM("litellm/openai/gpt-4.1-mini").priced
     assert not LiteLLM("litellm/openai/nobody-knows-it").priced

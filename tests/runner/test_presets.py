@@ -10,10 +10,12 @@ from runner.agents import AGENTS, Limits
 from runner.errors import SetupError
 from runner.models import make_model
 from runner.models.litellm import TIMEOUT_SECONDS, LiteLLM
-from runner.models.preset_file import looks_like_a_key
+from runner.models.litellm_package import load_litellm
+from runner.models.preset_file import OPTIONS, looks_like_a_key
 from runner.models.presets import FILES, named_variables, preset_files, preset_named
 from runner.setup import describe_setup, setup_digest
 from runner.suites import load_suite
+from tests.model_names import KEYS, MODELS
 
 GOOD = """\
 provider: vllm
@@ -105,16 +107,34 @@ def test_a_file_that_is_not_as_it_should_be_is_refused_by_file_and_field(
     assert KEY not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", [KEY, "AIzaSyD4fT9xQ2LmZ8", "Bearer abcdefgh1", "f3Kq8ZxW2mNv7Lr1Tb5Yc9Pd"])
+@pytest.mark.parametrize("text", [*KEYS, "Bearer abcdefgh1", "-----BEGIN PRIVATE KEY-----"])
 def test_it_knows_a_key_by_its_looks(text: str) -> None:
     assert looks_like_a_key(f"value {text}")
+    assert looks_like_a_key(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["us.anthropic.claude-sonnet-4-5-20250929-v1:0", "dashscope/qwen3-coder-480b-a35b-instruct", "MiniMax-M2.5"]
-)
-def test_a_models_name_is_none(text: str) -> None:
-    assert not looks_like_a_key(text)
+@pytest.mark.parametrize("name", MODELS)
+def test_a_models_name_is_no_key(own: Path, name: str) -> None:
+    assert not looks_like_a_key(name)
+    (own / "house.yaml").write_text(GOOD.replace("openai/qwen3-coder", name))
+    assert make_model("house").preset.host_model == name  # type: ignore[union-attr]
+    assert make_model(f"litellm/{name}").name == f"litellm/{name}"
+
+
+def test_a_model_with_an_address_in_its_name_is_refused(own: Path) -> None:
+    (own / "house.yaml").write_text(GOOD.replace("openai/qwen3-coder", "huggingface/https://models.example.org"))
+    with pytest.raises(SetupError, match="host_model: Value error, expected a model's name without an address"):
+        preset_named("house")
+
+
+def test_every_parameter_of_a_call_can_be_an_option(own: Path) -> None:
+    """But what is the runner's to say, and what is no parameter of a model's."""
+    known = set(load_litellm().constants.DEFAULT_CHAT_COMPLETION_PARAM_VALUES)
+    ours = "model messages tools stream stream_options n functions function_call max_retries drop_params audio"
+    ours += " custom_llm_provider include_server_side_tool_invocations"
+    assert known - OPTIONS == set(ours.split())
+    (own / "house.yaml").write_text(GOOD.replace("temperature: 0.7", "temperature: null, logit_bias: {'5': -100}"))
+    assert preset_named("house").options["temperature"] is None
 
 
 def test_the_setup_covers_what_the_file_says_and_nothing_the_variables_hold(
@@ -127,6 +147,9 @@ def test_the_setup_covers_what_the_file_says_and_nothing_the_variables_hold(
             sandbox="local", feedback="process", profile="paper", answers=1, samples=1, limits=Limits(),
         )  # fmt: skip
         assert "the-value" not in str(setup)
+        assert ("written" in str(setup)) == (
+            "written" in text
+        )  # setups from before there was such a price keep their digest
         return setup_digest(setup)
 
     monkeypatch.setenv("MODELS_PASS", "the-value-of-the-key-1")
@@ -134,6 +157,7 @@ def test_the_setup_covers_what_the_file_says_and_nothing_the_variables_hold(
     monkeypatch.setenv("MODELS_PASS", "the-value-of-the-key-2")
     assert digest(GOOD) == first
     assert digest(GOOD.replace("0.8", "0.95")) != first
+    assert digest(GOOD.replace("cached: 0.05", "cached: 0.05, written: 0.6")) != first
 
 
 def test_limits_of_a_model_are_stated_in_its_file(own: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ from runner.agents import AgentJob, AgentRun, Limits, make_agent
 from runner.agents.shell import NUDGE
 from runner.agents.shell_tools import MAX_OBSERVATION_CHARS, observation_text
 from runner.errors import ModelUnavailable, SetupError, SuiteError
+from runner.models import make_model
 from runner.models.finish_reasons import TOO_LONG
 from runner.sandboxes import Completed
 from runner.sandboxes.local import LocalSandbox, open_sandbox
 from runner.types import FailedTry, File, ModelReply, ModelRequest, Source, Step, Task, ToolCall, Usage
+from tests import strict_providers as strict
 
 Reply = ModelReply | BaseException | Callable[[], ModelReply]
 
@@ -130,6 +133,49 @@ def test_a_turn_without_words_goes_back_without_words_of_anybody_else(
     sent = anthropic_messages_pt([dict(message) for message in model.requests[2].messages[1:]], "claude", "anthropic")
     said = [part for turn in sent if turn["role"] == "assistant" for part in turn["content"]]
     assert [(part["type"], part.get("text")) for part in said] == [("tool_use", None), ("text", "(nothing)")]
+
+
+def test_what_the_model_was_not_sent_stands_with_the_trajectory_once(run: Callable[..., AgentRun]) -> None:
+    left = ("seed 7: claude takes none",)
+    done = run(says("a", call("shell", command="true"), not_sent=left), replace(SUBMIT, not_sent=left))
+    assert done.trajectories[0].head.extra == {"not_sent": list(left)}
+
+
+def test_what_a_provider_wants_back_is_in_the_next_request(run: Callable[..., AgentRun]) -> None:
+    signed = {"thinking_blocks": [{"type": "thinking", "thinking": "hm", "signature": "S"}]}
+    fields = {"provider_specific_fields": {"thought_signature": "T"}}
+    model = Listed(
+        says("a", call("shell", command="true"), carried={**signed, "tool_calls": {"c-shell": fields}}), SUBMIT
+    )
+    run(model=model)
+    message = model.requests[1].messages[2]
+    assert message["thinking_blocks"] == signed["thinking_blocks"]
+    assert message["tool_calls"][0]["provider_specific_fields"] == {"thought_signature": "T"}
+
+
+@pytest.mark.parametrize("preset", ["gpt-5.2-codex", "gpt-5.3-codex"])
+def test_the_codex_models_work_in_it_through_the_responses_api(
+    run: Callable[..., AgentRun], sandbox: LocalSandbox, monkeypatch: pytest.MonkeyPatch, preset: str
+) -> None:
+    """With litellm alone: its bridge asks for the package mcp, which nothing here installs."""
+
+    def turn(number: int, name: str, **arguments: Any) -> dict[str, Any]:
+        call = {**strict.function_call(number), "name": name, "arguments": json.dumps(arguments)}
+        return strict.responses_reply(strict.reasoning_item(number), call)
+
+    turns = turn(1, "shell", command="echo 42 > answer.txt"), turn(2, "read", path="answer.txt"), turn(3, "submit")
+    server = strict.StrictProvider(strict.responses, *turns)
+    monkeypatch.setenv("OPENAI_API_KEY", "key-of-the-test-0123456789")
+    for name in ("OPENAI_API_BASE", "OPENAI_BASE_URL"):
+        monkeypatch.setenv(name, f"{server.root}/v1")
+    try:
+        done = run(model=make_model(preset))
+    finally:
+        server.close()
+    assert (done.failure, done.turns, server.refusals) == (None, 3, [])
+    assert sandbox.files("workspace") == {"answer.txt": File(b"42\n")}
+    assert [step.reasoning for step in steps(done)[2:]] == ["Thought 1.", "Thought 2.", "Thought 3."]
+    assert [item["type"] for item in server.taken[-1]["input"]].count("reasoning") == 2
 
 
 def test_equal_runs_differ_in_timestamps_only(run: Callable[..., AgentRun]) -> None:
