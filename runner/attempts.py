@@ -231,6 +231,7 @@ def _compactions(
         _main_steps(run.trajectories),
         title=task.key,
         instruction=clean.text(task.instruction.rstrip()) if told_more else "",
+        ending=run.failure,
     )
     checks = feedback in ("rich", "process")
     rich = rendering(
