@@ -21,7 +21,7 @@ from runner.authoring.rules import (
 )
 from runner.types import AuthorMode, File
 
-PROMPT_VERSION = "author-prompts/1"
+PROMPT_VERSION = "author-prompts/2"
 MAX_EVIDENCE_CHARS = 100_000  # three compactions of 8,000 tokens, with room for their headings
 MAX_SKILLS_CHARS = 200_000
 
@@ -109,7 +109,7 @@ def user_message(occasion: Occasion) -> str:
     sections = [_occasion(occasion), _family(occasion)]
     if occasion.mode is not AuthorMode.ZERO_SHOT:
         latest = occasion.evidence[-1][2] if occasion.evidence else None
-        sections.append("## Verdict of the latest trial\n" + verdict_section(latest, occasion.feedback))
+        sections.append("## Verdict of the latest trial\n" + verdict_section(latest, occasion.feedback, with_checks=False))
         sections.append("\n".join(["## Evidence", *evidence_lines(occasion)]))
     sections.append("\n".join(["## Skills of this family", *skill_lines(occasion)]))
     return "\n\n".join(sections) + "\n"
@@ -125,8 +125,12 @@ def _occasion(occasion: Occasion) -> str:
 
 
 def _family(occasion: Occasion) -> str:
+    """Name and description are the zero-shot author's only source. Whoever sees trials learns from these what the family
+    is about, as in the paper: its induction and revision prompts carry key and slug alone."""
     family = occasion.family
-    lines = {"key": family.key, "slug": family.slug, "name": family.name, "description": family.description}
+    lines = {"key": family.key, "slug": family.slug}
+    if occasion.mode is AuthorMode.ZERO_SHOT:
+        lines |= {"name": family.name, "description": family.description}
     return "\n".join(["## Family", *(f"{key}: {' '.join(value.split())}" for key, value in lines.items())])
 
 
