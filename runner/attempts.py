@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from runner.agents import AgentJob, AgentRun
+from runner.agents.skill_list import read_descriptions
 from runner.authoring.feedback import without_answers
 from runner.cleaning import Cleaner
 from runner.digests import manifest
@@ -150,7 +151,14 @@ def _job(
         skills=skills,
     )
     return AgentJob(
-        task, instruction, slugs(library), step.slot.seed(plan.run_seed), plan.limits, before_call, step.library
+        task,
+        instruction,
+        slugs(library),
+        step.slot.seed(plan.run_seed),
+        plan.limits,
+        before_call,
+        step.library,
+        read_descriptions(library),
     )
 
 

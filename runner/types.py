@@ -290,6 +290,9 @@ class Source(StrEnum):
     AGENT = "agent"
 
 
+UNREADABLE = "unreadable"  # the one argument of a call whose arguments are no JSON object: what the model wrote
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     id: str
@@ -614,3 +617,4 @@ class ModelReply:
     finish_reason: str = "stop"
     model: str = ""
     reasoning: str | None = None
+    notes: tuple[str, ...] = ()  # what was changed about the request to get the reply, a sentence each

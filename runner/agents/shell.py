@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from runner.agents import AgentJob, AgentRun
-from runner.agents.shell_tools import Toolset, tools_offered
+from runner.agents import AgentJob, AgentRun, Limits
+from runner.agents.shell_tools import COMMAND_SECONDS, Toolset, tools_offered
+from runner.agents.skill_list import MAX_LISTED_SKILLS, list_skills
 from runner.agents.trajectory import Notebook, timestamp
 from runner.errors import SetupError
 from runner.models import Model
@@ -17,13 +19,34 @@ from runner.sandboxes import NOTHING, Needs, Sandbox
 from runner.types import Failure, ModelReply, ModelRequest, Observation, Source, Step, Usage
 
 SYSTEM = """\
-You solve tasks in a shell. Each turn, call a tool. `shell` runs a command with sh in the working directory, which holds the
-task's files; every command starts there anew, so variables and `cd` do not last. `read` and `write` are for text files.
-Nobody answers questions and no command can be given input. Look at what you have, do the work, check the result, then
-call `submit`.
+You solve a task by working in a shell. Every reply must call at least one tool.
+
+- `shell` runs a command with sh in the working directory, where the task's files are. Each command starts there afresh:
+  variables and `cd` do not carry over. A command cannot ask for input and is stopped after {command_seconds:g} seconds.
+- `read` and `write` are for text files.
+{skill_tool}- `submit` ends the work. Nothing runs after it.
+
+Nobody can answer questions. Look at what you have, do the work, check the result, then call `submit`.
+
+# Limits
+{limits}
+When a limit is reached, the work stops and the files are judged as they are.
 """
-NUDGE = "No tool was called. Call `shell` to go on, or `submit` if the task is done."
+SKILL_TOOL = "- `skill` opens a skill of the library.\n"
+SKILLS = """
+# Skills
+The library holds these skills. Each line is a name and the description that the skill's author wrote. Open those that fit
+the task with `skill`; the description alone is not the skill.
+{skills}
+"""
+NO_SKILLS = """
+# Skills
+The library is empty.
+"""
+NUDGE = "Your reply called no tool. Call `shell` to continue, or `submit` if the task is done."
+FEW_TURNS = 5  # from here on the model is told how many are left
 MAX_NUDGES = 2
+MAX_QUOTED_CHARS = 500  # of a provider's refusal
 
 
 class Shell:
@@ -36,7 +59,7 @@ class Shell:
     """
 
     name = "shell"
-    version = "2"
+    version = "3"
 
     def needs(self, model: Model | None) -> Needs:
         if model is None:
@@ -48,7 +71,7 @@ class Shell:
             raise SetupError("the agent 'shell' needs a model")
         session = _Session(job, sandbox, model, Notebook(on_step))
         failure = session.work()
-        trajectory = session.notebook.trajectory(self.name, self.version, model.name)
+        trajectory = session.notebook.trajectory(self.name, self.version, model.name, session.skills_listed)
         usage = trajectory.usage.in_part() if session.untold else trajectory.usage
         return AgentRun((trajectory,), usage, session.turns, failure)
 
@@ -65,9 +88,10 @@ class _Session:
         self.messages: list[Mapping[str, Any]] = []
         self.tools = tools_offered(job.library)
         self.toolset = Toolset(sandbox, job.skills if job.library else None, self.remaining)
+        self.skills_listed = job.skills[:MAX_LISTED_SKILLS] if job.library else ()
 
     def work(self) -> Failure | None:
-        self.say(Source.SYSTEM, SYSTEM)
+        self.say(Source.SYSTEM, _system(self.job, self.seconds))
         self.say(Source.USER, self.job.instruction)
         nudges = 0
         while self.turns < self.job.limits.max_turns:
@@ -81,13 +105,11 @@ class _Session:
                 continue
             self.keep(reply, ())
             if reply.finish_reason == TOO_LONG:
-                return Failure(
-                    "ContextLimit", f"After {self.turns - 1} turns the conversation is too long for the model."
-                )
+                return _context_limit(reply, self.turns - 1)
             nudges += 1
             if nudges > MAX_NUDGES:
                 return _no_tool_call(reply, nudges)
-            self.say(Source.USER, NUDGE)
+            self.say(Source.USER, f"{NUDGE}{self.turns_left()}")
         return self.at_a_limit() or Failure("TurnLimit", f"Not submitted after {self.turns} turns.")
 
     def say(self, source: Source, text: str) -> None:
@@ -107,7 +129,7 @@ class _Session:
 
     def act(self, reply: ModelReply) -> bool:
         """Carries out the reply's tool calls in order. True once the work is submitted; calls after that are not run."""
-        at, submitted = timestamp(), False
+        at, submitted, cut = timestamp(), False, _cut(reply, self.job.limits)
         observations = []
         for call in reply.tool_calls:
             if submitted:
@@ -116,13 +138,15 @@ class _Session:
                 submitted = True
                 observations.append(Observation("Submitted.", call.id))
             else:
-                observations.append(self.toolset.observe(call))
+                observations.append(self.toolset.observe(call, cut))
+        if not submitted:
+            observations[-1] = replace(observations[-1], content=f"{observations[-1].content}{self.turns_left()}")
         self.keep(reply, tuple(observations), at)
         return submitted
 
     def keep(self, reply: ModelReply, observations: tuple[Observation, ...], at: str | None = None) -> None:
         """The reply and what its calls returned, in the conversation and in the notebook."""
-        self.untold += reply.usage == Usage()
+        self.untold += reply.usage == Usage() and reply.finish_reason != TOO_LONG  # a refused request uses nothing
         self.messages.append(_assistant_message(reply))
         for call, observation in zip(reply.tool_calls, observations, strict=True):
             self.messages.append({"role": "tool", "tool_call_id": call.id, "content": observation.content})
@@ -135,7 +159,12 @@ class _Session:
             model=reply.model or self.model.name,
             usage=reply.usage,
             at=at,
+            notes=reply.notes,
         )
+
+    def turns_left(self) -> str:
+        left = self.job.limits.max_turns - self.turns
+        return f"\n[{left} turn{'' if left == 1 else 's'} left]" if 0 < left <= FEW_TURNS else ""
 
     def remaining(self) -> float:
         return self.deadline - time.monotonic()
@@ -148,6 +177,39 @@ class _Session:
         if limit is not None and used >= limit:
             return Failure("TokenLimit", f"Not submitted after {used:,} tokens, of {limit:,} allowed.")
         return None
+
+
+def _system(job: AgentJob, seconds: float) -> str:
+    """The prompt of a job. Equal jobs give equal prompts, so that it can be cached from turn to turn and trial to trial."""
+    limits = job.limits
+    lines = [
+        f"- {limits.max_turns:,} turns; each of your replies is one.",
+        f"- {seconds:,g} seconds in all.",
+        f"- {limits.max_output_tokens:,} output tokens per reply. A reply that is cut off there loses its last tool call.",
+    ]
+    if limits.max_total_tokens is not None:
+        lines.append(f"- {limits.max_total_tokens:,} tokens in all, read and written.")
+    tool = SKILL_TOOL if job.library else ""
+    text = SYSTEM.format(command_seconds=COMMAND_SECONDS, skill_tool=tool, limits="\n".join(lines))
+    if not job.library:
+        return text
+    return text + (SKILLS.format(skills=list_skills(job.skills, job.descriptions)) if job.skills else NO_SKILLS)
+
+
+def _cut(reply: ModelReply, limits: Limits) -> str:
+    """Why the reply ends in the middle, as a remark for the model; "" where it does not."""
+    if reply.finish_reason == TOO_LONG:
+        return "the reply was cut off because the context window is full"
+    if reply.finish_reason != "length":
+        return ""
+    tokens = reply.usage.output_tokens or limits.max_output_tokens
+    return f"the reply was cut off at {tokens:,} tokens (finish reason length): write less per call"
+
+
+def _context_limit(reply: ModelReply, turns: int) -> Failure:
+    when = f"After {turns} turn{'' if turns == 1 else 's'} the conversation" if turns else "The first request"
+    said = "" if reply.usage.known_tokens else " ".join(reply.text.split())[:MAX_QUOTED_CHARS]  # else the model's words
+    return Failure("ContextLimit", f"{when} does not fit the model's context window. {said}".rstrip())
 
 
 def _no_tool_call(reply: ModelReply, times: int) -> Failure:

@@ -32,6 +32,7 @@ class Notebook:
         model: str | None = None,
         usage: Usage | None = None,
         at: str | None = None,
+        notes: tuple[str, ...] = (),
     ) -> None:
         step = Step(
             number=len(self.steps) + 1,
@@ -43,11 +44,16 @@ class Notebook:
             timestamp=at or timestamp(),
             model=model,
             usage=usage,
+            extra={"notes": list(notes)} if notes else None,
         )
         self.steps.append(step)
         self.usage += usage or Usage()
         self._on_step(step)
 
-    def trajectory(self, agent_name: str, agent_version: str, model: str | None = None) -> Trajectory:
-        head = TrajectoryHead(agent_name=agent_name, agent_version=agent_version, model=model)
+    def trajectory(
+        self, agent_name: str, agent_version: str, model: str | None = None, skills_listed: tuple[str, ...] = ()
+    ) -> Trajectory:
+        head = TrajectoryHead(
+            agent_name=agent_name, agent_version=agent_version, model=model, skills_listed=skills_listed
+        )
         return Trajectory(head, tuple(self.steps), self.usage)

@@ -109,7 +109,9 @@ def user_message(occasion: Occasion) -> str:
     sections = [_occasion(occasion), _family(occasion)]
     if occasion.mode is not AuthorMode.ZERO_SHOT:
         latest = occasion.evidence[-1][2] if occasion.evidence else None
-        sections.append("## Verdict of the latest trial\n" + verdict_section(latest, occasion.feedback, with_checks=False))
+        sections.append(
+            "## Verdict of the latest trial\n" + verdict_section(latest, occasion.feedback, with_checks=False)
+        )
         sections.append("\n".join(["## Evidence", *evidence_lines(occasion)]))
     sections.append("\n".join(["## Skills of this family", *skill_lines(occasion)]))
     return "\n\n".join(sections) + "\n"

@@ -391,9 +391,7 @@ def _gap(count: int) -> str:
     return f"[... {count:,} step{'' if count == 1 else 's'} left out ...]"
 
 
-def _header(
-    verdict: Verdict | None, title: str, with_checks: bool, verdict_shown: bool, ending: Failure | None
-) -> str:
+def _header(verdict: Verdict | None, title: str, with_checks: bool, verdict_shown: bool, ending: Failure | None) -> str:
     told = _verdict_text(verdict) if verdict_shown else VERDICT_NOT_SHOWN
     lines = [f"# Trajectory of {cut(' '.join(title.split()), MAX_TITLE_CHARS)}: {told}"]
     if ending is not None:
