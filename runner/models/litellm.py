@@ -19,7 +19,8 @@ from dataclasses import replace
 from importlib import metadata
 from typing import Any
 
-from runner.errors import AccountRefused, KeyRefused, ModelRefused, ModelUnavailable, SetupError
+from runner.errors import AccountRefused, ContextExceeded, KeyRefused, ModelRefused, ModelUnavailable, SetupError
+from runner.models.context_overflow import Overflow, fills, is_bare_500, lower_answer, overflow_of
 from runner.models.finish_reasons import FILTERED, TOO_LONG
 from runner.models.litellm_errors import is_of_the_key, is_passing, provider_body, retry_after
 from runner.models.litellm_reply import read_reply
@@ -34,6 +35,7 @@ LONGEST_PAUSE_SECONDS = 60.0
 TIMEOUT_SECONDS = 180.0
 MAX_ERROR_CHARS = 2_000
 SHORTEST_PRIVATE = 6  # characters; a shorter key is none, and taking it out would take words apart
+WINDOW_FILLED = "model_context_window_exceeded"  # Anthropic's stop_reason of a reply that filled the window
 # Providers whose credentials are more than one key of their own.
 OTHER_CREDENTIALS = frozenset({"bedrock", "vertex_ai", "sagemaker", "azure"})
 
@@ -92,22 +94,26 @@ class LiteLLM:
         KeyRefused, at once, names the variable that holds the key; AccountRefused, at once, where the account has no
         credit or the provider no such model. No error quotes the key or a private address.
         A reply that was withheld (a refusal, a content filter) is a reply: its finish reason says so. So is the end of a
-        conversation with tools that has grown too long, which is the agent's own doing and no fault of the setup.
+        conversation with tools that does not fit the context window: that is a result of the agent. Without tools it is
+        ContextExceeded. Where the prompt fits and the answer asked for does not, a shorter one is asked for, once, and
+        the reply's notes say so.
         """
         litellm = _litellm()
         arguments = self._arguments(litellm, request)
+        notes: tuple[str, ...] = ()
         for tried in range(1, TRIES + 1):
             try:
                 response = litellm.completion(**arguments)
-                return read_reply(response, self.model, self._usage(litellm, response))
+                return replace(read_reply(response, self.model, self._usage(litellm, response)), notes=notes)
             except litellm.exceptions.ContentPolicyViolationError as error:
                 return ModelReply(self._told(error), finish_reason=FILTERED, model=self.model)
-            except litellm.exceptions.ContextWindowExceededError as error:
-                if not _has_gone_on(request):
-                    raise ModelRefused(f"{self.name}: {self._told(error)}") from None
-                return ModelReply(self._told(error), finish_reason=TOO_LONG, model=self.model)
             except Exception as error:
                 # "from None": a trace that goes on into litellm's own errors would quote what is kept out of ours.
+                if (overflow := overflow_of(error)) is not None:
+                    if not notes and tried < TRIES and (lowered := lower_answer(arguments, overflow)):
+                        notes = (lowered,)
+                        continue
+                    return self._overflowed(request, overflow, self._told(error))
                 if is_of_the_key(error):
                     raise self._key_refused(error) from None
                 if getattr(error, "status_code", None) in (402, 404) or says_no_credit(provider_body(error)):
@@ -116,9 +122,17 @@ class LiteLLM:
                     raise ModelRefused(f"{self.name}: {self._told(error)}") from None
                 pause = retry_after(error)
                 if tried == TRIES or (pause or 0) > LONGEST_PAUSE_SECONDS:
+                    window = getattr(self, "context_window", None)
+                    if is_bare_500(error) and fills(request, window):
+                        return self._overflowed(request, Overflow(window), self._told(error))
                     raise ModelUnavailable(f"{self.name}: {self._told(error)}", pause) from None
                 self._sleep(max(pause or 0.0, _pause(tried)))
         raise AssertionError("the last try returns or raises")
+
+    def _overflowed(self, request: ModelRequest, overflow: Overflow, told: str) -> ModelReply:
+        if request.tools:
+            return ModelReply(told, finish_reason=TOO_LONG, model=self.model)
+        raise ContextExceeded(f"{self.name}: {told}", overflow.window, overflow.prompt) from None
 
     def _arguments(self, litellm: Any, request: ModelRequest) -> dict[str, Any]:
         given = {
@@ -205,11 +219,9 @@ def _litellm() -> Any:
     litellm.suppress_debug_info = True  # it prints advice to standard output
     litellm.telemetry = False
     logging.getLogger("LiteLLM").setLevel(logging.WARNING)
+    reasons: Any = importlib.import_module("litellm.litellm_core_utils.core_helpers")
+    reasons._FINISH_REASON_MAP.setdefault(WINDOW_FILLED, TOO_LONG)  # it would say "stop"
     return litellm
-
-
-def _has_gone_on(request: ModelRequest) -> bool:
-    return bool(request.tools) and any(message.get("role") == "assistant" for message in request.messages)
 
 
 def _pause(tried: int) -> float:
