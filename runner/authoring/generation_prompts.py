@@ -61,7 +61,7 @@ def _sections(occasion: Occasion) -> Iterator[str]:
     yield occasion_lines(occasion)
     if occasion.task is not None:
         yield "\n".join(["## Task", *task_lines(occasion.task)])
-    yield "\n".join(["## Corpus", *corpus_lines(occasion.corpus)])
+    yield "\n".join(["## Corpus", *corpus_lines(occasion.corpus, occasion.corpus_room)])
     if occasion.mode is AuthorMode.CONSOLIDATE:
         yield "\n".join(["## Evidence", *evidence_lines(occasion)])
     if occasion.mode is AuthorMode.REFINE:
