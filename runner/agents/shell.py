@@ -35,8 +35,8 @@ When a limit is reached, the work stops and the files are judged as they are.
 SKILL_TOOL = "- `skill` opens a skill of the library.\n"
 SKILLS = """
 # Skills
-The library holds these skills. Each line is a name and the description that the skill's author wrote. Open those that fit
-the task with `skill`; the description alone is not the skill.
+The library holds these skills. Each line gives a name and the author's description of when the skill applies. Open every
+skill that could fit the task with `skill`; its instructions are inside.
 {skills}
 """
 NO_SKILLS = """

@@ -27,15 +27,17 @@ WRITE_CHUNK_BYTES = 48 * 1024  # as base64 in one command, below what any sandbo
 DEFAULT_LINES = 400
 MAX_LINES = 10_000
 COMMAND_SECONDS = 60.0
+INTEGER = "Integer: "
 
 
 def _tool(
     name: str, says: str, required: Mapping[str, str], optional: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """A tool in the OpenAI chat format. A description that begins with "Integer:" makes the argument one."""
+    """A tool in the OpenAI chat format. "Integer: " before a description makes the argument one."""
 
     def schema(text: str) -> dict[str, str]:
-        return {"type": "integer" if text.startswith("Integer:") else "string", "description": text}
+        kind = "integer" if text.startswith(INTEGER) else "string"
+        return {"type": kind, "description": text.removeprefix(INTEGER)}
 
     properties = {key: schema(text) for key, text in {**required, **(optional or {})}.items()}
     parameters = {"type": "object", "properties": properties, "required": list(required)}
@@ -52,8 +54,8 @@ _READ = _tool(
     "Returns lines of a text file.",
     {"path": "The file, absolute or relative to the working directory."},
     {
-        "offset": "Integer: the first line to return, counted from 1.",
-        "limit": f"Integer: the maximum number of lines; default {DEFAULT_LINES}.",
+        "offset": "Integer: The first line to return, counted from 1.",
+        "limit": f"Integer: The maximum number of lines; default {DEFAULT_LINES}.",
     },
 )
 _WRITE = _tool(

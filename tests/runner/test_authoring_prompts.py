@@ -229,7 +229,16 @@ def test_a_trace_cannot_pretend_to_be_a_section_outside_its_fence() -> None:
 @pytest.mark.parametrize("mode", [AuthorMode.ZERO_SHOT, AuthorMode.INDUCE, AuthorMode.REVISE])
 def test_the_system_message_states_the_limits_and_the_form_of_the_answer(mode: AuthorMode) -> None:
     text = system_message(mode, tier3_required=False)
-    for needed in ("64", "1,024", "500", "`name`", "`description`", "upsert_files", "operation_type", "cited"):
+    for needed in (
+        "64",
+        "1,024",
+        "500",
+        "`name`",
+        "`description`",
+        "upsert_files",
+        "operation_type",
+        "cites every file",
+    ):
         assert needed in text
     assert ("narrow" in text) is (mode is AuthorMode.REVISE)
 
