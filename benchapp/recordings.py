@@ -44,6 +44,7 @@ def export_recording(run: Run, path: Path) -> Written:
         "setup_digest": run.setup_digest,
         "models": sorted({call.model for call in calls}),
         "price_table": ", ".join(sorted({call.price_table for call in calls if call.price_table})),
+        "context_window": _context_window(run),
         "calls": len(calls),
         "left_out": total - len(calls),
     }
@@ -54,6 +55,12 @@ def export_recording(run: Run, path: Path) -> Written:
             file.write(canonical_json(line) + b"\n")
     part.replace(path)
     return Written(len(calls), total - len(calls))
+
+
+def _context_window(run: Run) -> int | None:
+    """The author's, by which its prompts were cut: a replay must cut them alike. None where no preset named one."""
+    preset = (run.setup.get("author") or {}).get("preset") or {}
+    return preset.get("context_window")
 
 
 def _counting(run: Run) -> Iterator[ModelCall]:

@@ -6,8 +6,10 @@ Every turn is a committed call (`AuthorCalls`), so what was said is said once, a
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from runner.author_calls import STUDENT, TEACHER, AuthorCalls
+from runner.authoring.fitting import findings_of
 from runner.authoring.occasion import Occasion
 from runner.authoring.teaching import (
     MOST_TRIES,
@@ -21,7 +23,7 @@ from runner.authoring.teaching import (
     student_messages,
     teacher_messages,
 )
-from runner.protocols.sampling import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE, call_seed
+from runner.protocols.sampling import AUTHOR_TEMPERATURE, call_seed
 from runner.types import Finding, ModelRequest, Slot
 
 
@@ -29,14 +31,17 @@ def advise(occasion: Occasion, slot: Slot, run_seed: int, calls: AuthorCalls) ->
     """The advice after the failed trial of `slot`. Every answer to the occasion is given the same."""
     family = occasion.family.key
     asked = questions_key(family, slot)
-    request = _request(student_messages(occasion), asked, STUDENT, run_seed)
-    questions = questions_of(calls.reply(asked, STUDENT, request).text)
-    findings: list[Finding] = []
+    ask = partial(_questions_asked, call_seed(run_seed, asked, STUDENT))
+    reply = calls.fitting_reply(asked, STUDENT, occasion, ask)
+    questions = questions_of(reply.text)
+    findings: list[Finding] = [*findings_of(reply, "the student's")]
     refused = ""
     for number in range(1, MOST_TRIES + 1):
         key = advice_key(family, slot, number)
-        request = _request(teacher_messages(occasion, questions, refused), key, TEACHER, run_seed)
-        advice = advice_of(calls.reply(key, TEACHER, request).text)
+        build = partial(_advice_asked, questions, refused, call_seed(run_seed, key, TEACHER))
+        reply = calls.fitting_reply(key, TEACHER, occasion, build)
+        findings += findings_of(reply, "the teacher's")
+        advice = advice_of(reply.text)
         leak = leak_finding(shared_with_reference(advice, occasion, questions), number)
         if leak is None:
             return Advice(advice, tuple(findings))
@@ -45,6 +50,15 @@ def advise(occasion: Occasion, slot: Slot, run_seed: int, calls: AuthorCalls) ->
     return Advice("", tuple(findings))
 
 
-def _request(messages: tuple[Mapping[str, str], ...], key: str, purpose: str, run_seed: int) -> ModelRequest:
-    seed = call_seed(run_seed, key, purpose)
-    return ModelRequest(messages, temperature=AUTHOR_TEMPERATURE, max_tokens=AUTHOR_MAX_TOKENS, seed=seed)
+def _questions_asked(seed: int, occasion: Occasion, max_tokens: int) -> ModelRequest:
+    return _request(student_messages(occasion), seed, max_tokens)
+
+
+def _advice_asked(
+    questions: tuple[str, ...], refused: str, seed: int, occasion: Occasion, max_tokens: int
+) -> ModelRequest:
+    return _request(teacher_messages(occasion, questions, refused), seed, max_tokens)
+
+
+def _request(messages: tuple[Mapping[str, str], ...], seed: int, max_tokens: int) -> ModelRequest:
+    return ModelRequest(messages, temperature=AUTHOR_TEMPERATURE, max_tokens=max_tokens, seed=seed)

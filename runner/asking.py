@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from runner.advising import advise
 from runner.author_calls import AUTHOR, AuthorCalls
 from runner.authoring.author import Judgement, Occasion, judge_reply, request_for
+from runner.authoring.fitting import findings_of
 from runner.digests import library_digest
+from runner.errors import ContextExceeded
 from runner.generating import generated, judge_output
 from runner.history import State, family_skills
 from runner.protocols.plan import EpisodePlan
@@ -18,6 +21,9 @@ from runner.suites.task_files import read_tree
 from runner.toolbox import Toolbox
 from runner.types import AuthorMode, CompactionKind, Decision, DecisionStatus, Evidence, Finding, ModelRequest
 
+# A result of the author, as an agent's ContextLimit is one of the agent: asking again or waiting would not help, and an
+# episode that stopped here would lose the trials that the other decisions are for.
+TOO_LONG = "the prompt does not fit the author model's context window, with no evidence left to cut"
 BUDGET_SPENT = "the generation budget is spent: no answer was asked for"
 
 
@@ -28,7 +34,10 @@ def ask(step: Ask, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, stat
     if room <= 0 and recorder.reply(step.key) is None:
         judgement = Judgement(DecisionStatus.FAILED, "", "", None, (), None, BUDGET_SPENT)
     else:
-        judgement = _answered(step, occasion, plan, recorder, toolbox, room)
+        try:
+            judgement = _answered(step, occasion, plan, recorder, toolbox, room)
+        except ContextExceeded as error:
+            judgement = Judgement(DecisionStatus.FAILED, "", "", None, (), None, f"{TOO_LONG}: {error}")
     recorder.decide(_decision(step, occasion, judgement, state), judgement.files)
 
 
@@ -39,9 +48,9 @@ def _answered(
     if step.mode is AuthorMode.OUTSIDE:
         return judge_output(occasion, generated(step, occasion, plan, calls))
     occasion, told = _advised(step, occasion, plan, calls)
-    request = _request(step, occasion, plan, room)
-    judgement = judge_reply(occasion, calls.reply(step.key, AUTHOR, request))
-    return replace(judgement, findings=(*judgement.findings, *told))
+    reply = calls.fitting_reply(step.key, AUTHOR, occasion, partial(_request, step, plan), room)
+    judgement = judge_reply(occasion, reply)
+    return replace(judgement, findings=(*judgement.findings, *told, *findings_of(reply, "the author's")))
 
 
 def tokens_left(step: Ask, plan: EpisodePlan, recorder: Recorder) -> int:
@@ -92,7 +101,7 @@ def _advised(
     return replace(occasion, advice=advice.text), advice.findings
 
 
-def _request(step: Ask, occasion: Occasion, plan: EpisodePlan, room: int) -> ModelRequest:
+def _request(step: Ask, plan: EpisodePlan, occasion: Occasion, room: int) -> ModelRequest:
     return request_for(occasion, seed=step.seed(plan.run_seed), temperature=AUTHOR_TEMPERATURE, max_tokens=room)
 
 

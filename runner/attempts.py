@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from runner.agents import AgentJob, AgentRun
+from runner.agents.skill_list import read_descriptions
 from runner.authoring.feedback import without_answers
 from runner.cleaning import Cleaner
 from runner.digests import manifest
@@ -153,7 +154,14 @@ def _job(
         skills=skills,
     )
     return AgentJob(
-        task, instruction, slugs(library), step.slot.seed(plan.run_seed), plan.limits, before_call, step.library
+        task,
+        instruction,
+        slugs(library),
+        step.slot.seed(plan.run_seed),
+        plan.limits,
+        before_call,
+        step.library,
+        read_descriptions(library),
     )
 
 
@@ -234,6 +242,7 @@ def _compactions(
         _main_steps(run.trajectories),
         title=task.key,
         instruction=clean.text(task.instruction.rstrip()) if told_more else "",
+        ending=run.failure,
     )
     checks = feedback in ("rich", "process")
     rich = rendering(

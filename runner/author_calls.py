@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from runner.errors import SetupError
+from runner.authoring.fitting import Build, Window, fit
+from runner.authoring.occasion import Occasion
+from runner.errors import ContextExceeded, SetupError
 from runner.models import Model, price_table_of
+from runner.protocols.sampling import AUTHOR_MAX_TOKENS
 from runner.recorder import Recorder
 from runner.toolbox import Toolbox
 from runner.types import ModelReply, ModelRequest, Usage
@@ -21,6 +24,7 @@ STUDENT = "student"  # the author's questions to its teacher
 TEACHER = "teacher"  # the teacher's advice
 GENERATOR = "generator"  # a program's run in the author's place
 PURPOSES = (AUTHOR, STUDENT, TEACHER, GENERATOR)
+FITTING_TRIES = 4  # a first request, and shorter ones as refusals tell more of the window
 Answer = Callable[[Model, ModelRequest], ModelReply]
 
 
@@ -37,6 +41,27 @@ class AuthorCalls:
     def reply(self, key: str, purpose: str, request: ModelRequest, answer: Answer = completion) -> ModelReply:
         """The reply on record under this key, or a new one. SetupError where no model was named to give it."""
         return self.recorder.reply(key) or self._asked(key, purpose, request, answer)
+
+    def fitting_reply(
+        self, key: str, purpose: str, occasion: Occasion, build: Build, max_tokens: int = AUTHOR_MAX_TOKENS
+    ) -> ModelReply:
+        """As `reply`, of a request that fits the model's context window: what is known of it, and what refusals tell.
+
+        ContextExceeded where nothing is left to cut. What was cut stands in the reply's notes.
+        """
+        if (found := self.recorder.reply(key)) is not None:
+            return found
+        window = Window(getattr(self.toolbox.author_model, "context_window", None))
+        for _ in range(FITTING_TRIES):
+            fitted = fit(occasion, build, max_tokens, window)
+            try:
+                return fitted.noted(self._asked(key, purpose, fitted.request, completion))
+            except ContextExceeded as error:
+                window = window.after(error, fitted.request)
+                refused = error
+                if fit(occasion, build, max_tokens, window).request == fitted.request:
+                    break
+        raise refused
 
     def _asked(self, key: str, purpose: str, request: ModelRequest, answer: Answer) -> ModelReply:
         model, clean = self.toolbox.author_model, self.toolbox.clean

@@ -12,6 +12,7 @@ RunnerError
 │   ├── VerifierError     the verifier crashed or left no verdict
 │   └── ModelUnavailable  rate limit, 5xx, connection; retry_after_seconds where the provider said so
 ├── ModelRefused          the provider rejects the request for good (unknown model, too long)
+│   ├── ContextExceeded   the request does not fit the model's context window
 │   └── KeyRefused        it rejects the key; no other call with this key will do better
 ├── TrialsLeft            all that is still open cannot run as it is; the rest of the episode is done
 ├── BudgetSpent           the run's money or tokens are used up; goes on where it stands once the budget is raised
@@ -110,6 +111,14 @@ class KeyRefused(ModelRefused):
     def __init__(self, message: str, variable: str | None = None) -> None:
         super().__init__(message)
         self.variable = variable
+
+
+class ContextExceeded(ModelRefused):
+    """`window` and `prompt` in tokens, as far as the provider names them."""
+
+    def __init__(self, message: str, window: int | None = None, prompt: int | None = None) -> None:
+        super().__init__(message)
+        self.window, self.prompt = window, prompt
 
 
 class AccountRefused(ModelRefused):

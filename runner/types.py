@@ -290,6 +290,9 @@ class Source(StrEnum):
     AGENT = "agent"
 
 
+UNREADABLE = "unreadable"  # the one argument of a call whose arguments are no JSON object: what the model wrote
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     id: str
@@ -626,6 +629,7 @@ class ModelReply:
     failed_tries: tuple[FailedTry, ...] = ()
     carried: Mapping[str, Any] | None = None  # what the provider wants back with this turn: see runner.models.carried
     not_sent: tuple[str, ...] = ()  # what was asked for and this model does not take, each with the reason
+    notes: tuple[str, ...] = ()  # what was changed about the request to get the reply, a sentence each
 
     @property
     def delay_seconds(self) -> float:

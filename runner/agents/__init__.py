@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from runner.errors import SetupError
@@ -34,6 +34,7 @@ class AgentJob:
     limits: Limits = Limits()
     before_call: Callable[[], None] = nothing_stops  # asked before each model call; BudgetSpent ends the attempt
     library: bool = False  # the instruction tells of one: a tool for skills may be offered, even while it is empty
+    descriptions: Mapping[str, str] = field(default_factory=dict)  # slug -> what its SKILL.md says it is for
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from runner.agents import AgentJob, AgentRun
-from runner.agents.shell_tools import Toolset, tools_offered
+from runner.agents import AgentJob, AgentRun, Limits
+from runner.agents.shell_tools import COMMAND_SECONDS, Toolset, tools_offered
+from runner.agents.skill_list import MAX_LISTED_SKILLS, list_skills
 from runner.agents.trajectory import Notebook, timestamp
 from runner.errors import SetupError
 from runner.models import Model
@@ -19,13 +20,34 @@ from runner.sandboxes import NOTHING, Needs, Sandbox
 from runner.types import FailedTry, Failure, ModelReply, ModelRequest, Observation, Source, Step, Usage
 
 SYSTEM = """\
-You solve tasks in a shell. Each turn, call a tool. `shell` runs a command with sh in the working directory, which holds the
-task's files; every command starts there anew, so variables and `cd` do not last. `read` and `write` are for text files.
-Nobody answers questions and no command can be given input. Look at what you have, do the work, check the result, then
-call `submit`.
+You solve a task by working in a shell. Every reply must call at least one tool.
+
+- `shell` runs a command with sh in the working directory, where the task's files are. Each command starts there afresh:
+  variables and `cd` do not carry over. A command cannot ask for input and is stopped after {command_seconds:g} seconds.
+- `read` and `write` are for text files.
+{skill_tool}- `submit` ends the work. Nothing runs after it.
+
+Nobody can answer questions. Look at what you have, do the work, check the result, then call `submit`.
+
+# Limits
+{limits}
+When a limit is reached, the work stops and the files are judged as they are.
 """
-NUDGE = "No tool was called. Call `shell` to go on, or `submit` if the task is done."
+SKILL_TOOL = "- `skill` opens a skill of the library.\n"
+SKILLS = """
+# Skills
+The library holds these skills. Each line gives a name and the author's description of when the skill applies. Open every
+skill that could fit the task with `skill`; its instructions are inside.
+{skills}
+"""
+NO_SKILLS = """
+# Skills
+The library is empty.
+"""
+NUDGE = "Your reply called no tool. Call `shell` to continue, or `submit` if the task is done."
+FEW_TURNS = 5  # from here on the model is told how many are left
 MAX_NUDGES = 2
+MAX_QUOTED_CHARS = 500  # of a provider's refusal
 
 
 class Shell:
@@ -39,7 +61,7 @@ class Shell:
     """
 
     name = "shell"
-    version = "2"
+    version = "3"
 
     def needs(self, model: Model | None) -> Needs:
         if model is None:
@@ -51,10 +73,8 @@ class Shell:
             raise SetupError("the agent 'shell' needs a model")
         session = _Session(job, sandbox, model, Notebook(on_step))
         failure = session.work()
-        trajectory = session.notebook.trajectory(self.name, self.version, model.name, session.told_of_delay())
-        if session.not_sent:
-            extra = {**(trajectory.head.extra or {}), "not_sent": list(session.not_sent)}
-            trajectory = replace(trajectory, head=replace(trajectory.head, extra=extra))
+        extra = session.notes_on_calls()
+        trajectory = session.notebook.trajectory(self.name, self.version, model.name, session.skills_listed, extra)
         usage = trajectory.usage if session.lost is None else trajectory.usage + session.lost
         usage = usage if not session.untold and session.lost is None else usage.in_part()
         return AgentRun((trajectory,), usage, session.turns, failure)
@@ -75,9 +95,10 @@ class _Session:
         self.messages: list[Mapping[str, Any]] = []
         self.tools = tools_offered(job.library)
         self.toolset = Toolset(sandbox, job.skills if job.library else None, self.remaining)
+        self.skills_listed = job.skills[:MAX_LISTED_SKILLS] if job.library else ()
 
     def work(self) -> Failure | None:
-        self.say(Source.SYSTEM, SYSTEM)
+        self.say(Source.SYSTEM, _system(self.job, self.seconds))
         self.say(Source.USER, self.job.instruction)
         nudges = 0
         while self.turns < self.job.limits.max_turns:
@@ -91,13 +112,11 @@ class _Session:
                 continue
             self.keep(reply, ())
             if reply.finish_reason == TOO_LONG:
-                return Failure(
-                    "ContextLimit", f"After {self.turns - 1} turns the conversation is too long for the model."
-                )
+                return _context_limit(reply, self.turns - 1)
             nudges += 1
             if nudges > MAX_NUDGES:
                 return _no_tool_call(reply, nudges)
-            self.say(Source.USER, NUDGE)
+            self.say(Source.USER, f"{NUDGE}{self.turns_left()}")
         return self.at_a_limit() or Failure("TurnLimit", f"Not submitted after {self.turns} turns.")
 
     def say(self, source: Source, text: str) -> None:
@@ -120,7 +139,7 @@ class _Session:
 
     def act(self, reply: ModelReply) -> bool:
         """Carries out the reply's tool calls in order. True once the work is submitted; calls after that are not run."""
-        at, submitted = timestamp(), False
+        at, submitted, cut = timestamp(), False, _cut(reply, self.job.limits)
         observations = []
         for call in reply.tool_calls:
             if submitted:
@@ -129,13 +148,15 @@ class _Session:
                 submitted = True
                 observations.append(Observation("Submitted.", call.id))
             else:
-                observations.append(self.toolset.observe(call))
+                observations.append(self.toolset.observe(call, cut))
+        if not submitted:
+            observations[-1] = replace(observations[-1], content=f"{observations[-1].content}{self.turns_left()}")
         self.keep(reply, tuple(observations), at)
         return submitted
 
     def keep(self, reply: ModelReply, observations: tuple[Observation, ...], at: str | None = None) -> None:
         """The reply and what its calls returned, in the conversation and in the notebook."""
-        self.untold += reply.usage == Usage()
+        self.untold += reply.usage == Usage() and reply.finish_reason != TOO_LONG  # a refused request uses nothing
         if reply.lost_usage is not None:
             self.lost = (self.lost or Usage()) + reply.lost_usage
         self.not_sent.update(dict.fromkeys(reply.not_sent))
@@ -151,15 +172,22 @@ class _Session:
             model=reply.model or self.model.name,
             usage=reply.usage,
             at=at,
-            extra=_told_of_tries(reply),
+            extra=_notes_on_call(reply),
         )
 
-    def told_of_delay(self) -> Mapping[str, Any] | None:
-        """For the trajectory's head, where the provider failed before it answered."""
-        if not self.failed_tries:
-            return None
-        seconds = round(sum(each.seconds for each in self.failed_tries), 1)
-        return {"provider_delay": {"failed_tries": len(self.failed_tries), "seconds": seconds}}
+    def notes_on_calls(self) -> dict[str, Any] | None:
+        """For the trajectory's head: the provider's failures before it answered, and what was not sent to it."""
+        notes: dict[str, Any] = {}
+        if self.failed_tries:
+            seconds = round(sum(each.seconds for each in self.failed_tries), 1)
+            notes["provider_delay"] = {"failed_tries": len(self.failed_tries), "seconds": seconds}
+        if self.not_sent:
+            notes["not_sent"] = list(self.not_sent)
+        return notes or None
+
+    def turns_left(self) -> str:
+        left = self.job.limits.max_turns - self.turns
+        return f"\n[{left} turn{'' if left == 1 else 's'} left]" if 0 < left <= FEW_TURNS else ""
 
     def remaining(self) -> float:
         return self.deadline - time.monotonic()
@@ -174,10 +202,44 @@ class _Session:
         return None
 
 
-def _told_of_tries(reply: ModelReply) -> dict[str, Any] | None:
-    """For the step: the tries before this reply, whose time is not the agent's."""
+def _notes_on_call(reply: ModelReply) -> dict[str, Any] | None:
+    """For the step: the tries before this reply, whose time is not the agent's, and what was changed about the request."""
     tries = [{"reason": each.reason, "seconds": round(each.seconds, 1)} for each in reply.failed_tries]
-    return {"failed_tries": tries} if tries else None
+    notes = {"failed_tries": tries, "notes": list(reply.notes)}
+    return {name: value for name, value in notes.items() if value} or None
+
+
+def _system(job: AgentJob, seconds: float) -> str:
+    """The prompt of a job. Equal jobs give equal prompts, so that it can be cached from turn to turn and trial to trial."""
+    limits = job.limits
+    lines = [
+        f"- {limits.max_turns:,} turns; each of your replies is one.",
+        f"- {seconds:,g} seconds in all.",
+        f"- {limits.max_output_tokens:,} output tokens per reply. A reply that is cut off there loses its last tool call.",
+    ]
+    if limits.max_total_tokens is not None:
+        lines.append(f"- {limits.max_total_tokens:,} tokens in all, read and written.")
+    tool = SKILL_TOOL if job.library else ""
+    text = SYSTEM.format(command_seconds=COMMAND_SECONDS, skill_tool=tool, limits="\n".join(lines))
+    if not job.library:
+        return text
+    return text + (SKILLS.format(skills=list_skills(job.skills, job.descriptions)) if job.skills else NO_SKILLS)
+
+
+def _cut(reply: ModelReply, limits: Limits) -> str:
+    """Why the reply ends in the middle, as a remark for the model; "" where it does not."""
+    if reply.finish_reason == TOO_LONG:
+        return "the reply was cut off because the context window is full"
+    if reply.finish_reason != "length":
+        return ""
+    tokens = reply.usage.output_tokens or limits.max_output_tokens
+    return f"the reply was cut off at {tokens:,} tokens (finish reason length): write less per call"
+
+
+def _context_limit(reply: ModelReply, turns: int) -> Failure:
+    when = f"After {turns} turn{'' if turns == 1 else 's'} the conversation" if turns else "The first request"
+    said = "" if reply.usage.known_tokens else " ".join(reply.text.split())[:MAX_QUOTED_CHARS]  # else the model's words
+    return Failure("ContextLimit", f"{when} does not fit the model's context window. {said}".rstrip())
 
 
 def _no_tool_call(reply: ModelReply, times: int) -> Failure:

@@ -7,33 +7,37 @@ a tool was not able to do is said to the model, which goes on; what the sandbox 
 from __future__ import annotations
 
 import base64
+import json
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from runner.sandboxes import SKILLS, Completed, Sandbox
-from runner.types import Observation, ToolCall
+from runner.types import UNREADABLE, Observation, ToolCall
 
 MAX_OBSERVATION_CHARS = 10_000
 MAX_READ_CHARS = 20_000
 MAX_SKILL_CHARS = 40_000
 MAX_LISTED_FILES = 100
+MAX_UNKNOWN = 5  # arguments named that a tool does not have
 MAX_PATH_CHARS = 1_000
 MAX_WRITE_BYTES = 256 * 1024
 WRITE_CHUNK_BYTES = 48 * 1024  # as base64 in one command, below what any sandbox allows a command
 DEFAULT_LINES = 400
 MAX_LINES = 10_000
 COMMAND_SECONDS = 60.0
+INTEGER = "Integer: "
 
 
 def _tool(
     name: str, says: str, required: Mapping[str, str], optional: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """A tool in the OpenAI chat format. A description that begins with "Integer:" makes the argument one."""
+    """A tool in the OpenAI chat format. "Integer: " before a description makes the argument one."""
 
     def schema(text: str) -> dict[str, str]:
-        return {"type": "integer" if text.startswith("Integer:") else "string", "description": text}
+        kind = "integer" if text.startswith(INTEGER) else "string"
+        return {"type": kind, "description": text.removeprefix(INTEGER)}
 
     properties = {key: schema(text) for key, text in {**required, **(optional or {})}.items()}
     parameters = {"type": "object", "properties": properties, "required": list(required)}
@@ -43,28 +47,51 @@ def _tool(
 _SHELL = _tool(
     "shell",
     "Runs a command in the working directory and returns its output.",
-    {"command": "The command, for sh."},
+    {"command": "The command for sh."},
 )
 _READ = _tool(
     "read",
     "Returns lines of a text file.",
     {"path": "The file, absolute or relative to the working directory."},
     {
-        "offset": "Integer: the first line wanted, from 1.",
-        "limit": f"Integer: how many lines at most; {DEFAULT_LINES} without it.",
+        "offset": "Integer: The first line to return, counted from 1.",
+        "limit": f"Integer: The maximum number of lines; default {DEFAULT_LINES}.",
     },
 )
 _WRITE = _tool(
     "write",
-    "Writes a text file as a whole, with the folders it needs. What the file held before is lost.",
-    {"path": "The file, absolute or relative to the working directory.", "content": "The whole text."},
+    "Writes a whole text file and creates missing folders. Previous content is overwritten.",
+    {"path": "The file, absolute or relative to the working directory.", "content": "The full text of the file."},
 )
 _SKILL = _tool(
     "skill",
-    "Opens a skill of the library: returns its SKILL.md and the list of its files.",
-    {"name": "The name of the skill's folder."},
+    "Opens a skill of the library: returns its SKILL.md and lists its other files.",
+    {"name": "The name of the skill."},
 )
-_SUBMIT = _tool("submit", "Ends the work: the files are as they should be.", {})
+_SUBMIT = _tool("submit", "Ends the work. Call it once the task is done.", {})
+
+
+class _Schema(NamedTuple):
+    properties: Mapping[str, str]  # argument -> its JSON type
+    required: tuple[str, ...]
+
+
+def _schema(tool: Mapping[str, Any]) -> _Schema:
+    parameters = tool["function"]["parameters"]
+    types = {name: told["type"] for name, told in parameters["properties"].items()}
+    return _Schema(types, tuple(parameters["required"]))
+
+
+_SCHEMAS = {tool["function"]["name"]: _schema(tool) for tool in (_SHELL, _READ, _WRITE, _SKILL)}
+_EXPECTED = {"string": "a text", "integer": "a whole number"}
+_KINDS: Mapping[type, str] = {
+    dict: "object",
+    list: "array",
+    str: "string",
+    bool: "boolean",
+    int: "number",
+    float: "number",
+}
 
 
 def tools_offered(library: bool) -> tuple[Mapping[str, Any], ...]:
@@ -84,18 +111,22 @@ class Toolset:
     skills: tuple[str, ...] | None
     remaining: Callable[[], float]
 
-    def observe(self, call: ToolCall) -> Observation:
-        """What came of the call. Failures of the model's own are observations marked as errors."""
+    def observe(self, call: ToolCall, cut: str = "") -> Observation:
+        """What came of the call. Failures of the model's own are observations marked as errors.
+
+        `cut`: why the reply that the call is from ends in the middle, if it does.
+        """
         tools = {"shell": self._shell, "read": self._read, "write": self._write}
         if self.skills is not None:
             tools["skill"] = self._skill
         try:
             if call.name not in tools:
                 raise Mistake(f"unknown tool {call.name[:80]!r}; known: {', '.join((*tools, 'submit'))}")
+            ignored = _checked(call, cut)
             text, failed = tools[call.name](call.arguments)
         except Mistake as mistake:
             return Observation(f"[{mistake}]", call.id, is_error=True)
-        return Observation(text, call.id, is_error=failed)
+        return Observation(f"{text}{ignored}", call.id, is_error=failed)
 
     def _run(self, command: str) -> Completed:
         remaining = self.remaining()
@@ -104,10 +135,7 @@ class Toolset:
         return self.sandbox.execute(command, timeout_seconds=min(COMMAND_SECONDS, remaining))
 
     def _shell(self, arguments: Mapping[str, Any]) -> tuple[str, bool]:
-        command = arguments.get("command")
-        if not isinstance(command, str):
-            raise Mistake("shell takes one argument, the text `command`")
-        done = self._run(command)
+        done = self._run(arguments["command"])
         return observation_text(done), done.exit_code != 0
 
     def _read(self, arguments: Mapping[str, Any]) -> tuple[str, bool]:
@@ -121,9 +149,7 @@ class Toolset:
         return _page(done.output.split("\n"), first, wanted), False
 
     def _write(self, arguments: Mapping[str, Any]) -> tuple[str, bool]:
-        path, content = _path(arguments, "write"), arguments.get("content")
-        if not isinstance(content, str):
-            raise Mistake("write takes two arguments, the texts `path` and `content`")
+        path, content = _path(arguments, "write"), arguments["content"]
         data = content.encode("utf-8", "replace")
         if len(data) > MAX_WRITE_BYTES:
             raise Mistake(
@@ -139,9 +165,7 @@ class Toolset:
         return f"Wrote {len(data):,} bytes.", False
 
     def _skill(self, arguments: Mapping[str, Any]) -> tuple[str, bool]:
-        name, known = arguments.get("name"), self.skills or ()
-        if not isinstance(name, str):
-            raise Mistake("skill takes one argument, the text `name`")
+        name, known = arguments["name"], self.skills or ()
         if name not in known:
             there = f"there are: {', '.join(known)}" if known else "the library is empty"
             raise Mistake(f"no skill {name[:80]!r}; {there}")
@@ -168,21 +192,65 @@ def observation_text(done: Completed) -> str:
     return text or "[no output]"
 
 
+def _checked(call: ToolCall, cut: str) -> str:
+    """A remark on arguments that the tool does not have, "" without any. Mistake for what the tool cannot work with."""
+    schema = _SCHEMAS[call.name]
+    if call.arguments.keys() == {UNREADABLE}:
+        raise Mistake(f"{call.name} was not run: {_unreadable(str(call.arguments[UNREADABLE]))}{cut and f'; {cut}'}")
+    problems = [
+        f"`{name}` is {_told(call.arguments, name)}, expected {_EXPECTED[kind]}"
+        for name, kind in schema.properties.items()
+        if not _fits(call.arguments.get(name), kind, name in schema.required)
+    ]
+    takes = ", ".join(f"`{name}`" for name in schema.properties)
+    others = ", ".join([f"{name[:40]!r}" for name in call.arguments if name not in schema.properties][:MAX_UNKNOWN])
+    unknown = f"unknown arguments: {others}; {call.name} takes {takes}" if others else ""
+    if problems:
+        told = "; ".join(each for each in (*problems, unknown, cut) if each)
+        raise Mistake(f"{call.name} was not run: {told}")
+    return f"\n[ignored {unknown}]" if unknown else ""
+
+
+def _unreadable(text: str) -> str:
+    try:
+        found = json.loads(text, strict=False)
+    except json.JSONDecodeError as error:
+        return f"its arguments are not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+    except (ValueError, RecursionError):
+        return "its arguments are JSON that is too large or nested too deeply"
+    return f"its arguments are a JSON {_KINDS.get(type(found), 'null')}, expected an object"
+
+
+def _told(arguments: Mapping[str, Any], name: str) -> str:
+    if name not in arguments:
+        return "missing"
+    found = arguments[name]
+    return f"a JSON {_KINDS.get(type(found), 'null')}" + (f", {found!r:.40}" if isinstance(found, int | float) else "")
+
+
+def _fits(value: object, kind: str, required: bool) -> bool:
+    if value is None:
+        return not required
+    if kind == "integer":
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, str)
+
+
 def _path(arguments: Mapping[str, Any], tool: str) -> str:
     """The argument `path`, quoted for sh."""
-    path = arguments.get("path")
-    if not isinstance(path, str) or not path.strip():
-        raise Mistake(f"{tool} needs the text `path`")
+    path: str = arguments["path"]
+    if not path.strip():
+        raise Mistake(f"{tool}: `path` is blank, expected the path of a file")
     if len(path) > MAX_PATH_CHARS or "\0" in path:
         raise Mistake(f"`path` has {len(path):,} characters or a NUL, expected at most {MAX_PATH_CHARS:,} and none")
     return shlex.quote(f"./{path}" if path.startswith("-") else path)
 
 
 def _number(arguments: Mapping[str, Any], key: str, default: int) -> int:
-    found = arguments.get(key, default)
+    found: int | None = arguments.get(key, default)
     if found is None:
         return default
-    if isinstance(found, bool) or not isinstance(found, int) or not 1 <= found <= 10**9:
+    if not 1 <= found <= 10**9:
         raise Mistake(f"`{key}` is {found!r:.40}, expected a whole number from 1")
     return found
 

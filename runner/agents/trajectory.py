@@ -56,7 +56,10 @@ class Notebook:
         agent_name: str,
         agent_version: str,
         model: str | None = None,
+        skills_listed: tuple[str, ...] = (),
         extra: Mapping[str, Any] | None = None,
     ) -> Trajectory:
-        head = TrajectoryHead(agent_name=agent_name, agent_version=agent_version, model=model, extra=extra)
+        head = TrajectoryHead(
+            agent_name=agent_name, agent_version=agent_version, model=model, skills_listed=skills_listed, extra=extra
+        )
         return Trajectory(head, tuple(self.steps), self.usage)

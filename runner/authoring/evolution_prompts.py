@@ -14,7 +14,7 @@ from runner.authoring.occasion import Occasion
 from runner.authoring.prompts import evidence_lines, skill_lines
 from runner.authoring.rules import MAX_BODY_LINES, MAX_DESCRIPTION_CHARS, MAX_FILE_BYTES, MAX_SLUG_CHARS
 
-EVOLUTION_PROMPT_VERSION = "evolution-prompts/1"
+EVOLUTION_PROMPT_VERSION = "evolution-prompts/2"
 
 SYSTEM = f"""\
 You keep a library of skills for tasks that follow one workflow and grow harder. A task has just been worked on. You see
@@ -71,7 +71,7 @@ def user_message(occasion: Occasion) -> str:
     sections = (
         f"## Occasion\nmode: {occasion.mode}",
         f"## Family\nkey: {' '.join(occasion.family.key.split())}",
-        "## Verdict of the latest trial\n" + verdict_section(latest, occasion.feedback),
+        "## Verdict of the latest trial\n" + verdict_section(latest, occasion.feedback, with_checks=False),
         "\n".join(["## Evidence", *evidence_lines(occasion)]),
         "\n".join(["## Skills of this family", *skill_lines(occasion)]),
     )

@@ -69,9 +69,12 @@ def _without_answer(check: Check) -> Check:
     return replace(check, message=check.message.partition(":")[0])
 
 
-def verdict_section(verdict: Verdict | None, feedback: FeedbackLevel, *, with_answers: bool = False) -> str:
+def verdict_section(
+    verdict: Verdict | None, feedback: FeedbackLevel, *, with_checks: bool = True, with_answers: bool = False
+) -> str:
     """The text below the heading. At level none it is the same for every verdict.
 
+    `with_checks`: False where the record of the trial stands below and lists the failed checks in its header.
     `with_answers`: with every message as it is, for a reader who may know the answers and is held from passing them on.
     """
     if feedback == "none":
@@ -81,7 +84,7 @@ def verdict_section(verdict: Verdict | None, feedback: FeedbackLevel, *, with_an
     lines = [f"result: {verdict_word(verdict, feedback)}"]
     if verdict is not None and feedback in ("rich", "process"):
         lines += _figures(verdict)
-        lines += _failed_checks(verdict)
+        lines += _failed_checks(verdict) if with_checks else _count_of_failed(verdict)
         lines += _dimensions(verdict) if feedback == "process" or not verdict.checks else ()
         lines += _reading(verdict) if feedback == "process" else ()
     return "\n".join(lines)
@@ -93,8 +96,17 @@ def _figures(verdict: Verdict) -> Iterator[str]:
             yield f"{name}: {value:.3f}"
 
 
+def _failed(verdict: Verdict) -> list[Check]:
+    return [check for check in verdict.checks if check.status in (CheckStatus.FAILED, CheckStatus.ERROR)]
+
+
+def _count_of_failed(verdict: Verdict) -> Iterator[str]:
+    if failed := _failed(verdict):
+        yield f"failed checks: {len(failed):,}, listed at the top of the trial's record"
+
+
 def _failed_checks(verdict: Verdict) -> Iterator[str]:
-    failed = [check for check in verdict.checks if check.status in (CheckStatus.FAILED, CheckStatus.ERROR)]
+    failed = _failed(verdict)
     if failed:
         yield "failed checks:"
     for check in failed[:MAX_CHECKS]:

@@ -15,16 +15,16 @@ from runner.authoring.occasion import Occasion
 from runner.authoring.prompts import evidence_lines, skill_lines
 from runner.types import AuthorMode
 
-GENERATION_PROMPT_VERSION = "generation-prompts/1"
+GENERATION_PROMPT_VERSION = "generation-prompts/2"
 
 _START = """\
 You turn source material into skills. An agent without access to the material works on tasks that need what it says, and
 finds your skills on disk. What you do not write down it cannot know: exact names, limits, defaults, orders of steps,
-exceptions and formats from the material belong into the skills, as far as a task could turn on them.
+exceptions and formats from the material belong in the skills, as far as a task could depend on them.
 """
 
 _ONE_TASK = """\
-You see the task that the agent will be given. Find in the material what this task turns on and leave out the rest.
+You see the task that the agent will be given. Find in the material what this task depends on, and leave out the rest.
 """
 
 _NO_TASK = """\
@@ -35,9 +35,9 @@ each, with a description that tells them apart.
 _MODES = {
     AuthorMode.DISTILL: "Write the skills in this one answer.\n",
     AuthorMode.REFINE: """\
-Below are the skills that you drafted, and what a program found in them. Mend what it found. Then hold each rule, name and number
+Below are the skills that you drafted and what a program found in them. Fix what it found. Then check each rule, name and number
 against the material: correct what differs, add what is missing, cut what no task could need. Return the files that change.
-Where nothing has to change return an empty `upsert_files`.
+If nothing has to change, return an empty `upsert_files`.
 """,
     AuthorMode.CONSOLIDATE: """\
 You also see records of agents that worked without any skill. Nobody tells you whether they succeeded. Look for what they
@@ -61,7 +61,7 @@ def _sections(occasion: Occasion) -> Iterator[str]:
     yield occasion_lines(occasion)
     if occasion.task is not None:
         yield "\n".join(["## Task", *task_lines(occasion.task)])
-    yield "\n".join(["## Corpus", *corpus_lines(occasion.corpus)])
+    yield "\n".join(["## Corpus", *corpus_lines(occasion.corpus, occasion.corpus_room)])
     if occasion.mode is AuthorMode.CONSOLIDATE:
         yield "\n".join(["## Evidence", *evidence_lines(occasion)])
     if occasion.mode is AuthorMode.REFINE:

@@ -15,60 +15,63 @@ from runner.authoring.prompts import evidence_lines, fenced, skill_lines
 from runner.authoring.rules import MAX_BODY_LINES, MAX_DESCRIPTION_CHARS, MAX_SLUG_CHARS
 from runner.types import AuthorMode
 
-LEARNING_PROMPT_VERSION = "learning-prompts/1"
+LEARNING_PROMPT_VERSION = "learning-prompts/2"
 MOST_SKILLS = 5
 
 _START = """\
-You write skills for a kind of task of which you see one example. An agent that never saw it will work on other examples of the
-same kind, with other files and other values, and finds your skills on disk.
+You write skills for a kind of task of which you see one example. An agent that has never seen it will work on other examples
+of the same kind, with other files and other values, and will find your skills on disk.
 """
 
 FORMAT = f"""\
 # What a skill is
-A folder named after a capability. Its `SKILL.md` begins with YAML between two lines `---` that holds `name`, equal to the
-folder's name, and `description`, at most {MAX_DESCRIPTION_CHARS:,} characters: by it alone an agent decides whether to open the
-skill, so it names objects, operations and situations in the words a task would use. The body, below {MAX_BODY_LINES} lines,
-gives the goal, numbered steps that begin with a verb, rules of the form "if ..., then ...", the traps, and how to verify.
-A folder's name has lower-case letters, digits and single hyphens, at most {MAX_SLUG_CHARS} characters. Further files lie in
+A skill is a folder named after a capability. Its `SKILL.md` starts with YAML between two `---` lines that contains `name`, equal
+to the folder's name, and `description`, at most {MAX_DESCRIPTION_CHARS:,} characters. By the description alone an agent decides
+whether to open the skill, so it names objects, operations and situations in the words a task would use. The body, under
+{MAX_BODY_LINES} lines, gives the goal, numbered steps that start with a verb, rules of the form "if ..., then ...", pitfalls, and
+how to verify the result.
+A folder's name consists of lower-case letters, digits and single hyphens, at most {MAX_SLUG_CHARS} characters. Further files lie in
 `<name>/scripts/` (run), `<name>/references/` (read) or `<name>/assets/` (copied); the body cites each by its path.
-Leave out names and numbers of the example that the next one will not share.
+Leave out names and numbers of the example that other examples will not share.
 """
 
 ANSWER = """\
 # Your answer
-One JSON object and nothing around it:
+Reply with one JSON object and nothing else:
 {"summary": "one sentence on what you wrote or changed, and why",
  "upsert_files": {"<name>/SKILL.md": "<the whole text of the file>"}, "delete_paths": []}
-Give whole files, never differences, and only files you write. Deleting a SKILL.md deletes its skill.
+Give whole files, not diffs, and only the files that you write. Deleting a SKILL.md deletes its skill.
 """
 
 _MODES = {
     AuthorMode.WRITE: f"""\
 Nobody has worked on the task yet. Write 1 to {MOST_SKILLS} skills from its text: what has to be found out first, the
-procedure, where somebody would go wrong, how the result is checked.
+procedure, where an agent would go wrong, and how to check the result.
 """,
     AuthorMode.CRAFT: f"""\
-Nobody has worked on the task yet. Go through four stages before you answer, in your own mind:
+Nobody has worked on the task yet. Think through four stages before you answer:
 1. Intent: what is asked for, what counts as done, what the task takes for granted.
-2. Edges: inputs that are missing, malformed, empty, duplicated or larger than expected; tools and versions that it depends on.
-3. Specification: for each capability its inputs, its outputs, its steps, and the sign that it went right.
+2. Edge cases: inputs that are missing, malformed, empty, duplicated or larger than expected; tools and versions that the task
+   depends on.
+3. Specification: for each capability its inputs, outputs and steps, and the sign that it worked.
 4. Check: hold your text against the rules below as a program would.
 Then write 1 to {MOST_SKILLS} skills.
 """,
     AuthorMode.REFINE: """\
-Below are the skills that you drafted, and what a program found in them. Mend what it found. Then read each skill as the
-agent that will use it: a step that cannot be carried out as it stands, an assumption that the task does not promise, a case
-without an answer. Return the skills that change. Where nothing has to change return an empty `upsert_files`.
+Below are the skills that you drafted and what a program found in them. Fix what it found. Then read each skill as the agent
+that will use it, and look for steps that cannot be carried out as written, assumptions that the task does not support, and
+cases without an answer. Return the skills that change. If nothing has to change, return an empty `upsert_files`.
 """,
     AuthorMode.REFLECT: """\
-An agent has worked on the task with your skills. You see the record of its work and nobody's verdict on it. Find out where it
-searched, doubted, failed a command or did something twice, whether a skill was silent, unclear or wrong there, and what it
-did not check. Write the skills anew where that teaches something that the next example will meet too.
+An agent has worked on the task with your skills. You see the record of its work, without a verdict. Find out where it
+searched, hesitated, failed at a command or did something twice, whether a skill was silent, unclear or wrong there, and what
+it did not check. If it did not finish, find out where its turns or its time went. Rewrite the skills where this teaches
+something that other examples will meet too.
 """,
     AuthorMode.CORRECT: """\
-An agent has worked on the task with your skills and failed. You see the record of its work, and the advice of somebody who
-knows how such tasks are done but does not hand the answer over. Work out what the advice points at, and write it down as a
-procedure that also holds for other examples. Where record and advice disagree, believe the advice.
+An agent has worked on the task with your skills and failed. You see the record of its work and the advice of a teacher, who
+knows how such tasks are done but does not give the answer away. Work out what the advice points at, and write it down as a
+procedure that also holds for other examples. Where the record and the advice disagree, trust the advice.
 """,
 }
 

@@ -42,10 +42,13 @@ def task_lines(task: Task) -> Iterator[str]:
     yield from _listing(names)
 
 
-def corpus_lines(corpus: Files) -> Iterator[str]:
+def corpus_lines(corpus: Files, fits: int | None = None) -> Iterator[str]:
     """Every file by name and size, then the texts in the order of `corpus_order` as far as there is room, and what is not
-    among them: binary files, and the texts for which there was no room any more."""
-    room = MAX_CORPUS_CHARS
+    among them: binary files, and the texts for which there was no room any more.
+
+    `fits`: characters that the author's context window has room for.
+    """
+    room = MAX_CORPUS_CHARS if fits is None else min(fits, MAX_CORPUS_CHARS)
     binary, missed = 0, []
     yield from corpus_listing(corpus)
     for path, file in corpus_order(corpus):
@@ -60,7 +63,8 @@ def corpus_lines(corpus: Files) -> Iterator[str]:
     if binary:
         yield f"[left out: {binary:,} binary files]"
     if missed:
-        yield f"[left out for want of room: {len(missed):,} files with {sum(missed):,} characters]"
+        what = "for want of room" if fits is None else "to fit the model's context window"
+        yield f"[left out {what}: {len(missed):,} files with {sum(missed):,} characters]"
 
 
 def corpus_listing(corpus: Files) -> Iterator[str]:

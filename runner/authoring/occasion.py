@@ -44,6 +44,7 @@ class Occasion:
     reserved_slugs: tuple[str, ...] = ()
     task: Task | None = None  # whose text it is shown; its files in the workspace, but neither tests nor solution
     corpus: Files = field(default_factory=dict)  # the source material, path -> file
+    corpus_room: int | None = None  # characters of the corpus that fit the author's context window; None: no limit
     advice: str = ""  # what a teacher said after the latest trial, as far as it may be passed on
     budget_tokens: int | None = None  # of everything it writes for this library; None: no limit beside the call's own
 

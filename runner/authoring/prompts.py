@@ -21,73 +21,76 @@ from runner.authoring.rules import (
 )
 from runner.types import AuthorMode, File
 
-PROMPT_VERSION = "author-prompts/1"
+PROMPT_VERSION = "author-prompts/2"
 MAX_EVIDENCE_CHARS = 100_000  # three compactions of 8,000 tokens, with room for their headings
 MAX_SKILLS_CHARS = 200_000
 
 _SKILL = """\
 # What a skill is
-A skill is a folder that later agents find on disk while they work on tasks of one family. None of them has seen the
-trials you see. Write what will still be true for them: how to go about such tasks, where they go wrong, how to check.
-- Frontmatter of SKILL.md: by it an agent decides whether to open the file. `description` names the objects, the
-  operations and the situations in which the skill applies, in words a task would use, also when the task does not
-  name the subject. No praise, no history, no steps.
-- Body of SKILL.md: read once the skill is opened. The goal in a sentence, numbered steps that begin with a verb, rules of
-  the form "if ..., then ...", known traps, how to verify the result, what to do when something is missing.
-- Other files, each with its purpose: `scripts/` are run, `references/` are read, `assets/` are copied. The body says of each,
-  by its path, when to use it and what to expect. Scripts take arguments, ask nothing, install nothing, explain errors.
-Leave out what every capable agent knows, names and numbers that occur in one task only, and any account of a trial.
+A skill is a folder that later agents find on disk when they work on tasks of this family. They have not seen the trials
+that you see. Write down what will still hold for them: how to approach such tasks, where they go wrong, how to check.
+- The frontmatter of SKILL.md is all an agent sees when it decides whether to open the file. `description` names the objects,
+  operations and situations that the skill is for, in the words a task would use, and covers tasks that do not name the
+  subject. It contains no praise, no history and no steps.
+- The body of SKILL.md is read once the skill is open. It states the goal in one sentence, numbered steps that start with a
+  verb, rules of the form "if ..., then ...", known pitfalls, how to verify the result, and what to do if something is missing.
+- Every other file has a purpose of its own: `scripts/` are run, `references/` are read, `assets/` are copied. For each file
+  the body gives its path, when to use it and what to expect. Scripts take arguments, never prompt for input, install
+  nothing and explain their errors.
+Leave out what any capable agent knows, names and numbers that occur in only one task, and accounts of what happened in a trial.
 """
 
 _FORMAT = f"""\
-# What is checked by a program
-- Paths are `<slug>/SKILL.md` or lie in `<slug>/scripts/`, `<slug>/references/`, `<slug>/assets/`. Nothing else.
-- A slug has lower-case letters, digits and single hyphens between them, at most {MAX_SLUG_CHARS} characters.
-- SKILL.md begins with YAML between two lines `---`. `name` equals the folder's slug. `description` is present and has at
-  most {MAX_DESCRIPTION_CHARS:,} characters, `compatibility` (optional) at most {MAX_COMPATIBILITY_CHARS}. Keep the body
-  below {MAX_BODY_LINES} lines.
-- Every file in scripts, references and assets is cited in the body by its path, as in `references/<topic>.md`, and has a
-  name that tells its content (`helper.py` or `notes.md` would be refused).
+# What a program checks
+- Every path is `<slug>/SKILL.md` or lies in `<slug>/scripts/`, `<slug>/references/` or `<slug>/assets/`.
+- A slug consists of lower-case letters and digits, with single hyphens between them, and has at most {MAX_SLUG_CHARS} characters.
+- SKILL.md starts with YAML between two `---` lines. `name` equals the folder's slug. `description` is required and has at
+  most {MAX_DESCRIPTION_CHARS:,} characters; `compatibility` is optional and has at most {MAX_COMPATIBILITY_CHARS}. Keep the body
+  under {MAX_BODY_LINES} lines.
+- The body cites every file in scripts, references and assets by its path, for example `references/<topic>.md`. The name of a
+  file says what it contains; names such as `helper.py` or `notes.md` are refused.
 """
 
 _ANSWER = """\
 # Your answer
-One JSON object and nothing around it:
+Reply with one JSON object and nothing else:
 {"summary": "one sentence on what changed and why", "operation_type": "%s",
  "upsert_files": {"<path>": "<the whole text of the file>"}, "delete_paths": []}
-Give whole files, never differences, and only files you write.
+Give whole files, not diffs, and only the files that you write.
 """
 
 _MODES = {
     AuthorMode.ZERO_SHOT: """\
-You write the first skill of a family of tasks before anybody has worked on one. All you know is its name and description.
-Take the slug you are given. Describe the general procedure and the situations it covers, broadly. You have no experience
-yet: invent no traps, examples or figures, and write nothing but SKILL.md, in less than 200 lines.
+You write the first skill for a family of tasks before anyone has worked on one. All you have is the family's name and
+description. Use the slug you are given. Describe the general procedure and the situations it covers, broadly. You have no
+experience yet, so do not invent pitfalls, examples or figures. Write only SKILL.md, in fewer than 200 lines.
 """,
     AuthorMode.INDUCE: """\
-You write the first skill of a family of tasks from the record of the first trial. Take the slug you are given.
-The record is your only source: what the agent had to find out, tried twice, or got wrong is what the skill should save the
-next one. A file besides SKILL.md is worth it when the agent built something delicate that others would build again.
+You write the first skill for a family of tasks from the record of its first trial. Use the slug you are given. The record is
+your only source: the skill should spare the next agent whatever this one had to find out, tried twice or got wrong. If the
+agent did not finish, find out where its turns or its time went. Add a file besides SKILL.md only if the agent built something
+intricate that others would have to build again.
 """,
     AuthorMode.REVISE: """\
-You maintain the skills of a family of tasks. A trial has just ended; you see it, the earlier ones, and the skills as they are.
-Decide whether the trials teach something that will come up again, and work it in:
-- After a failure find the decision that led to it, and whether a skill was silent, unclear, wrong, or not read.
-- After a success look for what the agent had to work out by itself, and for what the skill made it do in vain.
-- Add to what is there. Rewrite a passage only where a trial shows it wrong, and say in the summary which trial does.
-- What several trials show weighs more than what one shows. When there is nothing to learn, return the skill as it is.
-Prefer the skills that exist. A new one needs a capability of its own that none of them could hold; then its slug is new
+You maintain the skills of a family of tasks. A trial has just ended. You see its record, the records of earlier trials, and
+the skills as they are now. Decide whether the trials teach something that will come up again, and work it in:
+- After a failure, find the decision that caused it, and whether a skill was silent, unclear, wrong or not read.
+- After a success, look for what the agent had to work out by itself and for effort that a skill caused for nothing.
+- If the agent did not finish, find out where its turns or its time went.
+- Add to what is there. Rewrite a passage only if a trial shows that it is wrong, and name that trial in the summary.
+- What several trials show counts for more than what one shows. If there is nothing to learn, return the skill unchanged.
+Prefer the existing skills. A new skill needs a capability of its own that none of them could hold; then its slug is new
 everywhere, it consists of SKILL.md alone, and operation_type is `create`. Otherwise operation_type is `revise` (an edit),
-`narrow` (the skill should apply less widely) or `replace` (a new text for a skill that is wrong at its root); a slug that
-exists is never created again. Only this family's skills can be changed. Deleting a SKILL.md deletes its skill.
+`narrow` (the skill should apply less widely) or `replace` (a new text for a skill that is fundamentally wrong). Never use
+`create` for a slug that exists. You can change only this family's skills. Deleting a SKILL.md deletes its skill.
 """,
 }
 
 _TIER3 = """\
 # This time a resource file is required
-At least one file below `scripts/`, `references/` or `assets/` of a skill that exists must be new or changed; a change to
-SKILL.md alone is refused. Make it a script where agents rebuilt the same delicate steps, a reference where they looked up
-something long, an asset where they reproduced a fixed form. Improve a file that is there before adding one like it.
+Add or change at least one file in `scripts/`, `references/` or `assets/` of an existing skill; a change to SKILL.md alone is
+refused. Choose a script where agents rebuilt the same intricate steps, a reference where they looked up something long, an
+asset where they reproduced a fixed form. Improve an existing file rather than add a similar one.
 """
 
 
@@ -109,7 +112,9 @@ def user_message(occasion: Occasion) -> str:
     sections = [_occasion(occasion), _family(occasion)]
     if occasion.mode is not AuthorMode.ZERO_SHOT:
         latest = occasion.evidence[-1][2] if occasion.evidence else None
-        sections.append("## Verdict of the latest trial\n" + verdict_section(latest, occasion.feedback))
+        sections.append(
+            "## Verdict of the latest trial\n" + verdict_section(latest, occasion.feedback, with_checks=False)
+        )
         sections.append("\n".join(["## Evidence", *evidence_lines(occasion)]))
     sections.append("\n".join(["## Skills of this family", *skill_lines(occasion)]))
     return "\n\n".join(sections) + "\n"
@@ -125,8 +130,12 @@ def _occasion(occasion: Occasion) -> str:
 
 
 def _family(occasion: Occasion) -> str:
+    """Name and description are the zero-shot author's only source. Whoever sees trials learns from these what the family
+    is about, as in the paper: its induction and revision prompts carry key and slug alone."""
     family = occasion.family
-    lines = {"key": family.key, "slug": family.slug, "name": family.name, "description": family.description}
+    lines = {"key": family.key, "slug": family.slug}
+    if occasion.mode is AuthorMode.ZERO_SHOT:
+        lines |= {"name": family.name, "description": family.description}
     return "\n".join(["## Family", *(f"{key}: {' '.join(value.split())}" for key, value in lines.items())])
 
 

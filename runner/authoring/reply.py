@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from runner.models.finish_reasons import TOO_LONG
 from runner.types import AuthorMode, ModelReply, Patch
 
 MAX_REPLY_CHARS = 4 * 1024 * 1024
@@ -13,6 +14,7 @@ MAX_UPSERTS = 200
 MAX_DELETES = 200
 MAX_SUMMARY_CHARS = 1_000
 MAX_BRACES = 100  # looked at for the beginning of a patch
+_CUT_OFF = {"length": "at the limit on output tokens", TOO_LONG: "because the model's context window was full"}
 KEYS = ("summary", "operation_type", "upsert_files", "delete_paths")
 
 
@@ -31,8 +33,8 @@ def read_patch(reply: ModelReply, mode: AuthorMode, slug: str) -> Patch:
     try:
         value = _json_object(reply.text)
     except UnreadableReply as error:
-        if reply.finish_reason == "length":
-            raise UnreadableReply(f"{error} (the reply was cut off at the limit on output tokens)") from error
+        if cause := _CUT_OFF.get(reply.finish_reason):
+            raise UnreadableReply(f"{error} (the reply was cut off {cause})") from error
         raise
     creates = mode in (AuthorMode.ZERO_SHOT, AuthorMode.INDUCE)
     if creates and "upsert_files" not in value and isinstance(value.get("skill_md"), str):

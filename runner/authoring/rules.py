@@ -92,6 +92,7 @@ _RULES = (
     Rule(
         "teacher-leak", "A teacher's advice shares no passage with the human skills.", "warning", "warning", "warning"
     ),
+    Rule("context-window", "The whole evidence fits the author's context window.", "warning", "warning", "warning"),
     _advice("delete-target", "A deleted path exists.", strict="error"),
     _announced("vague-file-name", "A Tier-3 file's name says what is in it."),
     _advice("description-quality", "A description says what, on what, and when, in words of its domain."),

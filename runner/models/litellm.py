@@ -16,7 +16,8 @@ from dataclasses import replace
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from runner.errors import AccountRefused, KeyRefused, ModelRefused, SetupError
+from runner.errors import AccountRefused, ContextExceeded, KeyRefused, ModelRefused, ModelUnavailable, SetupError
+from runner.models.context_overflow import Overflow, fills, is_bare_500, overflow_of
 from runner.models.finish_reasons import FILTERED, TOO_LONG
 from runner.models.litellm_errors import is_away, is_of_the_key, is_passing, provider_body, retry_after
 from runner.models.litellm_package import load_litellm, missing_module
@@ -48,6 +49,14 @@ class _Refused(Exception):
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(name)
         self.name, self.reason = name, reason
+
+
+class _Overflowed(Exception):
+    """The request does not fit the model's context window."""
+
+    def __init__(self, told: str, overflow: Overflow) -> None:
+        super().__init__(told)
+        self.overflow = overflow
 
 
 class LiteLLM:
@@ -120,36 +129,40 @@ class LiteLLM:
         KeyRefused, at once, names the variable that holds the key; AccountRefused, at once, where the account has no
         credit or the provider no such model. No error quotes the key or a private address.
         A reply that was withheld (a refusal, a content filter) is a reply: its finish reason says so. So is the end of a
-        conversation with tools that has grown too long, which is the agent's own doing and no fault of the setup.
+        conversation with tools that does not fit the context window: that is a result of the agent. Without tools it is
+        ContextExceeded. Where the prompt fits and the answer asked for does not, a shorter one is asked for, once, and
+        the reply's notes say so.
         """
         from runner.models.bounded import Call, bounded  # httpx takes a while to import
 
         litellm = self._litellm()
         request = self._within_limits(request)
-        patience = Patience(self.name, self.sleep)
+        sending, patience = self._sending(litellm, request), Patience(self.name, self.sleep)
+        notes: list[str] = []
+        reply: ModelReply | None = None
         with bounded(Call(self.timeout_seconds, time.monotonic() + _call_seconds())) as call:
-            while True:
+            while reply is None:
                 call.begin_try()
-                sending = self._sending(litellm, request)
                 try:
-                    reply = self._try(litellm, sending, request, call)
+                    reply = self._try(litellm, sending, call)
                 except Passing as failure:
-                    patience.outlast(failure)
+                    reply = self._outlast(failure, patience, request)
                 except _Refused as parameter:
                     self._refused[parameter.name] = parameter.reason  # one more each time, so this ends
-                else:
-                    return replace(reply, failed_tries=tuple(patience.failed), not_sent=sending.not_sent)
+                    sending = self._sending(litellm, request)
+                except _Overflowed as found:
+                    if not notes and (lowered := sending.lower_answer(found.overflow)):
+                        notes.append(lowered)
+                    else:
+                        reply = self._overflow(request, found.overflow, str(found))
+        return replace(reply, failed_tries=tuple(patience.failed), not_sent=sending.not_sent, notes=tuple(notes))
 
-    def _try(self, litellm: Any, sending: Sending, request: ModelRequest, call: Call) -> ModelReply:
+    def _try(self, litellm: Any, sending: Sending, call: Call) -> ModelReply:
         try:
             response = litellm.completion(**sending.arguments)
             return read_reply(response, self.model, self._usage(litellm, response))
         except litellm.exceptions.ContentPolicyViolationError as error:
             return ModelReply(self._told(error), finish_reason=FILTERED, model=self.model)
-        except litellm.exceptions.ContextWindowExceededError as error:
-            if not _has_gone_on(request):
-                raise ModelRefused(f"{self.name}: {self._told(error)}") from None
-            return ModelReply(self._told(error), finish_reason=TOO_LONG, model=self.model)
         except Exception as error:
             # "from None": a trace that goes on into litellm's own errors would quote what is kept out of ours.
             raise self._failure(call.problem or error, sending, call) from None
@@ -157,6 +170,8 @@ class LiteLLM:
     def _failure(self, problem: Exception, sending: Sending, call: Call) -> Exception:
         """What a failed try means for the call."""
         told = f"{self.name}: {self._told(problem)}"
+        if (overflow := overflow_of(problem)) is not None:
+            return _Overflowed(self._told(problem), overflow)
         if module := missing_module(problem):
             return self._without(module)
         if name := sending.refused(problem):
@@ -171,9 +186,25 @@ class LiteLLM:
             self._told(problem),
             is_away=is_away(problem),
             is_last=type(problem).__name__ == "TimeUp",
+            is_bare=is_bare_500(problem),
             retry_after=retry_after(problem),
             usage=call.used if call.answering else None,
         )
+
+    def _outlast(self, failure: Passing, patience: Patience, request: ModelRequest) -> ModelReply | None:
+        """None where another try is due. A server that fails without a reason at a full window is taken at that."""
+        try:
+            patience.outlast(failure)
+        except ModelUnavailable:
+            if failure.is_bare and fills(request, self.context_window):
+                return self._overflow(request, Overflow(self.context_window), failure.reason)
+            raise
+        return None
+
+    def _overflow(self, request: ModelRequest, overflow: Overflow, told: str) -> ModelReply:
+        if request.tools:
+            return ModelReply(told, finish_reason=TOO_LONG, model=self.model)
+        raise ContextExceeded(f"{self.name}: {told}", overflow.window, overflow.prompt) from None
 
     def _within_limits(self, request: ModelRequest) -> ModelRequest:
         """No model is asked for a longer reply than its preset says it gives."""
@@ -276,10 +307,6 @@ def cache_written(usage: Any) -> int:
 def _count(told: Any) -> int | None:
     """None for a number that can be no count of tokens."""
     return told if isinstance(told, int) and 0 <= told < 10**12 else None
-
-
-def _has_gone_on(request: ModelRequest) -> bool:
-    return bool(request.tools) and any(message.get("role") == "assistant" for message in request.messages)
 
 
 def _call_seconds() -> float:

@@ -10,6 +10,9 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
+from runner.models.finish_reasons import TOO_LONG
+
+WINDOW_FILLED = "model_context_window_exceeded"  # Anthropic's stop_reason of a reply that filled the window
 _MCP_GATEWAY = "litellm.responses.mcp.litellm_proxy_mcp_handler"
 
 
@@ -20,6 +23,8 @@ def load_litellm() -> Any:
     litellm.suppress_debug_info = True  # it prints advice to standard output
     litellm.telemetry = False
     logging.getLogger("LiteLLM").setLevel(logging.WARNING)
+    reasons: Any = importlib.import_module("litellm.litellm_core_utils.core_helpers")
+    reasons._FINISH_REASON_MAP.setdefault(WINDOW_FILLED, TOO_LONG)  # it would say "stop"
     _do_without_mcp()
     importlib.import_module("runner.models.bounded").install(litellm)  # httpx takes a while to import
     return litellm

@@ -11,7 +11,7 @@ from runner.models.carried import FIELDS, read_carried
 from runner.models.finish_reasons import FILTERED
 from runner.models.litellm_errors import NoReply
 from runner.trajectories.text import storable, storable_value
-from runner.types import ModelReply, ToolCall, Usage
+from runner.types import UNREADABLE, ModelReply, ToolCall, Usage
 
 # OpenRouter's and Zhipu's word for an upstream provider that failed in the middle. litellm reports it as "stop".
 BROKEN_OFF = ("error", "network_error")
@@ -62,10 +62,10 @@ def tool_calls(calls: Sequence[Any]) -> Iterator[ToolCall]:
 
 
 def read_arguments(text: str) -> dict[str, Any]:
-    """Arguments that are no JSON object are kept as they came, under "unreadable". A line break in a text is taken."""
+    """Arguments that are no JSON object are kept as they came, under UNREADABLE. A line break in a text is taken."""
     try:
         found = json.loads(text, strict=False)
     except (ValueError, RecursionError):
         found = None
-    kept: dict[str, Any] = storable_value(found if isinstance(found, dict) else {"unreadable": text})
+    kept: dict[str, Any] = storable_value(found if isinstance(found, dict) else {UNREADABLE: text})
     return kept

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runner.models.carried import REASONING, thinks_first
+from runner.models.context_overflow import Overflow
 from runner.models.litellm_history import CACHE_MARK, messages_for
 from runner.models.litellm_parameters import Target, choose_parameters
 from runner.models.litellm_refusals import refused_parameter
@@ -16,7 +17,7 @@ from runner.types import ModelRequest
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    arguments: Mapping[str, Any]
+    arguments: dict[str, Any]
     not_sent: tuple[str, ...]  # what was asked for and left out, each with its reason
     ours: tuple[str, ...]  # names of what the runner sends by itself and may leave out
     options: tuple[str, ...]  # names of the preset's options that are sent
@@ -27,6 +28,18 @@ class Sending:
 
     def refused_option(self, error: Exception) -> str | None:
         return refused_parameter(error, self.options)
+
+    def lower_answer(self, overflow: Overflow) -> str:
+        """Lowers the limit on output tokens so that prompt and answer fit, and says so; "" where that is of no use."""
+        for name in ("max_tokens", "max_completion_tokens"):
+            asked, room = self.arguments.get(name), overflow.room
+            if isinstance(asked, int) and room is not None and room < asked:
+                self.arguments[name] = room
+                return (
+                    f"The limit on output tokens was lowered from {asked:,} to {room:,}: prompt ({overflow.prompt:,} tokens)"
+                    f" and answer must fit the context window of {overflow.window:,} tokens."
+                )
+        return ""
 
 
 def prepare(target: Target, request: ModelRequest, options: Mapping[str, Any], refused: Mapping[str, str]) -> Sending:

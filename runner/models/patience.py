@@ -25,13 +25,20 @@ MAX_REASON_CHARS = 300
 
 class Passing(Exception):
     """A failed try that another one may mend. `is_away`: nobody answers yet, and asking costs nothing. `is_last`: not
-    in this call, whose time is over."""
+    in this call, whose time is over. `is_bare`: a server error without a reason."""
 
     def __init__(
-        self, reason: str, *, is_away: bool, is_last: bool, retry_after: float | None, usage: Usage | None
+        self,
+        reason: str,
+        *,
+        is_away: bool,
+        is_last: bool,
+        is_bare: bool,
+        retry_after: float | None,
+        usage: Usage | None,
     ) -> None:
         super().__init__(reason)
-        self.reason, self.is_away, self.is_last = reason, is_away, is_last
+        self.reason, self.is_away, self.is_last, self.is_bare = reason, is_away, is_last, is_bare
         self.retry_after, self.usage = retry_after, usage
 
 

@@ -41,6 +41,8 @@ class Recorded:
         self.name = name
         self.recording = read_recording(recordings_folder() / f"{file}{SUFFIX}")
         self.version = self.recording.digest[:16]
+        window = self.recording.head.get("context_window")
+        self.context_window: int | None = window if isinstance(window, int) else None
         self.price_table = str(self.recording.head.get("price_table") or "")[:MAX_PRICE_TABLE]
 
     def complete(self, request: ModelRequest) -> ModelReply:

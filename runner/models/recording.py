@@ -1,6 +1,6 @@
 """The file that a run's model calls are kept in: JSON lines, the first a head, then one line per answered call.
 
-Head: {"format", "run", "setup_digest", "models": [...], "price_table", "calls", "left_out"}. A call: {"purpose", "place",
+Head: {"format", "run", "setup_digest", "models": [...], "price_table", "context_window", "calls", "left_out"}. A call: {"purpose", "place",
 "model", "digest", "request", "reply"}. "digest" is that of the whole request; "request" is a continuation
 (`runner.models.continuing`) of the one whose digest it names, where a conversation goes on.
 """

@@ -20,7 +20,7 @@ from runner.types import ModelReply, ModelRequest, ToolCall, Usage
 
 CHARS_PER_TOKEN = 4
 TOOLS = {"shell", "submit"}
-VERSION = "3"  # raise it by hand whenever a profile, a playbook or anything else here changes what is replied
+VERSION = "4"  # raise it by hand whenever a profile, a playbook or anything else here changes what is replied
 # What a prompt is for -> who answers it, given the user's messages. Every other JSON object is asked of the skill author.
 VOICES: Mapping[str, Callable[[list[str], Dice, Profile], str]] = {
     **dict.fromkeys(("write", "craft", "reflect", "correct", "refine"), learn),

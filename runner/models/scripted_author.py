@@ -65,6 +65,8 @@ def answer(user_messages: list[str], dice: Dice, profile: Profile) -> str:
     call = read_call(user_messages[0] if user_messages else "")
     if call.mode == "evolve":
         call = _recognised(call)
+    elif not call.name:
+        call = _named(call)
     playbook = _playbook(call)
     if call.mode == "zero-shot":
         text = new_skill(call.slug, call.name, call.description, playbook, ())
@@ -90,6 +92,13 @@ def _recognised(call: Call) -> Call:
     return replace(call, slug=playbook.slug, name=playbook.title, description=f"{playbook.title}.")
 
 
+def _named(call: Call) -> Call:
+    """Told a slug and neither name nor description, it goes by the workflow that the slug reminds it of."""
+    playbook = _playbook(call)
+    title = playbook.title if playbook else call.slug.replace("-", " ").capitalize()
+    return replace(call, name=title, description=f"{title}.")
+
+
 def read_call(message: str) -> Call:
     """The prompt's sections. What is missing is empty: the author works with what it is given."""
     found = list(SECTION.finditer(message))
@@ -105,13 +114,19 @@ def read_call(message: str) -> Call:
         mode=occasion.get("mode", "revise"),
         tier3_required=occasion.get("tier-3 required") == "yes",
         slug=family.get("slug", "skill"),
-        name=family.get("name", "This family"),
+        name=family.get("name", ""),
         description=family.get("description", ""),
-        verdict=parts.get("Verdict of the latest trial", ""),
+        verdict=f"{parts.get('Verdict of the latest trial', '')}\n{_top_of_latest(evidence)}",
         evidence=evidence,
         trials=tuple((match[1], match[2]) for match in TRIAL.finditer(evidence)),
         skills={match[1]: match[3] for match in SKILL_FILE.finditer(parts.get("Skills of this family", ""))},
     )
+
+
+def _top_of_latest(evidence: str) -> str:
+    """What the record of the latest trial says before its first step: verdict and failed checks."""
+    latest = list(TRIAL.finditer(evidence))[-1:]
+    return evidence[latest[0].end() :].partition("\n## Step ")[0] if latest else ""
 
 
 def _fields(text: str) -> dict[str, str]:

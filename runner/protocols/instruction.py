@@ -1,7 +1,7 @@
 """What the agent is told: the task's own text, and below it what the condition adds.
 
-No condition changes the task's text, and nothing here names a skill: finding and choosing one is part of what is
-measured. A library condition always adds its section, even while the library is empty, so that two library
+No condition changes the task's text, and nothing here names a skill: which names and descriptions an agent sees is its
+harness's doing, and choosing one is part of what is measured. A library condition always adds its section, even while the library is empty, so that two library
 conditions differ in what the library holds and in nothing else. Without earlier trials raw-trajectory adds
 nothing: its first trial of a family is the treatment of no-skill.
 """
@@ -15,25 +15,25 @@ from runner.authoring.prompts import fenced, keep_ends
 from runner.trajectories.compaction import VERDICT_NOT_SHOWN
 from runner.types import Slot, Task
 
-INSTRUCTION_VERSION = "instruction/1"
+INSTRUCTION_VERSION = "instruction/2"
 MAX_TRACES_CHARS = 256_000  # eight compactions of 8,000 tokens; over it the oldest lose their beginnings
 
 _LIBRARY = """\
 ## Skill library
 
-Earlier work may have left skills in `{skills}`. Each folder there is one skill: a `SKILL.md` that opens with its
-name and a description of when it applies, sometimes with further files that it points to.
-Before you start, list the folders and read the `SKILL.md` of every skill that could fit this task. Use what fits,
-leave what does not, and trust the task's text where the two disagree. The folder may be empty.
+Earlier work may have left skills in `{skills}`. Each folder there is one skill: a `SKILL.md` that starts with its name and a
+description of when it applies, and sometimes further files that it refers to.
+Before you start, look through the skills and read the `SKILL.md` of every one that could fit this task. Use what fits and
+ignore the rest. Where a skill and the task's text disagree, follow the task. The folder may be empty.
 """
-_GROWING = "The folder is a private copy: what you change in it is discarded."
-_FROZEN = "The library is frozen: it is for reading only, and what you change in it is discarded."
+_GROWING = "Your copy of it is private: changes you make there are discarded."
+_FROZEN = "The library is frozen: you can read it, and changes you make there are discarded."
 
 _TRACES = """\
 ## Earlier trials of this family
 
-Below are shortened records of earlier attempts at related tasks, oldest first, each with the verdict it was given.
-Their files and values belong to those tasks, not to yours: take over what was learned, not the numbers.
+Below are shortened records of earlier attempts at related tasks, oldest first, each with its verdict. Their files and values
+belong to those tasks, not to yours: reuse what was learned, not the numbers.
 """
 
 

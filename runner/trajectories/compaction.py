@@ -7,6 +7,8 @@ Parameters are table 8 of the SkillEvolBench paper (appendix C.2). What the pape
   stays whole. A step over `event_chars` cuts its longest fields first, all to the same length. Of more than
   MAX_OBSERVATIONS results the first and the last stay, half each.
 - Of a user message that begins with the task's instruction only the instruction stays.
+- System steps before the first other step are the harness's prompt. They are no part of what the agent did: they are
+  neither kept nor marked.
 - tokens = ceil(characters / 4), of the whole text with header and marks. Over budget the oldest signal steps go first,
   then head steps from the last back to the first, then tail steps from the oldest on; the last step always stays.
 - Everything left out leaves a mark with its size, in the text and in the spans: `render` rebuilds the text from both.
@@ -24,14 +26,15 @@ from itertools import groupby
 
 from runner.trajectories.fields import fields
 from runner.trajectories.text import cut, left_out
-from runner.types import CheckStatus, Compaction, CompactionKind, Source, Span, Step, Verdict
+from runner.types import CheckStatus, Compaction, CompactionKind, Failure, Source, Span, Step, Verdict
 
-COMPACTION_VERSION = "compaction/2"
+COMPACTION_VERSION = "compaction/3"
 CHARS_PER_TOKEN = 4
 VERDICT_NOT_SHOWN = "verdict not shown"  # nothing is said of it: not what it was, not whether there was one
 MAX_TOOL_CALLS = 3
 MAX_OBSERVATIONS = 8
 MAX_TITLE_CHARS = 300
+MAX_ENDING_CHARS = 500
 MAX_CHECK_CHARS = 500
 MAX_CHECKS_CHARS = 6_000
 _MARK_ROOM = len(left_out(10**12)) + 2
@@ -108,6 +111,7 @@ def compact(
     with_checks: bool,
     instruction: str = "",
     verdict_shown: bool = True,
+    ending: Failure | None = None,
 ) -> Compaction:
     """The compaction of `steps`, under a header with the verdict and its reward.
 
@@ -118,19 +122,22 @@ def compact(
     an agent that reads hidden-check messages has seen the answer.
 
     verdict_shown: False where a verdict is kept from the reader, whatever it is; the header then says that.
+
+    ending: what ended the agent early. It is no verdict: whoever works knows that it was stopped.
     """
     settings = replace(SETTINGS[kind], instruction=instruction)
-    head, signals, tail, total = _select(steps, settings)
-    header = _header(verdict, title, with_checks, verdict_shown)
-    events = _within_budget(head, signals, tail, header, total, settings)
-    text = _join(header, events, total)
+    trace = _Trace(steps)
+    head, signals, tail = _select(trace, settings)
+    header = _header(verdict, title, with_checks, verdict_shown, ending)
+    events = _within_budget(head, signals, tail, header, trace, settings)
+    text = _join(header, events, trace)
     return Compaction(
         kind=kind,
         version=COMPACTION_VERSION,
         text=text,
         tokens=tokens(text),
         spans=tuple(span for event in events for span in event.spans),
-        steps_total=total,
+        steps_total=trace.total,
         steps_kept=len(events),
     )
 
@@ -143,16 +150,15 @@ def render(
     title: str,
     with_checks: bool,
     verdict_shown: bool = True,
+    ending: Failure | None = None,
 ) -> str:
     """The text of a compaction, rebuilt from its spans and the trajectory it was made of."""
     by_step = {number: tuple(group) for number, group in groupby(spans, key=lambda span: span.step)}
-    events, total = [], 0
-    for step in steps:
-        total += 1
-        if step.number in by_step:
-            kept = by_step[step.number]
-            events.append(_Event(step.number, _event_text(step, kept), kept))
-    return _join(_header(verdict, title, with_checks, verdict_shown), events, total)
+    trace = _Trace(steps)
+    events = [
+        _Event(step.number, _event_text(step, kept), kept) for step in trace if (kept := by_step.get(step.number))
+    ]
+    return _join(_header(verdict, title, with_checks, verdict_shown, ending), events, trace)
 
 
 def tokens(text: str) -> int:
@@ -176,14 +182,31 @@ def has_signal(step: Step) -> bool:
 # --- which steps ------------------------------------------------------------------------------------------------
 
 
-def _select(steps: Iterable[Step], settings: Settings) -> tuple[list[_Event], deque[_Event], list[_Event], int]:
-    """(head, signals between head and tail, tail, steps in all). Signals beyond the budget are dropped at once."""
+class _Trace:
+    """The steps of a trajectory behind the harness's prompt, counted while they are read."""
+
+    def __init__(self, steps: Iterable[Step]) -> None:
+        self._steps = steps
+        self.prompt = 0  # system steps before the first other one
+        self.total = 0
+
+    def __iter__(self) -> Iterator[Step]:
+        for step in self._steps:
+            if step.source is Source.SYSTEM and self.prompt == self.total:
+                self.prompt += 1
+                self.total += 1
+                continue
+            self.total += 1
+            yield step
+
+
+def _select(trace: _Trace, settings: Settings) -> tuple[list[_Event], deque[_Event], list[_Event]]:
+    """(head, signals between head and tail, tail). Signals beyond the budget are dropped at once."""
     head: list[_Event] = []
     signals: deque[_Event] = deque()
     tail: deque[Step] = deque()
-    budget, held, total = settings.total_tokens * CHARS_PER_TOKEN, 0, 0
-    for step in steps:
-        total += 1
+    budget, held = settings.total_tokens * CHARS_PER_TOKEN, 0
+    for step in trace:
         if len(head) < settings.head:
             head.append(_event(step, "head", settings))
             continue
@@ -197,7 +220,7 @@ def _select(steps: Iterable[Step], settings: Settings) -> tuple[list[_Event], de
             held += len(event.text)
             while held > budget:
                 held -= len(signals.popleft().text)
-    return head, signals, [_event(step, "tail", settings) for step in tail], total
+    return head, signals, [_event(step, "tail", settings) for step in tail]
 
 
 def _within_budget(
@@ -205,13 +228,13 @@ def _within_budget(
     signals: deque[_Event],
     tail: list[_Event],
     header: str,
-    total: int,
+    trace: _Trace,
     settings: Settings,
 ) -> list[_Event]:
     """The events that fit, in order. The last one always does: header and one event are far below the budget."""
     while True:
         events = [*head, *signals, *tail]
-        if len(events) < 2 or tokens(_join(header, events, total)) <= settings.total_tokens:
+        if len(events) < 2 or tokens(_join(header, events, trace)) <= settings.total_tokens:
             return events
         if signals:
             signals.popleft()
@@ -350,17 +373,17 @@ def _label(name: str) -> str:
 # --- the whole text ---------------------------------------------------------------------------------------------
 
 
-def _join(header: str, events: Sequence[_Event], total: int) -> str:
-    parts, after = [header], 0
+def _join(header: str, events: Sequence[_Event], trace: _Trace) -> str:
+    parts, after = [header], trace.prompt
     for event in events:
         if event.number > after + 1:
             parts.append(_gap(event.number - after - 1))
         parts.append(event.text)
         after = event.number
-    if total == 0:
+    if trace.total == trace.prompt:
         parts.append("[no steps recorded]")
-    elif after < total:
-        parts.append(_gap(total - after))
+    elif after < trace.total:
+        parts.append(_gap(trace.total - after))
     return "\n\n".join(parts)
 
 
@@ -368,9 +391,12 @@ def _gap(count: int) -> str:
     return f"[... {count:,} step{'' if count == 1 else 's'} left out ...]"
 
 
-def _header(verdict: Verdict | None, title: str, with_checks: bool, verdict_shown: bool) -> str:
+def _header(verdict: Verdict | None, title: str, with_checks: bool, verdict_shown: bool, ending: Failure | None) -> str:
     told = _verdict_text(verdict) if verdict_shown else VERDICT_NOT_SHOWN
     lines = [f"# Trajectory of {cut(' '.join(title.split()), MAX_TITLE_CHARS)}: {told}"]
+    if ending is not None:
+        said = cut(" ".join(ending.message.split()), MAX_ENDING_CHARS)
+        lines.append(f"The agent did not finish: {ending.type}. {said}".rstrip())
     failed = (
         [check for check in verdict.checks if check.status in (CheckStatus.FAILED, CheckStatus.ERROR)]
         if (verdict and with_checks and verdict_shown)

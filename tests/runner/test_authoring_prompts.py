@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from runner.authoring import evolution_prompts, prompts
 from runner.authoring.author import Occasion, request_for
-from runner.authoring.feedback import FEEDBACK_LEVELS
+from runner.authoring.feedback import FEEDBACK_LEVELS, verdict_section
 from runner.authoring.prompts import MAX_EVIDENCE_CHARS, fenced, keep_ends, system_message, user_message
+from runner.trajectories.compaction import compact
 from runner.types import (
     AuthorMode,
     Check,
@@ -23,6 +25,8 @@ from runner.types import (
     File,
     Phase,
     Slot,
+    Source,
+    Step,
     Verdict,
 )
 
@@ -88,12 +92,15 @@ def test_its_sections_are_fixed() -> None:
     assert headings(zero_shot) == ["## Occasion", "## Family", "## Skills of this family"]
 
 
-def test_it_tells_the_occasion_and_the_family_in_lines() -> None:
+def test_only_the_zero_shot_author_is_told_what_the_suite_says_of_the_family() -> None:
+    """SkillEvolBench, appendix C.3: its induction and revision prompts carry the family's key and slug alone."""
+    told = user_message(occasion(AuthorMode.ZERO_SHOT, evidence=()))
+    assert "## Family\nkey: E1-LS1\nslug: null-safe\nname: Null-safe totals\ndescription: Tables with gaps.\n" in told
     text = user_message(occasion(tier3_required=True))
     assert text.startswith(
-        "## Occasion\nmode: revise\ntier-3 required: yes\n\n"
-        "## Family\nkey: E1-LS1\nslug: null-safe\nname: Null-safe totals\ndescription: Tables with gaps.\n\n"
+        "## Occasion\nmode: revise\ntier-3 required: yes\n\n## Family\nkey: E1-LS1\nslug: null-safe\n\n## Verdict"
     )
+    assert "Tables with gaps" not in user_message(occasion(AuthorMode.INDUCE))
 
 
 def test_it_gives_every_file_of_the_familys_skills_and_of_no_other() -> None:
@@ -115,6 +122,18 @@ def test_no_verdict_is_not_a_failure(success: str | None) -> None:
     text = user_message(occasion(evidence=(evidence("T1", "x", verdict),)))
     assert "(no verdict)" in text
     assert "failed" not in text
+
+
+@pytest.mark.parametrize("feedback", ["rich", "process"])
+def test_each_failed_check_of_the_latest_trial_stands_once(feedback: Any) -> None:
+    compaction = compact(
+        [Step(1, Source.USER, "Sum it up.")], CompactionKind.RICH, verdict=FAILED, title="T1", with_checks=True
+    )
+    shown = (Evidence(Slot(Phase.ACQUISITION, "T1")), compaction, FAILED)
+    for messages_for in (prompts.messages_for, evolution_prompts.messages_for):
+        text = messages_for(occasion(feedback=feedback, evidence=(shown,)))[1]["content"]
+        assert text.count("blank_is_missing") == 1
+        assert "failed checks: 1, listed at the top of the trial's record\n" in text
 
 
 def verdict_part(feedback: str, verdict: Verdict | None) -> str:
@@ -140,7 +159,7 @@ def test_feedback_binary_says_passed_or_failed_and_no_more() -> None:
 def test_feedback_rich_adds_figures_and_failed_checks() -> None:
     assert verdict_part("rich", FAILED) == (
         "result: failed\nreward: 0.625\noutcome: 0.500\nprocess: 1.000\n"
-        "failed checks:\n- [hidden] blank_is_missing: expected 14.5, found 12.0"
+        "failed checks: 1, listed at the top of the trial's record"
     )
 
 
@@ -157,7 +176,7 @@ def test_every_level_gives_more_than_the_one_below() -> None:
 
 def test_long_check_messages_and_lists_are_cut_with_a_mark() -> None:
     checks = tuple(Check(CheckGroup.HIDDEN, f"c{i}", CheckStatus.FAILED, "m" * 1_000) for i in range(70))
-    text = verdict_part("rich", Verdict("suite", False, checks=checks))
+    text = verdict_section(Verdict("suite", False, checks=checks), "rich")
     assert text.count("[... 400 characters left out ...]") == 60
     assert text.endswith("[... 10 failed checks left out ...]")
 
@@ -210,7 +229,16 @@ def test_a_trace_cannot_pretend_to_be_a_section_outside_its_fence() -> None:
 @pytest.mark.parametrize("mode", [AuthorMode.ZERO_SHOT, AuthorMode.INDUCE, AuthorMode.REVISE])
 def test_the_system_message_states_the_limits_and_the_form_of_the_answer(mode: AuthorMode) -> None:
     text = system_message(mode, tier3_required=False)
-    for needed in ("64", "1,024", "500", "`name`", "`description`", "upsert_files", "operation_type", "cited"):
+    for needed in (
+        "64",
+        "1,024",
+        "500",
+        "`name`",
+        "`description`",
+        "upsert_files",
+        "operation_type",
+        "cites every file",
+    ):
         assert needed in text
     assert ("narrow" in text) is (mode is AuthorMode.REVISE)
 

@@ -20,6 +20,7 @@ from runner.types import (
     CheckStatus,
     Compaction,
     CompactionKind,
+    Failure,
     Observation,
     Source,
     Step,
@@ -282,7 +283,8 @@ def test_any_compaction_fits_keeps_the_end_and_can_be_rebuilt(
     compaction = compact(iter(trajectory), kind, verdict=FAILED, title=title, with_checks=with_checks)
     assert compaction.tokens == tokens(compaction.text) <= 8_000
     assert compaction.steps_kept == len(kept(compaction))
-    assert not trajectory or trajectory[-1].number in kept(compaction)
+    is_prompt = all(step.source is Source.SYSTEM for step in trajectory)
+    assert is_prompt or trajectory[-1].number in kept(compaction)
     rebuilt = render(compaction.spans, iter(trajectory), verdict=FAILED, title=title, with_checks=with_checks)
     assert rebuilt == compaction.text
     assert compaction == compact(trajectory, kind, verdict=FAILED, title=title, with_checks=with_checks)
@@ -304,3 +306,35 @@ def test_any_step_is_accounted_for_to_the_character(raw: Step, kind: CompactionK
         else:
             assert (span.field, span.start, span.end, span.length) == ("message", 0, 0, 0)
     assert len(compaction.text.partition("\n\n")[2]) <= SETTINGS[kind].event_chars
+
+
+def test_the_harness_s_prompt_is_no_part_of_a_trace() -> None:
+    """Neither kept nor marked nor counted among the first steps. A later system step is something that happened."""
+    trajectory = [
+        Step(1, Source.SYSTEM, "You solve tasks in a shell."),
+        Step(2, Source.SYSTEM, "Skills of the library: SECRET OF ANOTHER FAMILY"),
+        Step(3, Source.USER, "Sum it up."),
+        Step(4, Source.SYSTEM, "[context compressed]"),
+        Step(5, Source.AGENT, "Done."),
+    ]
+    for kind in (RICH, ROUGH):
+        made = compact(trajectory, kind, verdict=None, title="T1", with_checks=False)
+        assert made.text == (
+            "# Trajectory of T1: no verdict\n\n## Step 3, user\nSum it up.\n\n"
+            "## Step 4, system\n[context compressed]\n\n## Step 5, agent\nDone."
+        )
+        assert (made.steps_total, made.steps_kept) == (5, 3)
+        assert render(made.spans, trajectory, verdict=None, title="T1", with_checks=False) == made.text
+    alone = compact(trajectory[:1], RICH, verdict=None, title="T1", with_checks=False)
+    assert alone.text == "# Trajectory of T1: no verdict\n\n[no steps recorded]"
+
+
+def test_the_header_says_how_the_agent_ended_whether_or_not_a_verdict_is_shown() -> None:
+    ending = Failure("TurnLimit", "Not submitted\n## after 40 turns.")
+    for shown, told in ((True, "FAILED, reward 0.75"), (False, "verdict not shown")):
+        text = compact(
+            steps(2), RICH, verdict=FAILED, title="T1", with_checks=False, verdict_shown=shown, ending=ending
+        ).text
+        assert text.startswith(
+            f"# Trajectory of T1: {told}\nThe agent did not finish: TurnLimit. Not submitted ## after 40 turns.\n\n"
+        )

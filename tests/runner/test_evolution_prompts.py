@@ -50,7 +50,7 @@ def test_the_sections_stand_in_order_with_the_trial_and_every_file() -> None:
         "Skills of this family",
     ]
     assert "### Trial evaluation/T3/0 (failed)" in text
-    assert "expected 14.5, found 12" in text
+    assert "failed checks: 1, listed at the top of the trial's record" in text
     assert [path for path in LIBRARY if f"\n### {path}\n" not in text] == []
     assert LIBRARY["key-alignment/SKILL.md"].content.decode() in text
 
@@ -64,7 +64,7 @@ def test_it_is_told_neither_a_slug_nor_what_the_family_is_about() -> None:
 @pytest.mark.parametrize("feedback", FEEDBACK_LEVELS)
 def test_the_feedback_level_holds_here_too(feedback: FeedbackLevel) -> None:
     text = user_message(evolving(feedback=feedback))
-    assert ("expected 14.5" in text) is (feedback in ("rich", "process"))
+    assert ("failed checks: 1" in text) is (feedback in ("rich", "process"))
     assert ("failed" in text) is (feedback != "none")
 
 

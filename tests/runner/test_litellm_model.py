@@ -153,7 +153,7 @@ def test_it_calls_a_server_that_is_not_there_unavailable(provider: Provider) -> 
         nowhere.complete(REQUEST)
 
 
-def test_a_conversation_that_outgrew_the_model_is_told_and_one_request_too_long_refused(provider: Provider) -> None:
+def test_a_conversation_that_outgrew_the_model_is_told_and_a_request_without_tools_refused(provider: Provider) -> None:
     said = "This model's maximum context length is 8 tokens, however you requested 9 tokens."
     provider.fails(400, said, code="context_length_exceeded")
     with pytest.raises(ModelRefused, match="maximum context length"):

@@ -56,6 +56,12 @@ def test_it_gives_every_recorded_reply_bit_by_bit_and_as_often_as_it_is_asked(fo
     assert is_scripted(model.name)
 
 
+@pytest.mark.parametrize(("window", "told"), [(8_192, 8_192), (None, None), ("many", None)])
+def test_it_has_the_context_window_that_prompts_were_cut_to(folder: Path, window: object, told: int | None) -> None:
+    write(folder, {**HEAD, "context_window": window}, *LINES)
+    assert getattr(make_model("recorded/take-1"), "context_window", 0) == told
+
+
 def test_another_file_is_another_version(folder: Path) -> None:
     write(folder, HEAD, *LINES)
     write(folder, HEAD, LINES[0], name="take-2")

@@ -8,7 +8,7 @@ from runner import models
 from runner.digests import digest_bytes, digest_json
 from runner.models.scripted import VERSION
 
-OF_VERSION = ("3", "741786bb3edb35a6bb6cbac2dec2dae375b7650c75a4b7f6910b38ebe741dcff")
+OF_VERSION = ("4", "23adf14e0eb6d8e59ab2bae50bd218e82f2e060e3f3ab94b2cc74d0937e81b13")
 
 
 def test_the_version_is_that_of_the_files() -> None:

@@ -115,7 +115,7 @@ def test_it_opens_a_skill_with_the_list_of_its_files(sandbox: LocalSandbox) -> N
 def test_only_a_skill_of_the_library_is_opened(sandbox: LocalSandbox, name: object) -> None:
     opened = use(sandbox, "skill", name=name)
     assert opened.is_error
-    assert opened.content.startswith(("[no skill", "[skill takes one"))
+    assert opened.content.startswith(("[no skill", "[skill was not run: `name` is"))
 
 
 def test_where_nothing_tells_of_a_library_there_is_no_tool_for_one(sandbox: LocalSandbox) -> None:

@@ -1,0 +1,50 @@
+"""Tier 1 of a skill library: the names and descriptions that stand in an agent's context before it opens any skill.
+
+Source: agentskills.io, as SkillEvolBench quotes it (appendix C.3): the metadata is always in the agent's context, the
+body is loaded once the metadata matches. Claude Code, Codex and their like list the skills they find by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from runner.authoring.rules import MAX_DESCRIPTION_CHARS
+from runner.authoring.skill_file import SKILL_FILE, SkillFileError, parse_skill
+from runner.types import Files
+
+MAX_LISTED_SKILLS = 200
+MAX_LIST_CHARS = 24_000  # of all descriptions together; over it each is cut to an equal share
+NO_DESCRIPTION = "(no description)"
+
+
+def read_descriptions(library: Files) -> dict[str, str]:
+    """Slug -> the description in its SKILL.md; "" where none can be read."""
+    found: dict[str, str] = {}
+    for path, file in library.items():
+        slug, _, rest = path.partition("/")
+        if rest == SKILL_FILE:
+            found[slug] = _description(file.content)
+    return found
+
+
+def list_skills(slugs: tuple[str, ...], descriptions: Mapping[str, str]) -> str:
+    """One line per skill. Whatever an author wrote into a name or a description stays on its line."""
+    listed = slugs[:MAX_LISTED_SKILLS]
+    room = min(MAX_DESCRIPTION_CHARS, MAX_LIST_CHARS // max(len(listed), 1))
+    lines = [f"- {_one_line(slug, 100)}: {_one_line(descriptions.get(slug, ''), room)}" for slug in listed]
+    more = len(slugs) - len(listed)
+    return "\n".join([*lines, *([f"[... {more:,} more skills, not listed here ...]"] if more > 0 else [])])
+
+
+def _description(content: bytes) -> str:
+    try:
+        return parse_skill(content.decode("utf-8")).text("description") or ""
+    except (SkillFileError, UnicodeDecodeError):
+        return ""
+
+
+def _one_line(text: str, room: int) -> str:
+    line = "".join(each if each.isprintable() else "\ufffd" for each in " ".join(text.split()))
+    if len(line) > room:
+        line = f"{line[:room].rstrip()} [... {len(line) - room:,} characters left out ...]"
+    return line or NO_DESCRIPTION

@@ -1,0 +1,125 @@
+"""Fitting an author's request into its model's context window, by cutting evidence and the answer's limit, never the rest.
+
+Evidence is what trials and corpora say. Instructions, the form of the answer, the task and the family's skills stay whole:
+an author that does not see a skill would write over it. Tokens are estimated at CHARS_PER_TOKEN characters, which is few
+for English (four) and code (about three and a half), so that rather too much is cut than too little; where a provider
+refuses nevertheless and counts the prompt, its count replaces the estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from runner.authoring.material import MAX_CORPUS_CHARS, text_of
+from runner.authoring.occasion import Occasion
+from runner.errors import ContextExceeded
+from runner.types import Finding, ModelReply, ModelRequest
+
+CHARS_PER_TOKEN = 3.0
+COUNTED = (
+    0.95  # of the characters per token that a provider's count gives: another cut of the text may have more tokens
+)
+ANSWER_SHARE = 3  # a third of the window is kept for the answer, if so much is asked for
+SMALLEST_ANSWER = 1_024  # tokens; a patch has whole files
+RULE = "context-window"
+
+Build = Callable[[Occasion, int], ModelRequest]  # the request of an occasion, given the limit on output tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What is known of a model's context window. `tokens` None: nothing, so nothing is cut."""
+
+    tokens: int | None
+    chars_per_token: float = CHARS_PER_TOKEN
+
+    def after(self, refused: ContextExceeded, request: ModelRequest) -> Window:
+        """What a refusal adds. Without a number half of what was sent is taken for the window."""
+        sent = _characters(request)
+        rate = (
+            self.chars_per_token if not refused.prompt else min(self.chars_per_token, COUNTED * sent / refused.prompt)
+        )
+        named = refused.window or int(sent / rate / 2)
+        return Window(named if self.tokens is None else min(named, self.tokens), rate)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A request, and a sentence for each thing that was cut to make it fit."""
+
+    request: ModelRequest
+    notes: tuple[str, ...] = ()
+
+    def noted(self, reply: ModelReply) -> ModelReply:
+        return replace(reply, notes=(*self.notes, *reply.notes))
+
+
+def fit(occasion: Occasion, build: Build, max_tokens: int, window: Window) -> Fitted:
+    """The whole request where it fits, else one with shorter evidence and a lower limit on the answer."""
+    whole = build(occasion, max_tokens)
+    if window.tokens is None:
+        return Fitted(whole)
+    least = min(max_tokens, max(window.tokens // ANSWER_SHARE, SMALLEST_ANSWER))
+    over = _characters(whole) - int((window.tokens - least) * window.chars_per_token)
+    notes = []
+    if over > 0:
+        occasion, left_out = _with_less_evidence(occasion, over)
+        if left_out:
+            notes.append(
+                f"{left_out:,} characters of evidence were left out to fit the author model's context window"
+                f" ({window.tokens:,} tokens)"
+            )
+    prompt = int(_characters(build(occasion, max_tokens)) / window.chars_per_token)
+    answer = min(max_tokens, max(window.tokens - prompt, min(least, SMALLEST_ANSWER)))
+    if answer < max_tokens:
+        notes.append(f"the answer was limited to {answer:,} tokens instead of {max_tokens:,} to fit the same window")
+    return Fitted(build(occasion, answer), tuple(notes))
+
+
+def findings_of(reply: ModelReply, whose: str) -> tuple[Finding, ...]:
+    """What was cut to get this reply, as the decision tells it. `whose`: the author's, the student's, the teacher's."""
+    return tuple(Finding(RULE, "", f"{whose} prompt: {note}", "warning") for note in reply.notes)
+
+
+def fair_shares(lengths: Sequence[int], room: int) -> list[int]:
+    """`room` among pieces of these lengths: short ones whole, the same for every other."""
+    shares, left = [0] * len(lengths), max(room, 0)
+    for rank, place in enumerate(sorted(range(len(lengths)), key=lengths.__getitem__)):
+        shares[place] = min(lengths[place], left // (len(lengths) - rank))
+        left -= shares[place]
+    return shares
+
+
+def _with_less_evidence(occasion: Occasion, over: int) -> tuple[Occasion, int]:
+    """With at least `over` characters less where there are so many, and how many were left out."""
+    texts = [compaction.text for _, compaction, _ in occasion.evidence]
+    corpus = min(MAX_CORPUS_CHARS, sum(len(text_of(file) or "") for file in occasion.corpus.values()))
+    lengths = [*map(len, texts), corpus]
+    *shares, corpus_room = fair_shares(lengths, sum(lengths) - over)
+    cut = [_cut(text, share) for text, share in zip(texts, shares, strict=True)]
+    evidence = tuple(
+        (shown, replace(compaction, text=text), verdict)
+        for (shown, compaction, verdict), (text, _) in zip(occasion.evidence, cut, strict=True)
+    )
+    left_out = sum(missing for _, missing in cut) + corpus - corpus_room
+    return replace(occasion, evidence=evidence, corpus_room=corpus_room), left_out
+
+
+def _cut(text: str, room: int) -> tuple[str, int]:
+    """The beginning and the end of a record around a mark, within `room`, and how much is missing. The beginning has the
+    verdict and the task, the end has the outcome."""
+    if len(text) <= room:
+        return text, 0
+    kept = max(0, room - len(left_out_mark(len(text))) - 2)
+    end = kept // 2
+    missing = len(text) - kept
+    return f"{text[: kept - end]}\n{left_out_mark(missing)}\n{text[len(text) - end :] if end else ''}", missing
+
+
+def left_out_mark(characters: int) -> str:
+    return f"[... {characters:,} characters of evidence left out to fit the model's context window ...]"
+
+
+def _characters(request: ModelRequest) -> int:
+    return sum(len(str(message.get("content") or "")) for message in request.messages)
