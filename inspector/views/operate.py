@@ -36,10 +36,11 @@ MAX_OPEN = 500  # trials to choose from; the command takes any
 def operate(request: HttpRequest, kind: str, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     target = _target(kind, public_id)
     episodes = episodes_of(target)
-    standing = standing_of(kind, target, episodes)
+    is_live = wants_fragment(request)  # the part without the acts, every three seconds
+    standing = None if is_live else standing_of(kind, target, episodes)
+    acts = list(possible(standing)) if standing else []
     page = paginate(request, episodes if as_json else in_lines(episodes), per_page=EPISODES_PER_PAGE)
     working = without_closed(cast(User, request.user), at_work(_attempts(target), MAX_ATTEMPTS))
-    acts = list(possible(standing))
     progress = None if isinstance(target, Episode) else progress_of([target])[target.pk]  # type: ignore[list-item]
     budget = budget_of(target, progress) if isinstance(target, Run) and progress else []
     data = {
@@ -65,6 +66,7 @@ def operate(request: HttpRequest, kind: str, public_id: UUID, *, as_json: bool =
         "page": page,
         "tallies": _tallies(list(page)),
         "possible": acts,
+        "standing": standing,
         "activity": _activity(target),
         "progress": progress,
         "budget": budget,
@@ -73,7 +75,7 @@ def operate(request: HttpRequest, kind: str, public_id: UUID, *, as_json: bool =
         "open_trials": _open_trials(target) if isinstance(target, Episode) else [],
         "aside": list(target.trials.blocked().select_related("task")) if isinstance(target, Episode) else [],
     }
-    template = "inspector/_operate_live.html" if wants_fragment(request) else "inspector/operate.html"
+    template = "inspector/_operate_live.html" if is_live else "inspector/operate.html"
     return render_page(request, template, data=data, context=context, as_json=False)
 
 
