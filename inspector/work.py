@@ -10,6 +10,7 @@ from typing import Any
 
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 
+from benchapp.error_text import worded
 from benchapp.models import Attempt, Episode, Experiment, Trial
 from benchapp.progress import AtWork
 from inspector.live_step import in_a_line
@@ -60,7 +61,7 @@ class Troubled:
     def reason(self) -> str:
         """Whole text, a traceback as a rule. Its first line says what happened."""
         if self.trouble is Trouble.ASIDE and self.latest:
-            return f"{self.latest.exception_type}: {self.latest.exception_message}"
+            return worded(self.latest.exception_type, self.latest.exception_message)
         return self.episode.blocked_reason or self.episode.last_failure
 
     @property

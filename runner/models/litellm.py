@@ -20,6 +20,7 @@ from importlib import metadata
 from typing import Any
 
 from runner.errors import AccountRefused, KeyRefused, ModelRefused, ModelUnavailable, SetupError
+from runner.models.error_wording import describe_error
 from runner.models.finish_reasons import FILTERED, TOO_LONG
 from runner.models.litellm_errors import is_of_the_key, is_passing, provider_body, retry_after
 from runner.models.litellm_reply import read_reply
@@ -162,7 +163,7 @@ class LiteLLM:
 
     def _told(self, error: Exception) -> str:
         """What the provider or its client said, without the key and the address, which it may quote."""
-        text = f"{type(error).__name__}: {error}"
+        text = describe_error(error, self.api_base or (self.preset.api_base_variable if self.preset else None))
         private = {os.environ.get(name, "").strip(): name for name in self._variables()}
         for value in sorted(private, key=len, reverse=True):
             text = text.replace(value, f"[{private[value]}]") if len(value) >= SHORTEST_PRIVATE else text

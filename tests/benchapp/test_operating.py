@@ -241,7 +241,7 @@ def refusing(true_complete: Any) -> Any:
 def test_a_refused_answer_is_skipped_and_recorded_as_failed(refused: Episode) -> None:
     assert (refused.status, refused.blocked_reason.splitlines()[0]) == (
         "blocked",
-        "ModelRefused: litellm/small: the prompt has 9,000 tokens, the model takes 8,192",
+        "litellm/small: the prompt has 9,000 tokens, the model takes 8,192",
     )
     step = operating.skip_answer(refused, reason="too long for it", by=make_user(username="ada"))
     assert step.key == "induce/E1-LS1/acquisition/E1-LS1-T1/0/1"
