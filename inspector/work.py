@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 
 from benchapp.error_text import worded
-from benchapp.models import Attempt, Episode, Experiment, Trial
+from benchapp.models import Attempt, Episode, Experiment, ModelCall, Trial
 from benchapp.progress import AtWork
 from inspector.live_step import in_a_line
 
@@ -46,6 +46,22 @@ def at_work_as_json(row: AtWork) -> dict[str, Any]:
         "lease_until": episode.lease_until,
         "silent_seconds": row.silent_seconds,
         "stuck": row.is_stuck,
+    }
+
+
+def author_as_json(call: ModelCall) -> dict[str, Any]:
+    run = call.episode.run
+    return {
+        "experiment": run.experiment.public_id,
+        "run": run.public_id,
+        "label": run.label,
+        "episode": call.episode.public_id,
+        "model": call.model,
+        "purpose": call.purpose,
+        "mode": call.mode,
+        "family": call.family,
+        "started_at": call.started_at,
+        "worker": call.episode.lease_owner or None,
     }
 
 

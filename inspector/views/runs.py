@@ -17,7 +17,7 @@ from benchapp.metrics.funnel import held_by
 from benchapp.metrics.rates import Rate
 from benchapp.metrics.spending import spending_of
 from benchapp.metrics.tally import Tally, tally_by
-from benchapp.models import Attempt, Decision, Entry, Episode, Experiment, Run, SkillUse, Square, Trial, User
+from benchapp.models import Attempt, Decision, Entry, Episode, Experiment, ModelCall, Run, SkillUse, Square, Trial, User
 from benchapp.progress import at_work, progress_of
 from inspector.budget import budget_of
 from inspector.forms import TrialListForm
@@ -26,6 +26,7 @@ from inspector.live_step import in_a_line, without_closed
 from inspector.pages import absolute, address_of_any, next_url, paginate, render_page, wants_fragment
 from inspector.probe_page import probes_of
 from inspector.run_cards import cards_of
+from inspector.work import author_as_json
 from runner.types import DecisionStatus, Phase
 
 PER_PAGE = 100  # trials, or episodes
@@ -83,6 +84,7 @@ def _grid_page(
         "unscored": list(_unscored_attempts(found)),
         "spent": spending_of([found])[found.pk],
         "now": without_closed(cast(User, request.user), at_work(under_way, MAX_LISTED)) if found.is_open else [],
+        "calling": _calling(found),
     }
     if as_json:
         data = _grid_as_json(request, found, tally, rates, squares, facts)
@@ -179,6 +181,12 @@ def _library_facts(found: Run) -> LibraryFacts:
     return LibraryFacts(seals, rounds, lines)
 
 
+def _calling(found: Run) -> list[ModelCall]:
+    """Its authors at work."""
+    calls = ModelCall.objects.of_authors_at_work().filter(episode__run=found)
+    return list(calls[:MAX_LISTED]) if found.is_open else []
+
+
 def _unscored_attempts(found: Run) -> Iterable[Attempt]:
     attempts = Attempt.objects.without_score().filter(trial__episode__run=found)
     return attempts.select_related("trial__task").order_by("-started_at", "-id")
@@ -246,6 +254,7 @@ def _grid_as_json(
     return {
         **_facts(request, found, tally),
         "now": [{**_attempt_as_json(row.attempt), "latest": in_a_line(row.step) or None} for row in facts["now"]],
+        "authors": [author_as_json(call) for call in facts["calling"]],
         **_progress_as_json(facts),
         "metrics": _metrics_as_json(rates, facts["compared"]),
         "sibling": facts["sibling"].public_id if facts["sibling"] else None,
