@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.metrics import skillevolbench
 from benchapp.metrics.beside import Beside, beside, outcomes_of, sibling_of, stored_outcomes
+from benchapp.metrics.endings import endings_of
 from benchapp.metrics.funnel import held_by
 from benchapp.metrics.rates import Rate
 from benchapp.metrics.spending import spending_of
@@ -83,6 +84,7 @@ def _grid_page(
         "bypassed": _bypassed(found, squares),
         "unscored": list(_unscored_attempts(found)),
         "spent": spending_of([found])[found.pk],
+        "endings": endings_of([found])[found.pk],
         "now": without_closed(cast(User, request.user), at_work(under_way, MAX_LISTED)) if found.is_open else [],
         "calling": _calling(found),
     }
@@ -127,7 +129,7 @@ def _list_page(request: HttpRequest, found: Run, tally: Tally, *, as_json: bool)
     form = TrialListForm(request.GET)
     trials = form.apply(Trial.objects.filter(episode__run=found).select_related("task__family", "episode"))
     page = paginate(request, trials, per_page=PER_PAGE)
-    spent = spending_of([found])[found.pk]
+    spent, endings = spending_of([found])[found.pk], endings_of([found])[found.pk]
     facts = _progress_facts(found)
     libraries = list(
         found.episodes.exclude(library=None).select_related("library").order_by("title", "id")[: PER_PAGE + 1]
@@ -137,12 +139,14 @@ def _list_page(request: HttpRequest, found: Run, tally: Tally, *, as_json: bool)
         **_progress_as_json(facts),
         "metrics": {},
         "spent": spent.as_json(),
+        "endings": endings.as_json(),
         "libraries": [_library_as_json(episode) for episode in libraries[:PER_PAGE]],
         "trials": [trial_as_json(request, trial) for trial in page],
         "next": next_url(request, page),
     }
     context = {
         **facts,
+        "endings": endings,
         "in_order": found.experiment.origin == Experiment.Origin.RUN
         and found.episodes.filter(is_ordered=True).exists(),
         **probes_of(found),
@@ -262,6 +266,7 @@ def _grid_as_json(
         "silent_bypass": [square.public_id for square in facts["bypassed"]],
         "unscored_attempts": [_attempt_as_json(attempt) for attempt in facts["unscored"]],
         "spent": facts["spent"].as_json(),
+        "endings": facts["endings"].as_json(),
         "trials": [trial_as_json(request, trials[square.pk]) for square in page],
         "next": next_url(request, page),
     }

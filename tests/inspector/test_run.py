@@ -211,8 +211,8 @@ def test_its_queries_do_not_grow(client: Client) -> None:
             make_attempt(trial, counts=False)
 
     # reader, run, tallies, trials, sibling, its outcomes, unscored attempts, spent by agent and author, skill uses,
-    # the skills of the libraries given, probes, episodes, spine, decisions
-    assert assert_queries_flat(client, run.get_absolute_url(), make) == 15
+    # the skills of the libraries given, probes, episodes, spine, decisions, three of how they ended
+    assert assert_queries_flat(client, run.get_absolute_url(), make) == 18
 
 
 # --- the list of an imported run --------------------------------------------------------------------------------
@@ -295,8 +295,8 @@ def test_the_queries_of_the_list_do_not_grow(client: Client, imported: Run) -> N
             make_trial(imported.episodes.get(), phase="evaluation")
         Run.objects.touch()
 
-    # reader, run, tallies, count, trials, spent by agent and author, libraries, probes
-    assert assert_queries_flat(client, imported.get_absolute_url(), make) == 9
+    # reader, run, tallies, count, trials, spent by agent and author, three of how they ended, libraries, probes
+    assert assert_queries_flat(client, imported.get_absolute_url(), make) == 12
 
 
 def test_it_escapes_what_an_import_brought(client: Client, imported: Run) -> None:
