@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from runner.errors import AccountRefused, KeyRefused, ModelRefused, ModelUnavailable
 from runner.trajectories.text import cut
 
 HEADING = "The end of the log:"
+# Their messages begin with what happened (`runner.models.error_wording`); the class would stand before it.
+WORDED = frozenset(kind.__name__ for kind in (ModelUnavailable, ModelRefused, KeyRefused, AccountRefused))
+
+
+def worded(kind: str, message: str) -> str:
+    """An error of the class named `kind` for people: its message, after its class where that is part of what it says."""
+    return (message if kind in WORDED else "") or ": ".join(filter(None, (kind, message)))
+
+
+def words_of(error: BaseException) -> str:
+    return worded(type(error).__name__, str(error))
 
 
 def log_of(error: BaseException) -> str:

@@ -20,6 +20,7 @@ from benchapp.operating import NotPossible
 from benchapp.plans import plan_of, spec_of, suite_of
 from benchapp.prefix import copy_prefix
 from benchapp.suite_rows import record_suite
+from runner.asking import LEFT_OUT
 from runner.history import fold
 from runner.protocols.plan import EpisodePlan
 from runner.types import Slot, Suite
@@ -111,7 +112,7 @@ def _record_episode(run: Run, origin: Episode, plan: EpisodePlan, suite: Suite, 
     state = fold(recorded.history(forked))
     forked.copied_entries = len(prefix)
     forked.library = models.Snapshot.objects.standing_for(state.snapshot) if prefix else None
-    forked.is_tainted = any(plan.condition.learns_from(slot.phase) for slot in state.skipped)
+    forked.is_tainted = state.tainted(plan.condition) or forked.decisions.filter(error__startswith=LEFT_OUT).exists()
     forked.save(update_fields=["copied_entries", "library", "is_tainted"])
     Run.objects.filter(pk=run.pk).touch()
     return forked

@@ -25,7 +25,7 @@ from redis.exceptions import RedisError
 
 from benchapp import budgets, live, log_context, log_tail
 from benchapp.diagnosing.queueing import ask_for, unread
-from benchapp.error_text import log_of, with_end_of_log
+from benchapp.error_text import log_of, with_end_of_log, worded, words_of
 from benchapp.leases import Lease
 from benchapp.models import Attempt, Episode, Experiment, Run, Trial
 from benchapp.own_secrets import own_secrets
@@ -126,7 +126,7 @@ def _stop_run(episode: Episode, lease: Lease, error: BudgetSpent | KeyRefused | 
     themselves, at their next call; none of the others begins an attempt that could not get anywhere.
     """
     reason = Redactor(own_secrets()).text(storable(str(error)))[:MAX_REASON]
-    told = reason if isinstance(error, BudgetSpent) else f"{type(error).__name__}: {reason}"
+    told = reason if isinstance(error, BudgetSpent) else worded(type(error).__name__, reason)
     Episode.objects.block(episode.pk, epoch=lease.epoch, reason=told)
     others = budgets.block_all(episode.run, told)
     log.error("run %s: blocked, with %d more episodes: %s", episode.run.public_id, others, told)
@@ -253,9 +253,7 @@ def _reason(error: Exception) -> str:
 def _told(error: Exception) -> str:
     """The same without its traceback: for the log."""
     clean = Redactor(own_secrets()).text
-    return with_end_of_log(
-        clean(storable(f"{type(error).__name__}: {error}")), clean(storable(log_of(error))), MAX_MESSAGE
-    )
+    return with_end_of_log(clean(storable(words_of(error))), clean(storable(log_of(error))), MAX_MESSAGE)
 
 
 def end_interrupted(episode: Episode, epoch: int) -> int:

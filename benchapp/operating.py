@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -12,11 +14,15 @@ from benchapp import jobs, recorded
 from benchapp.models import Activity, Attempt, Entry, Episode, Experiment, ModelCall, Run, Skip, Trial, User
 from benchapp.models.episodes import EpisodeQuerySet
 from benchapp.plans import plan_of, suite_of
+from benchapp.processes import this_process
+from benchapp.recording import RowRecorder
 from benchapp.schedule import EPISODE_ORDER
 from runner import protocols
+from runner.asking import leave_out
 from runner.errors import RunnerError
+from runner.history import fold
 from runner.protocols.plan import EpisodePlan
-from runner.protocols.steps import RunTrial
+from runner.protocols.steps import Ask, NextStep, RunTrial
 from runner.types import Slot
 
 # What most acts may be meant for: everything below it that is unfinished.
@@ -31,6 +37,7 @@ def retry(episode: Episode, *, reason: str, by: User | None = None) -> None:
     """Lets a blocked episode go on where it stands, its blocked trials too. Nothing scored is run again."""
     with transaction.atomic():
         if not _episodes(episode).retry(episode.pk):
+            episode.refresh_from_db(fields=["status"])
             raise NotPossible(f"episode {episode.public_id} is {episode.status}, not blocked")
         episode.trials.blocked().update(status=Trial.Status.WAITING)
         _keep("retry", episode, {"was": episode.blocked_reason[:500]}, reason, by)
@@ -38,13 +45,37 @@ def retry(episode: Episode, *, reason: str, by: User | None = None) -> None:
     jobs.hint(str(episode.public_id))
 
 
+def retry_blocked(target: Target, *, reason: str, by: User | None = None) -> list[tuple[Episode, str]]:
+    """Retries every blocked episode of it, in the order of the plan: each with "" or why it was not retried. One that
+    somebody else lets go on meanwhile does not stop the others. NotPossible when none is blocked."""
+    blocked = _episodes(target).filter(status=Episode.Status.BLOCKED).order_by(*EPISODE_ORDER)
+    found = list(blocked.select_related("run__experiment"))
+    if not found:
+        raise NotPossible(f"{_name(target)} is {target.status}, not blocked")
+    return [(episode, _retried(episode, reason, by)) for episode in found]
+
+
+def _retried(episode: Episode, reason: str, by: User | None) -> str:
+    try:
+        retry(episode, reason=reason, by=by)
+    except NotPossible as error:
+        return str(error)
+    return ""
+
+
+def stands_at(episode: Episode) -> NextStep | None:
+    """What the episode does next, set-aside trials left aside. RunnerError where its suite or setup is no longer that of
+    the launch, so that it cannot go on at all."""
+    return _due(episode, plan_of(episode, suite_of(episode)))
+
+
 def skip(episode: Episode, *, reason: str, trial: Slot | None = None, by: User | None = None) -> Slot:
     """Leaves an open trial out and lets the episode go on: `trial`, or else the first that is blocked, or else the one
     it stands at. Where later trials were to learn from it, this taints the episode.
 
     Whoever works on that trial finds its lease gone, records nothing more and ends its sandbox. A paused episode stays
-    paused. NotPossible when the episode has ended, the trial is not open, it stands at an answer of the author, or no
-    reason is given.
+    paused. NotPossible when the episode has ended, the trial is not open, it stands at an answer of the author (see
+    `skip_answer`), or no reason is given.
     """
     if not reason.strip():
         raise NotPossible("a skip needs a reason")
@@ -64,6 +95,47 @@ def skip(episode: Episode, *, reason: str, trial: Slot | None = None, by: User |
         episode.run.follow()
     jobs.hint(str(episode.public_id))
     return slot
+
+
+def skip_answer(episode: Episode, *, reason: str, answer: str = "", by: User | None = None) -> Ask:
+    """Records the author's answer that is due as failed, by whose decision and why, and lets the episode go on with its
+    library as it is. `answer`: the key of the one that is meant. This taints the episode: later trials were to learn
+    from the answer.
+
+    A call that is under way is not waited for: whoever makes it finds the lease gone. Where the author may answer more
+    often (`answers`), it is asked again. NotPossible as for `skip`, and where another step is due.
+    """
+    if not reason.strip():
+        raise NotPossible("a skip needs a reason")
+    plan = plan_of(episode, suite_of(episode))
+    with transaction.atomic():
+        now = Episode.objects.select_for_update().get(pk=episode.pk)
+        _require_unfinished(episode, now, is_named=bool(answer))
+        step = _due(episode, plan)
+        if not isinstance(step, Ask):
+            raise NotPossible(f"episode {episode.public_id} does not stand at an answer of the author")
+        if answer not in ("", step.key):
+            raise NotPossible(
+                f"episode {episode.public_id} stands at the answer {step.key} by now, not at {answer[:300]}"
+            )
+        _enter_left_out(episode, now, step, reason, by)
+        _keep("skip", episode, {"answer": step.key, "was": episode.blocked_reason[:500]}, reason, by)
+        episode.run.follow()
+    jobs.hint(str(episode.public_id))
+    return step
+
+
+def _enter_left_out(episode: Episode, now: Episode, step: Ask, reason: str, by: User | None) -> None:
+    """As whoever holds the episode: under a new epoch, given back in the same transaction."""
+    now.is_tainted = True
+    now.let_go_on()
+    now.lease_owner = str(this_process())[:200]
+    now.lease_until = timezone.now() + timedelta(seconds=settings.LEASE_SECONDS)
+    now.save(update_fields=["is_tainted", *Episode.GOING_ON])
+    state = fold(recorded.history(episode))
+    leave_out(step, RowRecorder(episode, now.lease_epoch), state, who=_called(by), why=reason)
+    episode.calls.end_started("interrupted: an operator skipped this answer")
+    Episode.objects.filter(pk=episode.pk).update(lease_owner="", lease_until=None)
 
 
 def _require_unfinished(seen: Episode, now: Episode, *, is_named: bool) -> None:
@@ -163,6 +235,11 @@ def _trial_at(episode: Episode, plan: EpisodePlan) -> Slot:
     return step.slot
 
 
+def _due(episode: Episode, plan: EpisodePlan) -> NextStep | None:
+    aside = {recorded.slot_of(trial) for trial in episode.trials.blocked().select_related("task")}
+    return protocols.next_step(plan, recorded.history(episode), aside)
+
+
 def _enter_skip(episode: Episode, trial: Trial, reason: str, by: User | None) -> None:
     Trial.objects.filter(pk=trial.pk).update(status=Trial.Status.SKIPPED)
     Entry.objects.create(
@@ -177,10 +254,14 @@ def _enter_skip(episode: Episode, trial: Trial, reason: str, by: User | None) ->
 def _keep(verb: str, target: Target | Trial, detail: dict[str, object], reason: str, by: User | None) -> None:
     Activity.objects.create(
         actor=by,
-        actor_name=by.get_username() if by else "command line",
+        actor_name=_called(by),
         verb=verb,
         target_kind=type(target).__name__.lower(),
         target_id=target.public_id,
         detail=detail,
         reason=reason,
     )
+
+
+def _called(by: User | None) -> str:
+    return by.get_username() if by else "command line"

@@ -20,7 +20,7 @@ from django.db import models, transaction
 from django.utils import timezone
 
 from benchapp import log_context, recorded
-from benchapp.error_text import log_of, with_end_of_log
+from benchapp.error_text import log_of, with_end_of_log, words_of
 from benchapp.models import (
     Attempt,
     Blob,
@@ -205,7 +205,7 @@ class RowRecorder:
             open_trial = Trial.objects.filter(pk=self._trial(slot).pk, is_done=False)
             open_trial.exclude(status=Trial.Status.SKIPPED).update(status=Trial.Status.BLOCKED)
             Run.objects.filter(pk=self.episode.run_id).touch()
-        told = with_end_of_log(f"{type(error).__name__}: {error}", log_of(error), MAX_LOGGED)
+        told = with_end_of_log(words_of(error), log_of(error), MAX_LOGGED)
         log.warning("trial %s: set aside, the others go on: %s", slot, self._redact(storable(told)))
 
     # --- the library --------------------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ class RowRecorder:
         self, key: str, reply: ModelReply | None, error: BaseException | None = None, *, price_table: str = ""
     ) -> None:
         stored = None if reply is None else _put_json(reply)
-        told = "" if error is None else self._redact(storable(f"{type(error).__name__}: {error}"))
+        told = "" if error is None else self._redact(storable(words_of(error)))
         usage = {} if reply is None else recorded.usage_fields(reply.usage)
         status = ModelCall.Status.FAILED if reply is None else ModelCall.Status.ANSWERED
         with self._transaction() as now:

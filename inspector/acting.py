@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from benchapp import budgets, jobs, operating
 from benchapp.forking import fork
 from benchapp.models import Episode, Run, User
-from inspector.acts import BUDGET, CANCEL, CANCEL_LATER, FORK, PAUSE, RESUME, RETRY, SKIP, Target, episodes_of
+from inspector.acts import BUDGET, CANCEL, CANCEL_LATER, FORK, PAUSE, RESUME, RETRY, SKIP, SKIP_ANSWER, Target
 from runner.errors import SetupError
 from runner.types import Slot
 
@@ -31,6 +31,9 @@ def carry_out(
     if act == SKIP.key and isinstance(target, Episode):
         slot = operating.skip(target, trial=_slot(given.get("trial", "")), reason=reason, by=by)
         return f"{slot} is skipped; the episode goes on.", None
+    if act == SKIP_ANSWER.key and isinstance(target, Episode):
+        step = operating.skip_answer(target, answer=given.get("answer", ""), reason=reason, by=by)
+        return f"The author's answer {step.key} is skipped; the episode goes on with its library as it is.", None
     if act == BUDGET.key and isinstance(target, Run):
         return _raise_budget(target, given, reason, by), None
     if act == FORK.key and isinstance(target, Episode):
@@ -43,19 +46,10 @@ def _counted(episodes: int) -> str:
 
 
 def _retry(target: Target, reason: str, by: User) -> str:
-    """Everything blocked in it. One that somebody else retried meanwhile is no reason to stop."""
-    blocked = list(episodes_of(target).filter(status=Episode.Status.BLOCKED).select_related("run__experiment"))
-    if not blocked:
-        raise operating.NotPossible("nothing is blocked here")
-    done = 0
-    for episode in blocked:
-        try:
-            operating.retry(episode, reason=reason, by=by)
-            done += 1
-        except operating.NotPossible:
-            if len(blocked) == 1:
-                raise
-    return f"{_counted(done)} on again."
+    problems = [problem for _, problem in operating.retry_blocked(target, reason=reason, by=by)]
+    if all(problems):
+        raise operating.NotPossible(problems[0])
+    return f"{_counted(problems.count(''))} on again."
 
 
 def _slot(text: str) -> Slot | None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from django.db.models import QuerySet, Value
+from django.db.models import Q, QuerySet, Value
 from django.db.models.functions import Coalesce, Left, NullIf
 
+from benchapp import budgets, operating
 from benchapp.models import Episode, Experiment, Run
+from runner.errors import RunnerError
+from runner.protocols.steps import Ask, RunTrial
 
 Target = Experiment | Run | Episode
 KINDS: dict[str, type[Target]] = {"experiment": Experiment, "run": Run, "episode": Episode}
@@ -23,10 +26,20 @@ class Act:
     says: str
     needs_reason: bool = False
     grave: bool = False
-    form: str = ""  # "budget", "fork" or "skip"
+    form: str = ""  # "budget", "fork", "skip" or "answer"
 
 
-RETRY = Act("retry", "Retry", "What is blocked goes on where it stands. Nothing scored is run again.")
+RETRY = Act(
+    "retry",
+    "Retry",
+    "What is blocked goes on where it stands; nothing scored is run again. It meets the same again unless the cause is gone.",
+)
+ASK_AGAIN = replace(
+    RETRY,
+    title="Ask the author again",
+    says="Sends the author's call once more. It is refused again unless its cause is gone: the key, the model's name, its "
+    "address, or a limit of its server.",
+)
 SKIP = Act(
     "skip",
     "Skip the trial",
@@ -35,6 +48,15 @@ SKIP = Act(
     needs_reason=True,
     grave=True,
     form="skip",
+)
+SKIP_ANSWER = Act(
+    "skip-answer",
+    "Skip the author's answer",
+    "Records the answer that is due as failed, with your name and reason, and goes on with the library as it is. The episode "
+    "is tainted: comparisons leave it out and say so.",
+    needs_reason=True,
+    grave=True,
+    form="answer",
 )
 PAUSE = Act("pause", "Pause", "Trials at work come to their end; nothing new begins until it is resumed.")
 RESUME = Act("resume", "Resume", "What is paused goes on where it stands.")
@@ -56,12 +78,14 @@ FORK = Act(
     needs_reason=True,
     form="fork",
 )
-ACTS = {act.key: act for act in (RETRY, SKIP, PAUSE, RESUME, CANCEL_LATER, CANCEL, BUDGET, FORK)}
+ACTS = {act.key: act for act in (RETRY, SKIP, SKIP_ANSWER, PAUSE, RESUME, CANCEL_LATER, CANCEL, BUDGET, FORK)}
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a target's episodes stand: the status of each."""
+    """How a target's episodes stand: the status of each. `answer`: key of the author's answer at which an episode stands;
+    `can_skip_trial`: it stands at a trial, or some were set aside. `spent`: episodes blocked because a budget is spent.
+    """
 
     kind: str
     statuses: tuple[str, ...]
@@ -69,6 +93,9 @@ class Standing:
     has_budget: bool = False
     is_ours: bool = True  # imports and synthetic records are not run here
     has_scored: bool = False
+    answer: str = ""
+    can_skip_trial: bool = False
+    spent: int = 0
 
     def count(self, status: str) -> int:
         return self.statuses.count(status)
@@ -83,8 +110,8 @@ def possible(standing: Standing) -> Iterator[Act]:
     if not standing.is_ours:
         return
     blocked, paused = standing.count(Episode.Status.BLOCKED), standing.count(Episode.Status.PAUSED)
-    if blocked:
-        yield RETRY
+    if blocked > standing.spent:  # raising the budget is what lets the others go on
+        yield ASK_AGAIN if standing.answer else RETRY
     if paused or Episode.Wish.PAUSE in standing.wishes:
         yield RESUME
     if standing.open:
@@ -93,7 +120,9 @@ def possible(standing: Standing) -> Iterator[Act]:
         yield BUDGET
     if standing.has_scored and standing.kind == "episode":
         yield FORK
-    if standing.open + blocked + paused and standing.kind == "episode":
+    if standing.answer and not standing.spent:
+        yield SKIP_ANSWER
+    if standing.can_skip_trial and not standing.spent:
         yield SKIP
     if standing.open:
         yield CANCEL_LATER
@@ -122,14 +151,32 @@ def standing_of(kind: str, target: Target, episodes: QuerySet[Episode]) -> Stand
     run = target if isinstance(target, Run) else None
     experiment = experiment_of(target)
     how = list(episodes.order_by().values_list("status", "wish"))
+    spent = Q(status=Episode.Status.BLOCKED, blocked_reason__startswith=budgets.REASON)
+    answer, can_skip_trial = _place(target) if isinstance(target, Episode) else ("", False)
     return Standing(
         kind,
         tuple(status for status, _ in how),
         tuple(wish for _, wish in how if wish),
+        answer=answer,
+        can_skip_trial=can_skip_trial,
+        spent=episodes.filter(spent).count() if Episode.Status.BLOCKED in {status for status, _ in how} else 0,
         has_budget=run is not None and (run.budget_usd is not None or run.budget_tokens is not None),
         is_ours=experiment.origin == Experiment.Origin.RUN,
         has_scored=isinstance(target, Episode) and target.trials.scored().exists(),
     )
+
+
+def _place(episode: Episode) -> tuple[str, bool]:
+    """(key of the author's answer that is due or "", whether a trial can be skipped). Nothing of both where the episode has
+    ended, or cannot go on as it is: its suite or setup is no longer that of the launch."""
+    ended = episode.status in (Episode.Status.DONE, Episode.Status.CANCELLED)
+    if ended or experiment_of(episode).origin != Experiment.Origin.RUN:
+        return "", False
+    try:
+        step = operating.stands_at(episode)
+    except RunnerError:
+        return "", False
+    return step.key if isinstance(step, Ask) else "", isinstance(step, RunTrial) or episode.trials.blocked().exists()
 
 
 def experiment_of(target: Target) -> Experiment:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from django.utils.safestring import SafeString
@@ -12,6 +12,7 @@ from benchapp.comparing.groups import SEPARATOR, Group
 from benchapp.comparing.saying import says
 from benchapp.inference.difference import Difference
 from benchapp.metrics.catalogue import RUN_TABLES
+from benchapp.metrics.endings import Endings, endings_of
 from benchapp.metrics.metric import Better, Metric, RunMetric, Unit
 from inspector.charts.sheet import Sheet
 
@@ -51,12 +52,17 @@ def run_metrics(sheet: Sheet) -> tuple[RunMetric, ...]:
 
 
 def table_rows(sheet: Sheet, groups: Iterable[Group]) -> list[TableRow]:
-    return [_row(sheet, group) for group in groups]
+    shown = list(groups)
+    endings = endings_of(run for group in shown for run in group.runs)
+    return [_row(sheet, group, endings) for group in shown]
 
 
-def _row(sheet: Sheet, group: Group) -> TableRow:
+def _row(sheet: Sheet, group: Group, endings: Mapping[int, Endings]) -> TableRow:
     title, *lines = group.label.split(SEPARATOR)
     lines += _told_apart(sheet, group)
+    if alike := sum(endings[run.pk].equals_no_skill for run in group.runs):
+        which = "" if alike == group.replicates else f" in {alike} of {group.replicates} replicates"
+        lines.append(f"equals no-skill{which}: no skill in any library")
     return TableRow(
         title,
         group.first.get_absolute_url() if group.replicates == 1 else sheet.trials_url(group),

@@ -10,7 +10,8 @@ from typing import Any
 
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 
-from benchapp.models import Attempt, Episode, Experiment, Trial
+from benchapp.error_text import worded
+from benchapp.models import Attempt, Episode, Experiment, ModelCall, Trial
 from benchapp.progress import AtWork
 from inspector.live_step import in_a_line
 
@@ -48,6 +49,22 @@ def at_work_as_json(row: AtWork) -> dict[str, Any]:
     }
 
 
+def author_as_json(call: ModelCall) -> dict[str, Any]:
+    run = call.episode.run
+    return {
+        "experiment": run.experiment.public_id,
+        "run": run.public_id,
+        "label": run.label,
+        "episode": call.episode.public_id,
+        "model": call.model,
+        "purpose": call.purpose,
+        "mode": call.mode,
+        "family": call.family,
+        "started_at": call.started_at,
+        "worker": call.episode.lease_owner or None,
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class Troubled:
     """An episode that needs somebody: why, since what, and the latest attempt where there is one."""
@@ -60,7 +77,7 @@ class Troubled:
     def reason(self) -> str:
         """Whole text, a traceback as a rule. Its first line says what happened."""
         if self.trouble is Trouble.ASIDE and self.latest:
-            return f"{self.latest.exception_type}: {self.latest.exception_message}"
+            return worded(self.latest.exception_type, self.latest.exception_message)
         return self.episode.blocked_reason or self.episode.last_failure
 
     @property

@@ -25,6 +25,7 @@ from runner.types import AuthorMode, CompactionKind, Decision, DecisionStatus, E
 # episode that stopped here would lose the trials that the other decisions are for.
 TOO_LONG = "the prompt does not fit the author model's context window, with no evidence left to cut"
 BUDGET_SPENT = "the generation budget is spent: no answer was asked for"
+LEFT_OUT = "left out by "  # how the error of an answer begins that an operator skipped
 
 
 def ask(step: Ask, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, state: State) -> None:
@@ -38,7 +39,13 @@ def ask(step: Ask, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, stat
             judgement = _answered(step, occasion, plan, recorder, toolbox, room)
         except ContextExceeded as error:
             judgement = Judgement(DecisionStatus.FAILED, "", "", None, (), None, f"{TOO_LONG}: {error}")
-    recorder.decide(_decision(step, occasion, judgement, state), judgement.files)
+    recorder.decide(_decision(step, judgement, state), judgement.files)
+
+
+def leave_out(step: Ask, recorder: Recorder, state: State, *, who: str, why: str) -> None:
+    """Records that this answer could not be had, as an operator decided. The library stays as it is."""
+    judgement = Judgement(DecisionStatus.FAILED, "", "", None, (), None, f"{LEFT_OUT}{who}: {why}")
+    recorder.decide(_decision(step, judgement, state), None)
 
 
 def _answered(
@@ -70,7 +77,6 @@ def tokens_left(step: Ask, plan: EpisodePlan, recorder: Recorder) -> int:
 def occasion_of(step: Ask, plan: EpisodePlan, recorder: Recorder, state: State) -> Occasion:
     """What the author is asked about, read from the record."""
     own = family_skills(recorder.history(), recorder.library)
-    kind = CompactionKind.RICH
     corpus = plan.environment.corpus
     return Occasion(
         mode=step.mode,
@@ -82,7 +88,8 @@ def occasion_of(step: Ask, plan: EpisodePlan, recorder: Recorder, state: State) 
         library=recorder.library(state.snapshot),
         family_slugs=own.get(step.family, ()),
         evidence=tuple(
-            (Evidence(slot, kind), recorder.compaction(slot, kind), recorder.verdict(slot)) for slot in step.evidence
+            (shown, recorder.compaction(shown.slot, shown.compaction), recorder.verdict(shown.slot))
+            for shown in _evidence(step)
         ),
         reserved_slugs=tuple(family.slug for family in plan.environment.families if family.key != step.family),
         task=plan.task(step.task) if step.task else None,
@@ -105,7 +112,11 @@ def _request(step: Ask, plan: EpisodePlan, occasion: Occasion, room: int) -> Mod
     return request_for(occasion, seed=step.seed(plan.run_seed), temperature=AUTHOR_TEMPERATURE, max_tokens=room)
 
 
-def _decision(step: Ask, occasion: Occasion, judgement: Judgement, state: State) -> Decision:
+def _evidence(step: Ask) -> tuple[Evidence, ...]:
+    return tuple(Evidence(slot, CompactionKind.RICH) for slot in step.evidence)
+
+
+def _decision(step: Ask, judgement: Judgement, state: State) -> Decision:
     applied = judgement.status is DecisionStatus.APPLIED
     after = library_digest(judgement.files) if applied and judgement.files is not None else state.snapshot
     return Decision(
@@ -120,7 +131,7 @@ def _decision(step: Ask, occasion: Occasion, judgement: Judgement, state: State)
         summary=judgement.summary,
         patch=judgement.patch,
         findings=judgement.findings,
-        evidence=tuple(evidence for evidence, _, _ in occasion.evidence),
+        evidence=_evidence(step),
         call=step.key,
         before=state.snapshot,
         after=after,

@@ -6,9 +6,9 @@ nothing else spoke.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -16,10 +16,10 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Left, Length, Right
 
 from benchapp.failing.classifying import Classified, Missing, Refusal, Said, classify
+from benchapp.failing.ends import End, end_of
 from benchapp.metrics.keeping import Kept
 from benchapp.models import Blob, Check, Chunk, Run, Trial, Verdict
 from benchapp.reviewing.rules.course import course_of
-from benchapp.reviewing.rules.endings import HARNESS_TYPES
 from benchapp.reviewing.rules.facts import BEGINNING_CHARS, CHECKS, MESSAGE_CHARS, OUTPUT_CHARS, answers
 from benchapp.trajectory_store import read_windows
 from runner.types import CheckStatus, TrajectoryKind
@@ -45,11 +45,11 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """Of one run. unfinished: failed trials that a time limit or the machinery ended, which are no refusals of finished
-    work. left_out: refusals beyond those that were read."""
+    """Of one run. ends: failed trials that a limit, the agent's program or the machinery ended, which are no refusals of
+    finished work. left_out: refusals beyond those that were read."""
 
     refused: tuple[Refused, ...] = ()
-    unfinished: int = 0
+    ends: Mapping[End, int] = field(default_factory=dict)
     left_out: int = 0
 
 
@@ -85,19 +85,15 @@ class _Failed:
     verdict: int | None
     output: str | None
 
-    @property
-    def is_finished(self) -> bool:
-        return not ("Timeout" in self.exception_type or HARNESS_TYPES.search(self.exception_type))
-
 
 def _read(runs: Sequence[Run]) -> dict[int, Failures]:
     by_run: dict[int, list[_Failed]] = defaultdict(list)
-    unfinished: dict[int, int] = defaultdict(int)
+    ends: dict[int, Counter[End]] = defaultdict(Counter)
     for failed in _failed(runs):
-        if failed.is_finished:
+        if (end := end_of(failed.exception_type)) is None:
             by_run[failed.run].append(failed)
         else:
-            unfinished[failed.run] += 1
+            ends[failed.run][end] += 1
     left = {run: max(0, len(found) - MAX_REFUSED) for run, found in by_run.items()}
     shown = [failed for found in by_run.values() for failed in found[:MAX_REFUSED]]
     classified = {pk: found for part in _slices(shown, KEYS) for pk, found in _classified(part).items()}
@@ -105,7 +101,7 @@ def _read(runs: Sequence[Run]) -> dict[int, Failures]:
     for each in shown:
         told = Refused(each.public_id, each.pk, each.task, each.source, each.sample, classified[each.pk])
         refused[each.run].append(told)
-    return {run.pk: Failures(tuple(refused[run.pk]), unfinished[run.pk], left.get(run.pk, 0)) for run in runs}
+    return {run.pk: Failures(tuple(refused[run.pk]), ends[run.pk], left.get(run.pk, 0)) for run in runs}
 
 
 def _failed(runs: Sequence[Run]) -> Iterator[_Failed]:

@@ -14,6 +14,7 @@ import orjson
 from django.db import transaction
 from django.utils import timezone
 
+from benchapp.error_text import worded
 from benchapp.judging.budget import Budget, Stopped
 from benchapp.judging.units import Ask
 from benchapp.models import Blob, JudgedUnit, Judgement, Judging, JudgingTry
@@ -104,8 +105,8 @@ class Asker:
             JudgingTry.objects.filter(pk=row.pk).update(error=said)
             if isinstance(error, KeyRefused | AccountRefused | SetupError):
                 self._note_failure(unit, said)
-                raise Stopped(f"{type(error).__name__}: {said[:500]}") from error
-            raise NoReply(f"{type(error).__name__}: {said}") from error
+                raise Stopped(worded(type(error).__name__, said[:500])) from error
+            raise NoReply(worded(type(error).__name__, said)) from error
         self.budget.note(reply.usage.cost_usd)
         return self._kept(row, reply)
 

@@ -92,7 +92,7 @@ class _Pass:
         if Metric.COVERAGE in self.metrics:
             whole = Ask(Metric.COVERAGE, work.task, snapshot=snapshot)
             for ask in self._about_points(whole, work, snapshot=snapshot):
-                self.asker.answer(ask, {"Key point": ask.point, "Library": self.texts.library(snapshot)})
+                self.asker.answer(ask, {"Library": self.texts.library(snapshot), "Key point": ask.point})
         for metric in (Metric.EXECUTABILITY, Metric.SAFETY):
             if metric in self.metrics:
                 self._skills(metric, work, snapshot)
@@ -122,7 +122,7 @@ class _Pass:
     def _recall(self, work: Work, attempt: Attempt) -> None:
         whole = Ask(Metric.RECALL, work.task, attempt=attempt)
         for ask in self._about_points(whole, work, attempt=attempt):
-            self.asker.answer(ask, {"Key point": ask.point, "Trajectory": self.texts.trajectory(attempt)})
+            self.asker.answer(ask, {"Trajectory": self.texts.trajectory(attempt), "Key point": ask.point})
 
     def _whole(self, metric: Metric, work: Work, attempt: Attempt) -> None:
         ask = Ask(metric, work.task, attempt=attempt)

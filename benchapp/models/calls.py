@@ -5,6 +5,7 @@ from django.utils import timezone
 
 from benchapp.models.base import PublicModel
 from benchapp.models.blobs import Blob
+from runner.author_calls import PURPOSES
 from runner.host_calls import PURPOSE as AGENT_CALLS
 
 
@@ -13,6 +14,14 @@ class ModelCallQuerySet(models.QuerySet["ModelCall"]):
         """Calls to be billed that no attempt is billed for: an agent's own, where they were kept, are in their attempt's
         sum; a copy is billed to the run it was forked from."""
         return self.filter(is_copy=False).exclude(purpose=AGENT_CALLS)
+
+    def of_authors_at_work(self) -> ModelCallQuerySet:
+        """Of an author, or whoever speaks to it, that was asked and has not answered yet, newest first, with all that names
+        them. A call of an episode that nobody holds is none: whoever made it vanished."""
+        held = self.exclude(episode__lease_owner="").filter(episode__run__experiment__deleted_at=None)
+        asked = held.filter(status=ModelCall.Status.STARTED, purpose__in=PURPOSES)
+        named = asked.select_related("episode__run__experiment").defer("episode__run__setup")
+        return named.order_by("-started_at", "-id")
 
     def end_started(self, reason: str) -> int:
         """Calls whose answer will not be taken any more. What they cost stays unknown."""
@@ -47,6 +56,16 @@ class ModelCall(PublicModel):
     finished_at = models.DateTimeField(null=True)
 
     objects = ModelCallQuerySet.as_manager()
+
+    @property
+    def mode(self) -> str:
+        """What an author is asked for: the first part of its key, as in "induce/E1-LS1/acquisition/E1-LS1-T1/0/1"."""
+        return self.key.partition("/")[0]
+
+    @property
+    def family(self) -> str:
+        """Key of the family that an author is asked about."""
+        return self.key.partition("/")[2].partition("/")[0]
 
     class Meta:
         ordering = ["id"]

@@ -167,7 +167,7 @@ class Episode(PublicModel):
     ordinal = models.PositiveIntegerField(default=0)
     protocol = models.CharField(max_length=64, blank=True)  # empty: imported without one
     is_ordered = models.BooleanField(default=True)
-    is_tainted = models.BooleanField(default=False)  # an acquisition trial was skipped
+    is_tainted = models.BooleanField(default=False)  # an operator skipped a trial or an answer it was to learn from
     status = models.CharField(max_length=16, choices=Status, default=Status.WAITING, db_index=True)
     blocked_reason = models.TextField(blank=True)
     failures = models.PositiveIntegerField(default=0)  # infrastructure failures in a row, for the backoff

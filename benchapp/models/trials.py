@@ -8,6 +8,7 @@ from django.db.models import Q
 from django.urls import reverse
 from django.utils import timezone
 
+from benchapp.error_text import worded
 from benchapp.models.base import PublicModel
 from benchapp.models.blobs import Blob
 from benchapp.models.experiments import Run
@@ -113,7 +114,7 @@ class Trial(PublicModel):
     def why_blocked(self) -> str:
         """What its latest attempt met."""
         latest = self.attempts.order_by("-number").values_list("exception_type", "exception_message").first()
-        return ": ".join(filter(None, latest or ())) or "no attempt tells why"
+        return worded(*(latest or ("", ""))) or "no attempt tells why"
 
     def remember_retrieved(self, trials: Sequence[Trial]) -> None:
         """The earlier trials whose compactions its agent is shown, in the order shown; replaces what a lost attempt left."""

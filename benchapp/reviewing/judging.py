@@ -20,6 +20,7 @@ from django.db import transaction
 from django.db.models import Count, Q
 from django.utils import timezone
 
+from benchapp.error_text import words_of
 from benchapp.judging.budget import Budget, Stopped
 from benchapp.models import Blob, JudgeCall, Queue, QueueItem, Suggestion
 from benchapp.own_secrets import own_secrets
@@ -131,7 +132,7 @@ def _ask(call: JudgeCall, model: Model, request: ModelRequest, budget: Budget) -
         reply = model.complete(request)
     except (ModelRefused, ModelUnavailable, SetupError) as error:
         _end(call, FAILED, str(error))
-        raise Stopped(f"{type(error).__name__}: {Redactor(own_secrets()).text(str(error))[:500]}") from error
+        raise Stopped(Redactor(own_secrets()).text(words_of(error))[:500]) from error
     budget.note(reply.usage.cost_usd)
     reply = _clean(reply)
     JudgeCall.objects.filter(pk=call.pk).update(

@@ -16,6 +16,7 @@ from benchapp.comparing.saying import says, verdict
 from benchapp.diagnosing.by_run import Profile, profile_of, skills_read
 from benchapp.diagnosing.profile import PROFILE_GROUPS
 from benchapp.metrics.catalogue import TABLES
+from benchapp.metrics.endings import Endings, endings_of, sentences_of
 from benchapp.models import Run
 from benchapp.published.names import PAPERS
 from inspector.charts import CHARTS
@@ -66,6 +67,7 @@ def compared(request: HttpRequest, sheet: Sheet, groups: Sequence[Group]) -> dic
         "rows": table_rows(sheet, groups),
         "verdict": verdict(comparison, comparison.groups.all, sheet.metric) if sheet.metric else "",
         "sentences": _sentences(sheet, groups),
+        "endings": _endings(groups),
         "passes": passes_of(comparison, groups),
         "profiles": _profiles(sheet, groups),
         "profile_groups": PROFILE_GROUPS,
@@ -77,12 +79,14 @@ def compared(request: HttpRequest, sheet: Sheet, groups: Sequence[Group]) -> dic
 
 def groups_as_json(sheet: Sheet, groups: Sequence[Group]) -> list[dict[str, Any]]:
     passes = {each.group.identity: each.as_json() for each in passes_of(sheet.comparison, groups)}
+    endings = endings_of(run for group in groups for run in group.runs)
     profiles = {group.identity: profile.as_json() for group, profile in _profiles(sheet, groups)}
     return [
         {
             **_group_as_json(sheet, group),
             "pass_at_k": passes.get(group.identity),
             "skill_profile": profiles.get(group.identity),
+            "endings": sum((endings[run.pk] for run in group.runs), Endings()).as_json(),
         }
         for group in groups
     ]
@@ -144,6 +148,13 @@ def _sentences(sheet: Sheet, groups: Sequence[Group]) -> list[tuple[Group, str]]
         return []
     said = ((group, says(sheet.comparison, group, sheet.metric)) for group in groups)
     return [(group, text) for group, text in said if text]
+
+
+def _endings(groups: Sequence[Group]) -> list[tuple[Group, tuple[str, ...]]]:
+    """Groups of which how their agents or authors ended must be known to read the table, with what is to be known."""
+    found = endings_of(run for group in groups for run in group.runs)
+    said = ((group, sentences_of([found[run.pk] for run in group.runs])) for group in groups)
+    return [(group, sentences) for group, sentences in said if sentences]
 
 
 def _baselines(comparison: Comparison) -> list[tuple[str, str]]:

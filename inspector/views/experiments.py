@@ -18,6 +18,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.comparing.columns import outcomes_of, settled_after
 from benchapp.estimating import Amount
+from benchapp.metrics.endings import Endings, endings_of
 from benchapp.metrics.outcomes import Outcomes
 from benchapp.metrics.spending import RunSpending, Spending, spending_of
 from benchapp.metrics.tally import Tally
@@ -41,6 +42,7 @@ class Member:
     spent: Spending
     mean_reward: float | None
     rewards: int  # trials that have one
+    endings: Endings
 
 
 @require_safe
@@ -53,7 +55,8 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     groups = paginate(request, list(sheet.comparison.groups.all), per_page=GROUPS_PER_PAGE, name="groups")
     outcomes = _outcomes(runs, as_of)
     spending = spending_of(runs, as_of)
-    members = [_member(run, outcomes[run.pk], spending[run.pk].agent) for run in page]
+    endings = endings_of(page)
+    members = [_member(run, outcomes[run.pk], spending[run.pk].agent, endings[run.pk]) for run in page]
     total = sum((Tally.of(each) for each in outcomes.values()), Tally())
     data = {
         **facts_as_json(request, sheet),
@@ -101,10 +104,10 @@ def _outcomes(runs: list[Run], as_of: datetime | None) -> Mapping[int, Outcomes]
     return {pk: each.without(later) for pk, each in found.items()} if later else found
 
 
-def _member(run: Run, outcomes: Outcomes, spent: Spending) -> Member:
+def _member(run: Run, outcomes: Outcomes, spent: Spending, endings: Endings) -> Member:
     rewards = outcomes.reward[~np.isnan(outcomes.reward)]
     mean = float(rewards.mean()) if len(rewards) else None
-    return Member(run, Tally.of(outcomes), spent, mean, len(rewards))
+    return Member(run, Tally.of(outcomes), spent, mean, len(rewards), endings)
 
 
 def _facts(found: Experiment, runs: list[Run], total: Tally) -> dict[str, Any]:
@@ -164,5 +167,6 @@ def _member_as_json(request: HttpRequest, member: Member) -> dict[str, Any]:
         "mean_reward": member.mean_reward,
         "rewards": member.rewards,
         "spent": member.spent.as_json(),
+        "endings": member.endings.as_json(),
         "url": absolute(request, "run-json", run.public_id),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -14,6 +15,7 @@ from django.views.decorators.http import require_safe
 from benchapp.comparing.comparison import Comparison
 from benchapp.comparing.groups import Group
 from benchapp.failing.classes import CLASSES_VERSION
+from benchapp.failing.ends import End
 from benchapp.failing.reading import Failures, Refused, failures_of
 from benchapp.failing.table import COLUMNS, Row, by_source, column_of, row_of
 from benchapp.metrics.corpora import NAMES
@@ -57,6 +59,7 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     asked = {name: request.GET[name] for name in ("class", "source") if name in request.GET}
     page = paginate(request, [each for each in shown if _is_asked(each, asked)], per_page=PER_PAGE)
     pin = pin_of(request, comparison)
+    ends = sum((Counter(each.ends) for each in found.values()), Counter[End]())
     data = {
         "choices": comparison.choices.pairs(),
         "problems": sheet.problems,
@@ -65,7 +68,8 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "rules_version": CLASSES_VERSION,
         "classes": COLUMNS,
         "refused": len(refused),
-        "unfinished": sum(each.unfinished for each in found.values()),
+        "unfinished": sum(ends.values()),
+        "ends": {end.value: ends[end] for end in End if ends[end]},
         "left_out": sum(each.left_out for each in found.values()),
         "withheld": len(every) - len(shown),
         "sources": [row.as_json() for row in rows],

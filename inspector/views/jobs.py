@@ -8,11 +8,11 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from benchapp.models import Attempt, Experiment, User
+from benchapp.models import Attempt, Experiment, ModelCall, User
 from benchapp.progress import at_work, workforce
 from inspector.live_step import without_closed
 from inspector.pages import absolute, render_page, wants_fragment
-from inspector.work import alike, at_work_as_json, open_experiments, troubled
+from inspector.work import alike, at_work_as_json, author_as_json, open_experiments, troubled
 
 MAX_AT_WORK = 60  # attempts shown; a larger team has more pages to look at
 
@@ -20,6 +20,8 @@ MAX_AT_WORK = 60  # attempts shown; a larger team has more pages to look at
 @require_safe
 def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     working = without_closed(cast(User, request.user), at_work(_own_attempts(), MAX_AT_WORK))
+    asked = ModelCall.objects.of_authors_at_work().filter(episode__run__experiment__origin=Experiment.Origin.RUN)
+    authors = list(asked[:MAX_AT_WORK])
     crew = workforce()
     needing, needing_total = troubled(each for each in working if each.is_stuck)
     waiting = open_experiments()
@@ -36,6 +38,10 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
             }
             for each in working
         ],
+        "authors": [
+            {**author_as_json(call), "url": absolute(request, "operate-json", "episode", call.episode.public_id)}
+            for call in authors
+        ],
         "open": [
             {**each.as_json(), "url": absolute(request, "operate-json", "experiment", each.experiment.public_id)}
             for each in waiting
@@ -44,7 +50,14 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "queued": crew.queued,
         "next": None,
     }
-    context = {"troubles": alike(needing), "shown": len(needing), "working": working, "opened": waiting, "crew": crew}
+    context = {
+        "troubles": alike(needing),
+        "shown": len(needing),
+        "working": working,
+        "calling": authors,
+        "opened": waiting,
+        "crew": crew,
+    }
     template = "inspector/_jobs_live.html" if wants_fragment(request) else "inspector/jobs.html"
     return render_page(request, template, data=data, context=context, as_json=as_json)
 

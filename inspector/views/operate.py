@@ -6,14 +6,14 @@ from typing import Any, cast
 from uuid import UUID
 
 from django.contrib import messages
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
 
 from benchapp import log_tail
 from benchapp.metrics.tally import Tally, tally_by
-from benchapp.models import Activity, Attempt, Entry, Episode, Experiment, Run, Trial, User
+from benchapp.models import Activity, Attempt, Entry, Episode, Experiment, ModelCall, Run, Trial, User
 from benchapp.progress import CLOSED, at_work, progress_of
 from benchapp.recorded import slot_of
 from inspector.access import needs
@@ -22,7 +22,7 @@ from inspector.acts import ACTS, Target, episodes_of, in_lines, possible, standi
 from inspector.budget import budget_of
 from inspector.live_step import without_closed
 from inspector.pages import absolute, next_url, paginate, render_page, wants_fragment
-from inspector.work import at_work_as_json
+from inspector.work import at_work_as_json, author_as_json
 from runner.errors import RunnerError
 
 EPISODES_PER_PAGE = 50
@@ -36,10 +36,12 @@ MAX_OPEN = 500  # trials to choose from; the command takes any
 def operate(request: HttpRequest, kind: str, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     target = _target(kind, public_id)
     episodes = episodes_of(target)
-    standing = standing_of(kind, target, episodes)
+    is_live = wants_fragment(request)  # the part without the acts, every three seconds
+    standing = None if is_live else standing_of(kind, target, episodes)
+    acts = list(possible(standing)) if standing else []
     page = paginate(request, episodes if as_json else in_lines(episodes), per_page=EPISODES_PER_PAGE)
     working = without_closed(cast(User, request.user), at_work(_attempts(target), MAX_ATTEMPTS))
-    acts = list(possible(standing))
+    calling = list(_calls(target)[:MAX_ATTEMPTS])
     progress = None if isinstance(target, Episode) else progress_of([target])[target.pk]  # type: ignore[list-item]
     budget = budget_of(target, progress) if isinstance(target, Run) and progress else []
     data = {
@@ -48,6 +50,7 @@ def operate(request: HttpRequest, kind: str, public_id: UUID, *, as_json: bool =
         "status": target.status,
         "acts": [act.key for act in acts],
         "at_work": [at_work_as_json(row) for row in working],
+        "authors": [author_as_json(call) for call in calling],
         "progress": progress.as_json() if progress else None,
         "budget": [part.as_json() for part in budget],
         "next": next_url(request, page),
@@ -62,9 +65,11 @@ def operate(request: HttpRequest, kind: str, public_id: UUID, *, as_json: bool =
         "run": target if isinstance(target, Run) else target.run if isinstance(target, Episode) else None,
         "experiment": target if isinstance(target, Experiment) else None,
         "working": working,
+        "calling": calling,
         "page": page,
         "tallies": _tallies(list(page)),
         "possible": acts,
+        "standing": standing,
         "activity": _activity(target),
         "progress": progress,
         "budget": budget,
@@ -73,7 +78,7 @@ def operate(request: HttpRequest, kind: str, public_id: UUID, *, as_json: bool =
         "open_trials": _open_trials(target) if isinstance(target, Episode) else [],
         "aside": list(target.trials.blocked().select_related("task")) if isinstance(target, Episode) else [],
     }
-    template = "inspector/_operate_live.html" if wants_fragment(request) else "inspector/operate.html"
+    template = "inspector/_operate_live.html" if is_live else "inspector/operate.html"
     return render_page(request, template, data=data, context=context, as_json=False)
 
 
@@ -113,6 +118,11 @@ def _target(kind: str, public_id: UUID) -> Target:
 def _attempts(target: Target) -> Any:
     where = {Experiment: "trial__episode__run__experiment", Run: "trial__episode__run", Episode: "trial__episode"}
     return Attempt.objects.under_way().filter(**{where[type(target)]: target})
+
+
+def _calls(target: Target) -> QuerySet[ModelCall]:
+    where = {Experiment: "episode__run__experiment", Run: "episode__run", Episode: "episode"}
+    return ModelCall.objects.of_authors_at_work().filter(**{where[type(target)]: target})
 
 
 def _tallies(episodes: list[Episode]) -> list[tuple[Episode, Tally]]:

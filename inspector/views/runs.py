@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.metrics import skillevolbench
 from benchapp.metrics.beside import Beside, beside, outcomes_of, sibling_of, stored_outcomes
+from benchapp.metrics.endings import endings_of
 from benchapp.metrics.funnel import held_by
 from benchapp.metrics.rates import Rate
 from benchapp.metrics.spending import spending_of
@@ -23,6 +24,7 @@ from benchapp.models import (
     Entry,
     Episode,
     Experiment,
+    ModelCall,
     Run,
     SkillUse,
     Square,
@@ -38,6 +40,7 @@ from inspector.live_step import in_a_line, without_closed
 from inspector.pages import absolute, address_of_any, next_url, paginate, render_page, wants_fragment
 from inspector.probe_page import probes_of
 from inspector.run_cards import cards_of
+from inspector.work import author_as_json
 from runner.types import DecisionStatus, Phase
 
 PER_PAGE = 100  # trials, or episodes
@@ -95,7 +98,9 @@ def _grid_page(
         "unscored": list(_unscored_attempts(found)),
         "spent": spending_of([found])[found.pk],
         "delays": _delays(found),
+        "endings": endings_of([found])[found.pk],
         "now": without_closed(cast(User, request.user), at_work(under_way, MAX_LISTED)) if found.is_open else [],
+        "calling": _calling(found),
     }
     if as_json:
         data = _grid_as_json(request, found, tally, rates, squares, facts)
@@ -139,7 +144,7 @@ def _list_page(request: HttpRequest, found: Run, tally: Tally, *, as_json: bool)
     form = TrialListForm(request.GET)
     trials = form.apply(Trial.objects.filter(episode__run=found).select_related("task__family", "episode"))
     page = paginate(request, trials, per_page=PER_PAGE)
-    spent = spending_of([found])[found.pk]
+    spent, endings = spending_of([found])[found.pk], endings_of([found])[found.pk]
     facts = _progress_facts(found)
     libraries = list(
         found.episodes.exclude(library=None).select_related("library").order_by("title", "id")[: PER_PAGE + 1]
@@ -149,12 +154,14 @@ def _list_page(request: HttpRequest, found: Run, tally: Tally, *, as_json: bool)
         **_progress_as_json(facts),
         "metrics": {},
         "spent": spent.as_json(),
+        "endings": endings.as_json(),
         "libraries": [_library_as_json(episode) for episode in libraries[:PER_PAGE]],
         "trials": [trial_as_json(request, trial) for trial in page],
         "next": next_url(request, page),
     }
     context = {
         **facts,
+        "endings": endings,
         "in_order": found.experiment.origin == Experiment.Origin.RUN
         and found.episodes.filter(is_ordered=True).exists(),
         **probes_of(found),
@@ -191,6 +198,12 @@ def _library_facts(found: Run) -> LibraryFacts:
         lines[episode, family] = Lines(added, removed, seeded)
         rounds[episode] = max(rounds.get(episode, 0), last)
     return LibraryFacts(seals, rounds, lines)
+
+
+def _calling(found: Run) -> list[ModelCall]:
+    """Its authors at work."""
+    calls = ModelCall.objects.of_authors_at_work().filter(episode__run=found)
+    return list(calls[:MAX_LISTED]) if found.is_open else []
 
 
 def _unscored_attempts(found: Run) -> Iterable[Attempt]:
@@ -274,6 +287,7 @@ def _grid_as_json(
         **_facts(request, found, tally),
         "now": [{**_attempt_as_json(row.attempt), "latest": in_a_line(row.step) or None} for row in facts["now"]],
         "provider_delay": facts["delays"],
+        "authors": [author_as_json(call) for call in facts["calling"]],
         **_progress_as_json(facts),
         "metrics": _metrics_as_json(rates, facts["compared"]),
         "sibling": facts["sibling"].public_id if facts["sibling"] else None,
@@ -281,6 +295,7 @@ def _grid_as_json(
         "silent_bypass": [square.public_id for square in facts["bypassed"]],
         "unscored_attempts": [_attempt_as_json(attempt) for attempt in facts["unscored"]],
         "spent": facts["spent"].as_json(),
+        "endings": facts["endings"].as_json(),
         "trials": [trial_as_json(request, trials[square.pk]) for square in page],
         "next": next_url(request, page),
     }

@@ -15,7 +15,7 @@ from runner.judging.metrics import Metric
 from runner.judging.reply import Point
 from runner.types import ModelRequest
 
-PROMPT_VERSION = "judging/1"  # raise it with any change of what is asked, shown or accepted
+PROMPT_VERSION = "judging/2"  # raise it with any change of what is asked, shown or accepted
 MAX_REPLY_TOKENS = 4_000
 MAX_EXTRACTION_TOKENS = 12_000
 MAX_INSTRUCTION_CHARS = 20_000
@@ -85,11 +85,13 @@ reference: the words of the trajectory that show it, copied exactly.""",
 
 
 def request_for(metric: Metric, material: Mapping[str, str], seed: int | None = None) -> ModelRequest:
-    """`material`: heading -> text, in the order shown. The seed tells repeated askings of one question apart."""
+    """`material`: heading -> text, in the order shown: what differs between questions last, so that providers find the
+    rest in their cache. The seed tells repeated askings of one question apart.
+    """
     schema = json.dumps(form_of(metric).as_json_schema(), indent=1)
     sections = [f"{TITLE}{metric} ({PROMPT_VERSION})\n\n{ASKED[metric]}"]
-    sections += [f"## {heading}\n\n{fenced(text)}" for heading, text in material.items()]
     sections.append(f"## Form of the answer\n\nOne JSON object that fits this schema:\n\n{fenced(schema, 'json')}")
+    sections += [f"## {heading}\n\n{fenced(text)}" for heading, text in material.items()]
     return ModelRequest(
         messages=({"role": "system", "content": SYSTEM}, {"role": "user", "content": "\n\n".join(sections)}),
         temperature=0.0,

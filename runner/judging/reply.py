@@ -31,11 +31,11 @@ _REFUSES = re.compile(
 class Fault(StrEnum):
     EMPTY = "empty"
     REFUSED = "refused"
-    MALFORMED = "malformed"  # no JSON, or cut off
+    MALFORMED = "malformed"  # no JSON, cut off, or an object with none of the fields asked for
     PROSE = "prose"  # words around the JSON
     WRONG_TYPE = "wrong-type"
     OUT_OF_RANGE = "out-of-range"
-    PARTIAL = "partial"  # a field is missing; the others stand
+    PARTIAL = "partial"  # a field is missing; the others stand, and one of them holds an answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ def _label(value: dict[str, Any], form: Form) -> Reading:
 def _points(value: dict[str, Any]) -> Reading:
     told = value.get("points")
     if told is None:
-        return Reading(fault=Fault.PARTIAL, problem="points is missing")
+        raise _no_answer(["points"])
     if not isinstance(told, list):
         raise Faulty(Fault.WRONG_TYPE, f"points: expected a list, found {_kind(told)}")
     if len(told) > MAX_POINTS:
@@ -194,14 +194,23 @@ def _points(value: dict[str, Any]) -> Reading:
             raise Faulty(Fault.WRONG_TYPE, f"points[{place}]: expected an object, found {_kind(each)}")
         texts = [_text(each, name, f"points[{place}]", missing) for name in POINT_FIELDS]
         found += [Point(*texts)] * bool(texts[0])
+    if told and not found:
+        raise _no_answer([f"points[{place}].{POINT_FIELDS[0]}" for place in range(len(told))])
     problem = f"missing: {', '.join(missing)}" if missing else ""
     return Reading(points=tuple(found), fault=Fault.PARTIAL if missing else None, problem=problem)
 
 
 def _partly(items: dict[str, Item], missing: list[str]) -> Reading:
+    if not items:
+        raise _no_answer(missing)
     if missing:
         return Reading(items, fault=Fault.PARTIAL, problem=f"missing: {', '.join(missing)}")
     return Reading(items)
+
+
+def _no_answer(missing: list[str]) -> Faulty:
+    """An object in which no score, label or point stands answers nothing: there is no part of it to keep."""
+    return Faulty(Fault.MALFORMED, f"none of the fields asked for: {', '.join(missing)}")
 
 
 def _text(value: dict[str, Any], name: str, place: str, missing: list[str]) -> str:

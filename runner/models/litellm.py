@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from runner.errors import AccountRefused, ContextExceeded, KeyRefused, ModelRefused, ModelUnavailable, SetupError
 from runner.models.context_overflow import Overflow, fills, is_bare_500, overflow_of
+from runner.models.error_wording import describe_error
 from runner.models.finish_reasons import FILTERED, TOO_LONG
 from runner.models.litellm_errors import is_away, is_of_the_key, is_passing, provider_body, retry_after
 from runner.models.litellm_package import load_litellm, missing_module
@@ -247,7 +248,7 @@ class LiteLLM:
 
     def _told(self, error: Exception) -> str:
         """What the provider or its client said, without the key and the address, which it may quote."""
-        text = f"{type(error).__name__}: {error}"
+        text = describe_error(error, self.api_base or (self.preset.api_base_variable if self.preset else None))
         private = {os.environ.get(name, "").strip(): name for name in self._variables()}
         for value in sorted(private, key=len, reverse=True):
             text = text.replace(value, f"[{private[value]}]") if len(value) >= SHORTEST_PRIVATE else text

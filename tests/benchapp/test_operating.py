@@ -11,16 +11,20 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from benchapp import jobs, log_tail, operating, recorded
+from benchapp.forking import fork
 from benchapp.launching import launch
-from benchapp.models import Activity, Attempt, Episode, Experiment
+from benchapp.models import Activity, Attempt, Decision, Episode, Experiment, ModelCall
 from benchapp.plans import plan_of, suite_of
+from benchapp.record_check import findings
+from benchapp.record_check.finding import Flaw
 from benchapp.recording import RowRecorder
 from runner.digests import EMPTY_LIBRARY
-from runner.errors import ImageError, LeaseLost, SetupError
+from runner.errors import ImageError, LeaseLost, ModelRefused, SetupError
+from runner.models.scripted import Scripted
 from runner.protocols.audit import audit
 from runner.recorder import Entry, Frozen, Skipped
 from runner.sandboxes import local
-from runner.types import Phase, Slot, Task
+from runner.types import ModelReply, ModelRequest, Phase, Slot, Task
 from tests.benchapp.small_rows import hold
 from tests.factories import make_user
 
@@ -205,6 +209,172 @@ def test_the_command_tells_a_broker_that_is_away_from_a_log_without_lines(
     monkeypatch.setattr(log_tail, "read", lambda _: None)
     with pytest.raises(CommandError, match="the broker is away"):
         call_command("episodes", "--log", str(episode.public_id))
+
+
+# --- answers of the author ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch) -> Episode:
+    """Its author's provider refuses the first call."""
+    monkeypatch.setattr(jobs, "hint", lambda _: True)
+    changes = {"conditions": ["selfgen-always"], "agent_model": "scripted/apprentice", "agent": "shell", "seed": 3}
+    found = Episode.objects.get(run__experiment=launch({**SPEC, **changes, "author_model": "scripted/apprentice"}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Scripted, "complete", refusing(Scripted.complete))
+        jobs.advance(str(found.public_id))
+    return Episode.objects.select_related("run__experiment", "environment").get()
+
+
+def refusing(true_complete: Any) -> Any:
+    """Only the author: its requests have no tools."""
+
+    def complete(self: Scripted, request: ModelRequest) -> ModelReply:
+        if request.tools:
+            reply: ModelReply = true_complete(self, request)
+            return reply
+        raise ModelRefused("litellm/small: the prompt has 9,000 tokens, the model takes 8,192")
+
+    return complete
+
+
+def test_a_refused_answer_is_skipped_and_recorded_as_failed(refused: Episode) -> None:
+    assert (refused.status, refused.blocked_reason.splitlines()[0]) == (
+        "blocked",
+        "litellm/small: the prompt has 9,000 tokens, the model takes 8,192",
+    )
+    step = operating.skip_answer(refused, reason="too long for it", by=make_user(username="ada"))
+    assert step.key == "induce/E1-LS1/acquisition/E1-LS1-T1/0/1"
+    decision = Decision.objects.get()
+    assert (decision.status, decision.error) == ("failed", "left out by ada: too long for it")
+    assert (decision.before, decision.call, decision.round) == (decision.after, None, 0)
+    assert [shown.trial.task.key for shown in decision.evidence.all()] == ["E1-LS1-T1"]
+    went_on = Episode.objects.select_related("run__experiment", "environment").get()
+    assert (went_on.status, went_on.blocked_reason, went_on.is_tainted, went_on.lease_owner) == (
+        "waiting",
+        "",
+        True,
+        "",
+    )
+    act = Activity.objects.get()
+    assert (act.verb, act.target_kind, act.actor_name, act.reason) == ("skip", "episode", "ada", "too long for it")
+    jobs.advance(str(refused.public_id))
+    assert Attempt.objects.latest("pk").trial.task.key == "E1-LS1-T2"
+    assert audit(plan_of(went_on, suite_of(went_on)), recorded.history(went_on)) == []
+    assert [finding for finding in findings() if isinstance(finding, Flaw)] == []
+
+
+def test_an_answer_is_skipped_once_and_not_the_next_one_in_its_place(refused: Episode) -> None:
+    """Two operators press the button at once, or one presses it twice."""
+    (key,) = {operating.skip_answer(refused, answer="induce/E1-LS1/acquisition/E1-LS1-T1/0/1", reason="x").key}
+    for seen in (refused, Episode.objects.select_related("run__experiment", "environment").get()):
+        with pytest.raises(operating.NotPossible, match="went on since|does not stand at an answer"):
+            operating.skip_answer(seen, reason="x", answer=key if seen is not refused else "")
+    assert Decision.objects.count() == Activity.objects.count() == 1
+
+
+def test_another_answer_than_the_one_looked_at_is_not_skipped(refused: Episode) -> None:
+    with pytest.raises(
+        operating.NotPossible, match="stands at the answer induce/E1-LS1/.* by now, not at induce/E1-LS2"
+    ):
+        operating.skip_answer(refused, reason="x", answer="induce/E1-LS2/acquisition/E1-LS2-T1/0/1")
+    assert not Decision.objects.exists()
+
+
+@pytest.mark.parametrize("status", ["done", "cancelled"])
+def test_no_answer_is_skipped_in_an_episode_that_has_ended(refused: Episode, status: str) -> None:
+    Episode.objects.update(status=status)
+    with pytest.raises(operating.NotPossible, match=f"is {status}"):
+        operating.skip_answer(refused, reason="x")
+    with pytest.raises(operating.NotPossible, match="needs a reason"):
+        operating.skip_answer(refused, reason=" ")
+
+
+def test_an_answer_is_skipped_after_a_retry_while_its_call_is_under_way(refused: Episode) -> None:
+    operating.retry(refused, reason="another server")
+    recorder = RowRecorder(refused, hold(refused))
+    recorder.start_call(
+        "induce/E1-LS1/acquisition/E1-LS1-T1/0/1", purpose="author", model="m", request=ModelRequest(())
+    )
+    operating.skip_answer(Episode.objects.select_related("run__experiment").get(), reason="it hangs")
+    with pytest.raises(LeaseLost):
+        recorder.finish_call("induce/E1-LS1/acquisition/E1-LS1-T1/0/1", ModelReply("late"))
+    call = ModelCall.objects.filter(purpose="author").latest("pk")
+    assert (call.status, call.error) == ("failed", "interrupted: an operator skipped this answer")
+    assert Decision.objects.get().error == "left out by command line: it hangs"
+
+
+def test_a_fork_of_an_episode_with_a_skipped_answer_is_tainted_too(refused: Episode) -> None:
+    operating.skip_answer(refused, reason="x")
+    jobs.advance(str(refused.public_id))
+    origin = Episode.objects.select_related("run__experiment__suite", "environment").get()
+    before_it, after_it = FIRST, Slot(Phase.ACQUISITION, "E1-LS1-T2")
+    for place, is_tainted in ((before_it, False), (after_it, True)):
+        assert fork(origin, before=place, reason="x").episodes.get().is_tainted is is_tainted
+
+
+def test_the_command_skips_what_the_episode_stands_at(refused: Episode) -> None:
+    out = StringIO()
+    call_command("episodes", "--skip", str(refused.public_id), "--reason", "too long", stdout=out)
+    assert out.getvalue().startswith("Skipped the author's answer induce/E1-LS1/acquisition/E1-LS1-T1/0/1; the library")
+    call_command("episodes", "--skip", str(refused.public_id), "--reason", "broken", stdout=out)
+    assert "Skipped acquisition/E1-LS1-T2/0; the episode continues." in out.getvalue()
+
+
+# --- an experiment after an outage -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def outage(monkeypatch: pytest.MonkeyPatch) -> Experiment:
+    """Three of its four episodes are blocked."""
+    monkeypatch.setattr(jobs, "hint", lambda _: True)
+    experiment = launch({**SPEC, "environments": ["E1", "E2"], "conditions": ["no-skill", "raw-trajectory"]})
+    for episode in Episode.objects.order_by("pk")[:3]:
+        Episode.objects.block(episode.pk, epoch=hold(episode), reason="ModelUnavailable: connection refused")
+    return experiment
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_the_command_retries_all_that_is_blocked_in_an_experiment_with_a_line_for_each(
+    outage: Experiment, by_name: bool
+) -> None:
+    out = StringIO()
+    call_command("episodes", "--retry", outage.name if by_name else str(outage.public_id), stdout=out)
+    *lines, last = out.getvalue().splitlines()
+    assert [line.partition("  ")[2] for line in lines] == [
+        "goes on  no-skill · rep 1 / E1",
+        "goes on  raw-trajectory · rep 1 / E1",
+        "goes on  no-skill · rep 1 / E2",
+    ]
+    assert last == "Retried 3 episodes."
+    assert set(Episode.objects.values_list("status", flat=True)) == {"waiting"}
+    with pytest.raises(CommandError, match=f"experiment {outage.public_id} is .*, not blocked"):
+        call_command("episodes", "--retry", outage.name)
+
+
+def test_the_command_says_which_episodes_somebody_else_retried_meanwhile(
+    outage: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    true_retry = operating.retry
+
+    def retry(episode: Episode, **options: Any) -> None:
+        Episode.objects.filter(key="E2").update(status="waiting")
+        true_retry(episode, **options)
+
+    monkeypatch.setattr(operating, "retry", retry)
+    out = StringIO()
+    with pytest.raises(CommandError, match="1 of 3 episodes was not retried"):
+        call_command("episodes", "--retry", str(outage.public_id), stdout=out)
+    assert [line.split("  ")[1] for line in out.getvalue().splitlines()][:2] == ["goes on", "goes on"]
+    assert "is waiting, not blocked" in out.getvalue()
+
+
+def test_the_command_takes_no_name_that_is_unknown_or_not_the_only_one(outage: Experiment) -> None:
+    with pytest.raises(CommandError, match="no experiment named 'Another', and it is no id"):
+        call_command("episodes", "--retry", "Another")
+    other = Experiment.objects.create(name=outage.name, spec={})
+    with pytest.raises(CommandError, match=f"2 experiments are named 'One environment'.*{other.public_id}"):
+        call_command("episodes", "--retry", outage.name)
 
 
 # --- trials that were set aside -------------------------------------------------------------------------------------

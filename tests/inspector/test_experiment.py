@@ -179,8 +179,9 @@ def test_its_queries_do_not_grow(client: Client) -> None:
         for number in range(count):
             make_learning_run(experiment, replicate=experiment.runs.count() + number)
 
-    # reader, experiment, runs twice, their experiment and its suite, episodes, trials, tasks, spending of agents and of authors
-    assert assert_queries_flat(client, experiment.get_absolute_url(), make) == 11
+    # reader, experiment, runs twice, their experiment and its suite, episodes, trials, tasks, spending of agents and of authors,
+    # three of how they ended
+    assert assert_queries_flat(client, experiment.get_absolute_url(), make) == 14
 
 
 def test_it_shows_the_file_it_was_launched_from_and_none_for_an_import(client: Client) -> None:

@@ -96,6 +96,17 @@ def test_what_ended_early_passed_or_has_no_verdict_is_no_refusal(client: Client)
     assert (data["refused"], data["unfinished"]) == (0, 1)
 
 
+def test_what_ended_an_agent_is_counted_by_its_kind(client: Client) -> None:
+    run, task = make_corpus()
+    for kind in ("TurnLimit", "TurnLimit", "NoToolCall", "ContextLimit", "RewardFileNotFoundError"):
+        refuse(run, task, NUMBER, attempt={"exception_type": kind})
+    data = twin(client)
+    assert data["ends"] == {"turn limit": 2, "context limit": 1, "no tool call": 1, "machinery": 1}
+    assert (data["refused"], data["unfinished"]) == (0, 5)
+    text = client.get(reverse("compare-failures")).text
+    assert "<b>2</b> turn limit, <b>1</b> context limit, <b>1</b> no tool call, <b>1</b> machinery." in text
+
+
 def test_where_checks_say_nothing_the_output_and_the_last_steps_do(client: Client) -> None:
     run, task = make_corpus()
     refuse(run, task, "", output=NUMBER)

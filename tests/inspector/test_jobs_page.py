@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from benchapp import live
-from benchapp.models import Attempt, Episode, Trial
+from benchapp.models import Attempt, Blob, Episode, ModelCall, Trial
 from tests.factories import make_attempt, make_episode, make_experiment, make_run, make_trial, make_user
 from tests.queries import assert_queries_flat
 from tests.review_factories import make_item, make_queue
@@ -41,6 +41,30 @@ def test_it_shows_who_is_at_what(client: Client) -> None:
     assert "no step told yet" in text
     (row,) = client.get("/jobs.json").json()["at_work"]
     assert (row["trial"], row["step"], row["stuck"]) == (str(trial.public_id), None, False)
+
+
+def ask_author(episode: Episode, **fields: Any) -> ModelCall:
+    told = {"key": "induce/E1-LS1/acquisition/E1-LS1-T1/0/1", "purpose": "author", "model": "litellm/<i>small</i>"}
+    return ModelCall.objects.create(
+        episode=episode, request_id=Blob.objects.put(b"{}"), started_at=timezone.now(), **{**told, **fields}
+    )
+
+
+def test_it_shows_an_author_at_work_and_what_it_is_asked(client: Client) -> None:
+    held = make_work(lease_owner="host-1 77 now")
+    ask_author(held)
+    ask_author(held, status="answered", key="revise/E1-LS1/x/1")  # answered since
+    ask_author(held, purpose="agent", key="trial/1")  # its attempt is shown
+    ask_author(make_work(), key="revise/E1-LS2/x/1")  # nobody holds that episode any more
+    run = held.run
+    for address in ("/jobs", f"/jobs/episode/{held.public_id}", f"/jobs/run/{run.public_id}"):
+        (row,) = client.get(f"{address}.json").json()["authors"]
+        assert (row["mode"], row["family"], row["model"]) == ("induce", "E1-LS1", "litellm/<i>small</i>")
+        assert row["worker"] == "host-1 77 now"
+        text = client.get(f"{address}/").text
+        assert "The author is asked: <b>induce</b>" in text
+        assert "litellm/&lt;i&gt;small&lt;/i&gt;" in text
+        assert "<i>small" not in text
 
 
 def test_what_needs_somebody_stands_first_and_the_worst_before_all(client: Client) -> None:
@@ -103,9 +127,10 @@ def test_its_queries_do_not_grow(client: Client) -> None:
     def make(count: int) -> None:
         for _ in range(count):
             put_to_work(make_work(failures=1))
+            ask_author(make_work(lease_owner="somebody"))
             make_work(status="blocked", blocked_reason="no")
 
-    assert assert_queries_flat(client, "/jobs/", make) <= 8
+    assert assert_queries_flat(client, "/jobs/", make) <= 9
 
 
 def test_episodes_that_stopped_for_one_reason_are_told_together(client: Client) -> None:

@@ -12,6 +12,8 @@ from django.urls import reverse
 from benchapp import log_tail, operating
 from benchapp.models import Activity, Episode, Run, Trial, User
 from inspector.acts import Standing, possible
+from runner.protocols.steps import Ask, RunTrial
+from runner.types import AuthorMode, Phase, Slot
 from tests.factories import make_attempt, make_episode, make_experiment, make_run, make_trial, make_user
 
 pytestmark = pytest.mark.django_db
@@ -76,7 +78,10 @@ def test_a_skip_needs_a_reason(client: Client) -> None:
     assert blocked.status == "blocked"
 
 
-def test_it_names_blocked_trials_with_their_reasons_and_offers_them_first(client: Client) -> None:
+def test_it_names_blocked_trials_with_their_reasons_and_offers_them_first(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operating, "stands_at", lambda _: TRIAL)
     episode = make_work()
     waiting, blocked = (make_trial(episode, finished=False) for _ in range(2))
     told = {"exception_type": "ImageError", "exception_message": "line 3: COPY <b>data.csv</b>: no such file"}
@@ -93,6 +98,65 @@ def test_it_says_which_trial_cannot_be_skipped(client: Client, monkeypatch: pyte
     said = act(client, make_work(), "skip", reason="broken", trial="deployment/T1/0").text
     assert "deployment/T1/0 is skipped; the episode goes on." in said
     assert "expected phase/task/sample" in act(client, make_work(), "skip", reason="broken", trial="T1").text
+
+
+def offered(client: Client, target: Any, monkeypatch: pytest.MonkeyPatch, due: Any) -> list[str]:
+    monkeypatch.setattr(operating, "stands_at", lambda _: due)
+    kind = type(target).__name__.lower()
+    acts: list[str] = client.get(reverse("operate-json", args=[kind, target.public_id])).json()["acts"]
+    return acts
+
+
+ANSWER = Ask(AuthorMode.INDUCE, "E1-LS1", Slot(Phase.ACQUISITION, "E1-LS1-T1"), 1)
+TRIAL = RunTrial(Slot(Phase.ACQUISITION, "E1-LS1-T1"), "E1-LS1", None, "")
+
+
+def test_a_block_of_the_author_offers_to_skip_the_answer_and_no_trial(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    episode = make_work(status="blocked", blocked_reason="ModelRefused: the prompt is too long")
+    assert offered(client, episode, monkeypatch, ANSWER) == ["retry", "skip-answer", "cancel"]
+    text = page(client, episode)
+    assert 'name="answer" value="induce/E1-LS1/acquisition/E1-LS1-T1/0/1"' in text
+    assert "Ask the author again" in text
+    assert "Skip the trial" not in text
+    assert offered(client, episode, monkeypatch, TRIAL) == ["retry", "skip", "cancel"]
+    make_trial(episode, finished=False, status="blocked")
+    assert offered(client, episode, monkeypatch, ANSWER) == ["retry", "skip-answer", "skip", "cancel"]
+
+
+def test_the_skip_of_an_answer_is_for_the_one_that_was_shown(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+
+    def skip_answer(episode: Episode, **given: Any) -> Ask:
+        asked.update(given)
+        return ANSWER
+
+    monkeypatch.setattr(operating, "skip_answer", skip_answer)
+    text = act(client, make_work(status="blocked"), "skip-answer", reason="too long", answer=ANSWER.key).text
+    assert (asked["answer"], asked["reason"]) == (ANSWER.key, "too long")
+    assert "is skipped; the episode goes on with its library as it is." in text
+    asked.clear()
+    act(client, make_work(status="blocked"), "skip-answer", answer=ANSWER.key)
+    assert not asked  # without a reason
+
+
+def test_an_episode_that_cannot_go_on_as_it_is_offers_no_skip(client: Client) -> None:
+    """Its suite is no longer that of the launch: a skip would be refused."""
+    episode = make_work(status="blocked")
+    text = page(client, episode)
+    assert "Retry" in text
+    assert "Skip the" not in text
+
+
+def test_a_spent_budget_offers_neither_retry_nor_skip(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    episode = make_work(status="blocked", blocked_reason="Budget spent. Run 1 has used 1 of 1 tokens.")
+    assert offered(client, episode, monkeypatch, ANSWER) == ["cancel"]
+    assert "Raise it on the run's page" in page(client, episode)
+    Run.objects.update(budget_tokens=1)
+    assert offered(client, episode.run, monkeypatch, None) == ["budget", "cancel"]
+    make_episode(episode.run, status="blocked", blocked_reason="KeyRefused: no")
+    assert offered(client, episode.run, monkeypatch, None) == ["retry", "budget", "cancel"]
 
 
 def test_it_raises_a_budget_and_says_what_was_wrong_with_a_sum(client: Client) -> None:
@@ -155,7 +219,7 @@ def test_its_twin_tells_state_acts_and_attempts(client: Client) -> None:
     make_attempt(make_trial(episode, finished=False), counts=False)
     told = client.get(reverse("operate-json", args=["episode", episode.public_id])).json()
     assert (told["status"], told["failures"], told["blocked_reason"]) == ("blocked", 6, TRACE)
-    assert told["acts"] == ["retry", "skip", "cancel"]
+    assert told["acts"] == ["retry", "cancel"]
     assert len(told["attempts"]) == 1
     assert told["log"] is None  # the broker, which keeps its lines, is away
 
@@ -176,7 +240,8 @@ def test_it_shows_the_log_a_line_each(client: Client, monkeypatch: pytest.Monkey
     ],
 )
 def test_it_offers_what_would_change_something(kind: str, statuses: tuple[str, ...], acts: list[str]) -> None:
-    assert [each.key for each in possible(Standing(kind, statuses))] == acts
+    standing = Standing(kind, statuses, can_skip_trial="skip" in acts)
+    assert [each.key for each in possible(standing)] == acts
     assert list(possible(Standing(kind, statuses, is_ours=False))) == []
 
 

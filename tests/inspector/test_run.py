@@ -7,7 +7,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from benchapp.models import Attempt, Entry, Experiment, Run, Seeding, Task, Trial
+from benchapp.models import Attempt, Blob, Entry, Episode, Experiment, ModelCall, Run, Seeding, Task, Trial
 from tests.factories import (
     add_entry,
     make_attempt,
@@ -211,8 +211,8 @@ def test_its_queries_do_not_grow(client: Client) -> None:
             make_attempt(trial, counts=False)
 
     # reader, run, tallies, trials, sibling, its outcomes, unscored attempts, spent by agent and author, provider's delays, skill uses,
-    # the skills of the libraries given, probes, episodes, spine, decisions
-    assert assert_queries_flat(client, run.get_absolute_url(), make) == 16
+    # the skills of the libraries given, probes, episodes, spine, decisions, three of how they ended
+    assert assert_queries_flat(client, run.get_absolute_url(), make) == 19
 
 
 # --- the list of an imported run --------------------------------------------------------------------------------
@@ -295,8 +295,8 @@ def test_the_queries_of_the_list_do_not_grow(client: Client, imported: Run) -> N
             make_trial(imported.episodes.get(), phase="evaluation")
         Run.objects.touch()
 
-    # reader, run, tallies, count, trials, spent by agent and author, libraries, probes
-    assert assert_queries_flat(client, imported.get_absolute_url(), make) == 9
+    # reader, run, tallies, count, trials, spent by agent and author, three of how they ended, libraries, probes
+    assert assert_queries_flat(client, imported.get_absolute_url(), make) == 12
 
 
 def test_it_escapes_what_an_import_brought(client: Client, imported: Run) -> None:
@@ -319,6 +319,23 @@ def test_an_open_run_tells_progress_budget_and_what_stands_still(client: Client)
     assert told["progress"]["done"] == told["trial_counts"]["done"]
     assert [part["unit"] for part in told["budget"]] == ["USD", "tokens"]
     assert told["standing_still"][0]["episode"] == str(blocked.public_id)
+
+
+def test_an_author_at_work_stands_beside_the_grid(client: Client) -> None:
+    run = make_learning_run(make_experiment(suite=make_suite(environments=1, families=1)), status="running")
+    Episode.objects.filter(run=run).update(status="running", lease_owner="host-1 77 now")
+    ModelCall.objects.create(
+        episode=run.episodes.get(),
+        key="revise/E1-LS1/acquisition/E1-LS1-T2/0/1",
+        purpose="author",
+        model="litellm/small",
+        request_id=Blob.objects.put(b"{}"),
+        started_at=timezone.now(),
+    )
+    text = client.get(run.get_absolute_url()).text
+    assert "The author is asked: <b>revise</b> for E1-LS1" in text
+    (row,) = client.get(f"/runs/{run.public_id}.json").json()["authors"]
+    assert (row["mode"], row["model"], row["worker"]) == ("revise", "litellm/small", "host-1 77 now")
 
 
 def test_a_fork_names_its_origin(client: Client) -> None:

@@ -79,6 +79,27 @@ def test_a_missing_score_leaves_the_others_standing(missing: Any) -> None:
     assert (fault, sorted(items)) == (Fault.PARTIAL, ["completeness", "consistency", "determinism"])
 
 
+SMALL_MODELS_SAID = [  # JSON mode makes a small model answer with an object, whatever is in it
+    ("{}", EXECUTABILITY),
+    ('{"score": 4, "reason": "good"}', EXECUTABILITY),
+    ('{"type": "object", "properties": {"completeness": {"type": "integer"}}}', EXECUTABILITY),
+    (json.dumps({item: {"reason": "r"} for item in SCALES[Metric.EXECUTABILITY]}), EXECUTABILITY),
+    ("{}", COVERAGE),
+    ('{"reason": "r"}', COVERAGE),
+    ('{"answer": "mentioned"}', COVERAGE),
+    ("{}", POINTS),
+    ('{"key_points": []}', POINTS),
+    ('{"points": [{}, {"reason": "r"}]}', POINTS),
+]
+
+
+@pytest.mark.parametrize(("text", "form"), SMALL_MODELS_SAID, ids=range(len(SMALL_MODELS_SAID)))
+def test_an_object_with_no_answer_in_it_cannot_be_used_at_all(text: str, form: Form) -> None:
+    reading = read_reply(ModelReply(text), form)
+    assert (reading.fault, reading.items, reading.points) == (Fault.MALFORMED, {}, ())
+    assert reading.problem.startswith("none of the fields asked for: ")
+
+
 def test_a_score_without_its_reason_is_partial_and_kept() -> None:
     fault, items = read(json.dumps(whole(usability={"score": 2, "reason": ""})))
     assert (fault, items["usability"]) == (Fault.PARTIAL, Item("", 2))
@@ -97,7 +118,7 @@ def test_a_label_is_one_of_its_words() -> None:
     assert read('{"label": "missing", "reason": "r"}', COVERAGE) == (None, {"label": Item("r", None, "missing")})
     assert read('{"label": "Missing", "reason": "r"}', COVERAGE)[0] is Fault.OUT_OF_RANGE
     assert read('{"label": 2, "reason": "r"}', COVERAGE)[0] is Fault.WRONG_TYPE
-    assert read('{"reason": "r"}', COVERAGE) == (Fault.PARTIAL, {})
+    assert read('{"label": "missing"}', COVERAGE) == (Fault.PARTIAL, {"label": Item("", None, "missing")})
 
 
 def test_points_are_a_list_of_texts() -> None:
@@ -109,7 +130,6 @@ def test_points_are_a_list_of_texts() -> None:
     assert read_reply(ModelReply(json.dumps(many)), POINTS).fault is Fault.OUT_OF_RANGE
     for broken, fault in (
         ({"points": {}}, Fault.WRONG_TYPE),
-        ({}, Fault.PARTIAL),
         ({"points": ["t"]}, Fault.WRONG_TYPE),
     ):
         assert read_reply(ModelReply(json.dumps(broken)), POINTS).fault is fault
@@ -141,6 +161,12 @@ def test_it_gives_up_after_the_third_and_at_once_on_a_refusal() -> None:
     assert settled("I cannot do that.")[0].tries == 1
 
 
+def test_an_object_without_an_answer_is_asked_for_again_and_counted_as_unusable_at_last() -> None:
+    found, asked = settled("{}", '{"score": 4}', "{}")
+    assert (found.reading.fault, found.reading.items, found.tries) == (Fault.MALFORMED, {}, TRIES)
+    assert "none of the fields asked for: completeness, " in asked[1].messages[-1]["content"]
+
+
 # --- what is shown ----------------------------------------------------------------------------------------------
 
 
@@ -151,6 +177,16 @@ def test_a_text_from_outside_cannot_leave_its_fence(metric: Metric) -> None:
     assert f"`````\n{text}\n`````" in asked
     assert asked.startswith(f"# Question: {metric} ")
     assert fenced("a") == "```\na\n```"
+
+
+def test_questions_about_one_text_differ_in_nothing_before_their_key_point() -> None:
+    """Providers bill a repeated beginning at a fraction of its price, and there are dozens of points about one text."""
+    first, second = (
+        request_for(Metric.COVERAGE, {"Library": "# A", "Key point": point}).messages[1]["content"]
+        for point in ("Count first.", "Sort last.")
+    )
+    assert len(first) - len("```") - first.rindex("Count first.") - len("Count first.") <= len("\n")
+    assert first.partition("Count first.")[0] == second.partition("Sort last.")[0]
 
 
 def test_a_library_shows_skill_files_first_and_names_what_it_does_not_show() -> None:

@@ -230,7 +230,7 @@ def test_a_status_of_success_without_a_reply_is_asked_again(provider: Provider, 
     provider.answers.insert(0, (200, {**provider.answers[0][1], "choices": choices}, {}))
     assert model(provider).complete(REQUEST).text == "hello"
     provider.answers = [(200, {**provider.answers[0][1], "choices": choices}, {})]
-    with pytest.raises(ModelUnavailable, match="NoReply"):
+    with pytest.raises(ModelUnavailable, match="No reply: "):
         model(provider).complete(REQUEST)
 
 

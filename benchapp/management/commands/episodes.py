@@ -10,14 +10,16 @@ from benchapp import log_tail, operating
 from benchapp.models import Episode, Experiment, Run
 from benchapp.recorded import slot_of
 from runner.errors import RunnerError
+from runner.protocols.steps import Ask
 from runner.types import Slot
 
 OF_AN_EPISODE = {
-    "retry": "let a blocked episode go on where it stands",
-    "skip": "leave out an open trial and go on: the first blocked one, or the one it stands at, or --trial; needs --reason",
+    "skip": "leave out what an episode stands at and go on: the author's answer that is due, else the first blocked trial, "
+    "else the one that is next, or --trial; needs --reason",
     "log": "print the last lines logged about an episode",
 }
 OF_ANYTHING = {
+    "retry": "let what is blocked in an experiment (its id or its name), a run or an episode go on where it stands",
     "cancel": "stop an experiment, a run or an episode for good, now or --after-trial",
     "pause": "let nothing further begin in an experiment, a run or an episode",
     "resume": "let what was paused go on",
@@ -39,13 +41,22 @@ def _times(failures: int) -> str:
     return "failed once: " if failures == 1 else f"failed {failures} times in a row: "
 
 
+def _skip(episode: Episode, trial: Slot | None, reason: str) -> str:
+    """A trial set aside in an episode that goes on comes before an answer that nothing has refused yet."""
+    goes_on_past_trials = episode.status != Episode.Status.BLOCKED and episode.trials.blocked().exists()
+    if trial is None and not goes_on_past_trials and isinstance(operating.stands_at(episode), Ask):
+        step = operating.skip_answer(episode, reason=reason)
+        return f"Skipped the author's answer {step.key}; the library stays as it is, and the episode continues."
+    return f"Skipped {operating.skip(episode, trial=trial, reason=reason)}; the episode continues."
+
+
 class Command(BaseCommand):
     help = "Lists unfinished episodes; retries, skips, pauses, resumes and cancels. Every act is kept with its reason."
 
     def add_arguments(self, parser: CommandParser) -> None:
         act = parser.add_mutually_exclusive_group()
         for verb, told in {**OF_AN_EPISODE, **OF_ANYTHING}.items():
-            act.add_argument(f"--{verb}", type=uuid.UUID, metavar="ID", help=told)
+            act.add_argument(f"--{verb}", type=str if verb == "retry" else uuid.UUID, metavar="ID", help=told)
         parser.add_argument(
             "--after-trial", action="store_true", help="with --cancel: once the present trial has ended"
         )
@@ -62,23 +73,31 @@ class Command(BaseCommand):
         except RunnerError as error:
             raise CommandError(str(error)) from error
 
-    def _act(self, verb: str, public_id: uuid.UUID, options: dict[str, Any]) -> str:
+    def _act(self, verb: str, public_id: Any, options: dict[str, Any]) -> str:
         reason, after_trial = options["reason"], options["after_trial"]
         match verb:
             case "log":
                 return self._log(self._episode(public_id))
             case "retry":
-                operating.retry(self._episode(public_id), reason=reason)
-                return "goes on"
+                return self._retry(self._named(public_id), reason)
             case "skip":
-                skipped = operating.skip(self._episode(public_id), trial=options["trial"], reason=reason)
-                return f"Skipped {skipped}; the episode continues."
+                return _skip(self._episode(public_id), options["trial"], reason)
             case "cancel":
                 stopped = operating.cancel(self._target(public_id), reason=reason, after_trial=after_trial)
                 return f"Cancelled {_counted(stopped)}{'; a trial at work ends first' if after_trial else ''}."
             case "pause":
                 return f"Paused {_counted(operating.pause(self._target(public_id), reason=reason))}."
         return f"Resumed {_counted(operating.resume(self._target(public_id), reason=reason))}."
+
+    def _retry(self, target: operating.Target, reason: str) -> str:
+        """A line for each; CommandError, after the lines, where one was not retried."""
+        found = operating.retry_blocked(target, reason=reason)
+        for episode, problem in found:
+            place = f"{episode.run.label} / {episode.key}"
+            self.stdout.write(f"{episode.public_id}  {problem or 'goes on'}  {place}")
+        if failed := sum(bool(problem) for _, problem in found):
+            raise CommandError(f"{failed} of {_counted(len(found))} {'was' if failed == 1 else 'were'} not retried")
+        return f"Retried {_counted(len(found))}."
 
     def _log(self, episode: Episode) -> str:
         lines = log_tail.read(str(episode.public_id))
@@ -105,6 +124,20 @@ class Command(BaseCommand):
         if episode := found.first():
             return episode
         raise CommandError(f"there is no episode {public_id} that was launched here")
+
+    def _named(self, text: str) -> operating.Target:
+        """By its id, or an experiment by its name, where only one has it."""
+        try:
+            return self._target(uuid.UUID(text))
+        except ValueError:
+            pass
+        named = list(Experiment.objects.standing().filter(name=text)[:10])
+        if len(named) == 1:
+            return named[0]
+        if not named:
+            raise CommandError(f"there is no experiment named {text[:200]!r}, and it is no id")
+        ids = ", ".join(str(experiment.public_id) for experiment in named)
+        raise CommandError(f"{len(named)} experiments are named {text[:200]!r}: give an id, one of {ids}")
 
     def _target(self, public_id: uuid.UUID) -> operating.Target:
         for model in (Experiment, Run, Episode):

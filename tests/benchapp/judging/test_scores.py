@@ -71,7 +71,7 @@ def test_the_whole_of_a_run_equals_a_calculation_by_hand() -> None:
     def says(request: ModelRequest) -> str:
         metric, text = metric_of(request), request.messages[1]["content"]
         if metric is Metric.COVERAGE:
-            return fitting(metric, place=2 if "Count the pieces." in text.split("## Library")[0] else 0)
+            return fitting(metric, place=2 if "Count the pieces." in text.split("## Key point")[1] else 0)
         if metric is Metric.EXECUTABILITY:
             return fitting(metric, score=5 if "splitting" in text else 2)
         return fitting(metric, score=3)
