@@ -184,6 +184,10 @@ def _exchange(request: httpx.Request, call: Call, streamed: Streamed | None = No
                 raise TimeUp(_NO_END) from error
             raise
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            if hang_up.is_done:
+                raise TimeUp(_NO_END) from error
+            if _is_of_certificate(error):
+                raise Unacceptable(f"the provider's certificate is not trusted: {error}") from error
             raise Away(f"cannot connect to the provider: {error or type(error).__name__}") from error
         except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, OSError) as error:
             call.answering = call.answering or isinstance(error, httpx.ReadTimeout)
@@ -192,6 +196,12 @@ def _exchange(request: httpx.Request, call: Call, streamed: Streamed | None = No
             if isinstance(error, httpx.TimeoutException):
                 raise Broken(f"the provider was silent for {silence:.0f} seconds") from error
             raise Broken(f"the connection broke: {error or type(error).__name__}") from error
+
+
+def _is_of_certificate(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _watch(hang_up: HangUp, event: str, told: Mapping[str, Any]) -> None:

@@ -8,12 +8,13 @@ those of chat completions, Anthropic's Messages, OpenAI's Responses, Gemini's ge
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sized
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 # Texts that arrive whole in each piece; all others are continued by the next piece.
 _WHOLE = frozenset({"role", "id", "type", "format", "name", "model"})
+MAX_PLACES = 1_000  # of tool calls and the like in one reply
 _STATUS_OF_ERROR = {
     "rate_limit": 429,
     "overloaded": 529,
@@ -103,7 +104,7 @@ class EventReader:
     def _line(self, line: bytes) -> None:
         if line.startswith(b"data:"):
             self._data.append(line[5:])
-            if line.rstrip().endswith((b"}", b"]")):  # not all servers put an empty line between two events
+            if len(self._data) == 1:  # not all servers put an empty line between two events
                 self._event(is_whole=False)
         elif line.startswith(b"{"):
             self._data.append(line)
@@ -189,14 +190,25 @@ def _merge(kept: dict[str, Any], piece: Mapping[str, Any]) -> None:
 def _merge_list(kept: list[Any], pieces: list[Any]) -> None:
     for piece in pieces:
         place = piece.get("index") if isinstance(piece, dict) else None
-        same = [each for each in kept if isinstance(each, dict) and each.get("index") == place]
-        if place is not None and same:
-            _merge(same[-1], piece)
+        if place is not None and (same := _same_place(kept, place)):
+            _merge(same, piece)
         elif isinstance(piece, dict):
             kept.append({})
             _merge(kept[-1], piece)
         else:
             kept.append(piece)
+
+
+def _require_few(kept: Sized) -> None:
+    """ValueError where there are more than any reply has."""
+    if len(kept) > MAX_PLACES:
+        raise ValueError(f"more than {MAX_PLACES:,} in one list")
+
+
+def _same_place(kept: list[Any], place: Any) -> dict[str, Any] | None:
+    """The latest object with this "index"."""
+    _require_few(kept)
+    return next((each for each in reversed(kept) if isinstance(each, dict) and each.get("index") == place), None)
 
 
 def _finished(value: Any) -> Any:
@@ -229,6 +241,7 @@ class _Chat:
         place = choice.get("index") or 0
         if not isinstance(place, int):
             raise ValueError("index")
+        _require_few(self._choices)
         if place not in self._choices:
             message = {"role": "assistant", "content": None}
             self._choices[place] = {"index": place, "message": message, "finish_reason": None}
@@ -256,12 +269,11 @@ def _add_call(calls: list[dict[str, Any]], piece: dict[str, Any]) -> None:
     place, identifier = piece.get("index"), piece.get("id")
     given = piece.get("function")
     function: dict[str, Any] = given if isinstance(given, dict) else {}
-    same = [call for call in calls if place is None or call["index"] == place]
-    begins = bool(identifier and function.get("name") and same and same[-1]["id"] not in ("", identifier))
-    if begins or not same:
-        same = [{"index": place, "id": "", "type": "function", "function": {"name": "", "arguments": _Text()}}]
-        calls += same
-    call = same[-1]
+    _require_few(calls)
+    call = _same_place(calls, place) if place is not None else calls[-1] if calls else None
+    if call is None or (identifier and function.get("name") and call["id"] not in ("", identifier)):
+        call = {"index": place, "id": "", "type": "function", "function": {"name": "", "arguments": _Text()}}
+        calls.append(call)
     call["id"] = call["id"] or identifier or ""
     name, arguments = function.get("name"), function.get("arguments")
     if isinstance(name, str) and name != call["function"]["name"]:  # some repeat it in every piece
@@ -289,6 +301,7 @@ class _Messages:
             case {"type": "message_start", "message": dict(message)}:
                 self._message = {**message, "usage": dict(message.get("usage") or {})}
             case {"type": "content_block_start", "index": int(place), "content_block": dict(block)}:
+                _require_few(self._blocks)
                 self._blocks[place] = dict(block)
             case {"type": "content_block_delta", "index": int(place), "delta": dict(delta)} if place in self._blocks:
                 self._continue(place, delta)
@@ -310,7 +323,9 @@ class _Messages:
         if isinstance(piece := delta.get("partial_json"), str):
             self._inputs.setdefault(place, []).append(piece)
         if "citation" in delta:
-            block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
+            if not isinstance(block.get("citations"), list):
+                block["citations"] = []
+            block["citations"].append(delta["citation"])
 
     def whole(self, is_done: bool) -> dict[str, Any]:
         if not self._has_end or not self._message:
@@ -338,6 +353,7 @@ class _Responses:
     def add(self, event: Mapping[str, Any]) -> None:
         match event:
             case {"type": "response.output_item.done", "item": dict(item)}:
+                _require_few(self._items)
                 self._items.append(item)
             case {"type": "response.completed" | "response.incomplete" | "response.failed", "response": dict(response)}:
                 self._response = response
@@ -376,6 +392,7 @@ class _Gemini:
 
 def _add_part(parts: list[dict[str, Any]], part: dict[str, Any]) -> None:
     """Pieces of one text are joined, of thoughts apart from those of the answer. A signature ends a text."""
+    _require_few(parts)
     last = parts[-1] if parts else {}
     is_text = set(part) <= {"text", "thought"} and isinstance(part.get("text"), str)
     if is_text and isinstance(last.get("text"), _Text) and bool(last.get("thought")) == bool(part.get("thought")):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import socket
+import ssl
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -313,3 +317,24 @@ def test_no_redirect_of_any_kind_is_followed(serve: Callable[..., WireProvider],
     with pytest.raises(ModelRefused, match="not followed"):
         model(server).complete(REQUEST)
     assert len(server.asked) == 1
+
+
+def test_a_key_goes_to_no_server_whose_certificate_is_not_trusted(tmp_path: Path) -> None:
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    made = f"req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost -out {certificate} -keyout {key}"
+    subprocess.run(["openssl", *made.split()], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        told: list[bytes] = []
+
+        def accept() -> None:
+            connection, _ = listener.accept()
+            with connection, contextlib.suppress(ssl.SSLError, OSError):
+                told.append(context.wrap_socket(connection, server_side=True).recv(1_000))
+
+        threading.Thread(target=accept, daemon=True).start()
+        address = f"https://127.0.0.1:{listener.getsockname()[1]}/v1"
+        with pytest.raises(ModelRefused, match="certificate is not trusted"):
+            LiteLLM("litellm/openai/x", api_base=address, sleep=lambda _: None).complete(REQUEST)
+    assert told == []

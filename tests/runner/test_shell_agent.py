@@ -479,6 +479,7 @@ def test_time_that_failed_tries_took_is_not_the_agents(run: Callable[..., AgentR
     assert done.failure is None
     assert steps(done)[2].extra == {"failed_tries": [{"reason": "silent for 180 seconds", "seconds": 60.0}]}
     assert steps(done)[3].extra is None
+    assert done.trajectories[0].head.extra == {"provider_delay": {"failed_tries": 1, "seconds": 60.0}}
 
 
 @pytest.mark.parametrize(("lost", "known"), [(Usage(), 200), (Usage(input_at_least=70), 270)])

@@ -272,6 +272,29 @@ def test_events_that_are_none_break_the_stream(path: str, content: bytes) -> Non
         whole(path, content, size=65_536)
 
 
+def many(event: dict[str, Any]) -> bytes:
+    """1,100 times the event, with another number wherever it says 77."""
+    return b"".join(events(event).replace(b"77", b"%d" % number) for number in range(1_100))
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        (CHAT, many(chunk({"tool_calls": [{"index": 77, "id": "77", "function": {"name": "a"}}]}))),
+        (CHAT, many(chunk({"tool_calls": [{"id": "77", "function": {"name": "a"}}]}))),
+        (CHAT, many(chunk({"reasoning_details": [{"index": 77}]}))),
+        (CHAT, many({"choices": [{"index": 77, "delta": {"content": "x"}, "finish_reason": "stop"}]})),
+        (ANTHROPIC, many({"type": "content_block_start", "index": 77, "content_block": {"type": "text"}})),
+        (RESPONSES, many({"type": "response.output_item.done", "item": {"id": "77"}})),
+        (GEMINI, many({"candidates": [{"content": {"parts": [{"functionCall": {"name": "77"}}]}}]})),
+    ],
+)
+def test_a_reply_has_only_so_many_parts(path: str, content: bytes) -> None:
+    """Each costs time, here and in what reads the reply after us."""
+    with pytest.raises(BrokenStream, match="not of its format"):
+        whole(path, content, size=65_536)
+
+
 @pytest.mark.parametrize(
     ("path", "event", "status"),
     [
