@@ -116,8 +116,8 @@ class LiteLLM:
                 return ModelReply(self._told(error), finish_reason=TOO_LONG, model=self.model)
             except Exception as error:
                 # "from None": a trace that goes on into litellm's own errors would quote what is kept out of ours.
-                if module := missing_module(error):
-                    raise self._without(module) from None
+                if missing := missing_module(error):
+                    raise self._without(missing) from None
                 if name := sending.refused(error):
                     self._refused[name] = self._told(error)[:MAX_REASON]  # one more each time, so this ends
                     return self.complete(request)
@@ -180,10 +180,10 @@ class LiteLLM:
         try:
             return load_litellm()
         except ImportError as error:
-            raise self._without(missing_module(error) or "litellm") from None
+            raise self._without(str(error)) from None
 
-    def _without(self, module: str) -> SetupError:
-        return SetupError(f"{self.name}: the Python package {module} is missing on this machine; install it")
+    def _without(self, missing: str) -> SetupError:
+        return SetupError(f"{self.name}: a Python package is missing on this machine: {missing[:MAX_REASON]}")
 
     def _usage(self, litellm: Any, response: Any) -> Usage:
         """Input includes what was cached, as litellm gives it for every provider: cached input is counted once."""
