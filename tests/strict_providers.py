@@ -86,7 +86,7 @@ def moonshot(body: Body) -> Refusal:
     if body.get("temperature", 1) != 1:
         return openai_error("invalid temperature: only 1 is allowed for this model")
     for place, message in enumerate(body["messages"]):
-        if message.get("tool_calls") and not message.get("reasoning_content", "").strip():
+        if message.get("tool_calls") and not message.get("reasoning_content"):
             told = "thinking is enabled but reasoning_content is missing in assistant tool call message at index"
             return openai_error(f"{told} {place}")
     return None

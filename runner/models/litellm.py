@@ -170,11 +170,11 @@ class LiteLLM:
 
     def _failure(self, problem: Exception, sending: Sending, call: Call) -> Exception:
         """What a failed try means for the call."""
-        told = f"{self.name}: {self._told(problem)}"
+        told = f"{self._told(problem)} (model {self.name})"
         if (overflow := overflow_of(problem)) is not None:
             return _Overflowed(self._told(problem), overflow)
-        if module := missing_module(problem):
-            return self._without(module)
+        if missing := missing_module(problem):
+            return self._without(missing)
         if name := sending.refused(problem):
             return _Refused(name, self._told(problem)[:MAX_REASON])
         if is_of_the_key(problem):
@@ -205,7 +205,7 @@ class LiteLLM:
     def _overflow(self, request: ModelRequest, overflow: Overflow, told: str) -> ModelReply:
         if request.tools:
             return ModelReply(told, finish_reason=TOO_LONG, model=self.model)
-        raise ContextExceeded(f"{self.name}: {told}", overflow.window, overflow.prompt) from None
+        raise ContextExceeded(f"{told} (model {self.name})", overflow.window, overflow.prompt) from None
 
     def _within_limits(self, request: ModelRequest) -> ModelRequest:
         """No model is asked for a longer reply than its preset says it gives."""
@@ -244,7 +244,7 @@ class LiteLLM:
     def _key_refused(self, error: Exception) -> KeyRefused:
         variable = self.key_variable or _usual_variable(self.model)
         named = f"the key in the environment variable {variable}" if variable else "the key"
-        return KeyRefused(f"{self.name}: the provider refused {named}: {self._told(error)}", variable)
+        return KeyRefused(f"The provider refused {named}: {self._told(error)} (model {self.name})", variable)
 
     def _told(self, error: Exception) -> str:
         """What the provider or its client said, without the key and the address, which it may quote."""
@@ -262,10 +262,10 @@ class LiteLLM:
         try:
             return load_litellm()
         except ImportError as error:
-            raise self._without(missing_module(error) or "litellm") from None
+            raise self._without(str(error)) from None
 
-    def _without(self, module: str) -> SetupError:
-        return SetupError(f"{self.name}: the Python package {module} is missing on this machine; install it")
+    def _without(self, missing: str) -> SetupError:
+        return SetupError(f"{self.name}: a Python package is missing on this machine: {missing[:MAX_REASON]}")
 
     def _usage(self, litellm: Any, response: Any) -> Usage:
         """Input includes what was cached, as litellm gives it for every provider: cached input is counted once."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from runner.models.carried import REASONING
 from runner.models.litellm_parameters import Target
+from runner.models.litellm_refusals import NO_REASONING
 from runner.types import ModelRequest
 
 CACHE_MARK = "cache_control"
@@ -21,6 +22,8 @@ def messages_for(target: Target, request: ModelRequest, refused: Collection[str]
     for message in messages:
         if not _takes_reasoning(target, message, refused):
             message.pop(REASONING, None)
+        elif NO_REASONING in refused:
+            message.setdefault(REASONING, " ")  # the least that they take, by the source of litellm 1.106.2
     if request.tools and target.is_claude and CACHE_MARK not in refused:
         for place in cached_places(messages):
             messages[place][CACHE_MARK] = {"type": "ephemeral"}

@@ -31,7 +31,7 @@ def load_litellm() -> Any:
 
 
 def missing_module(error: BaseException) -> str | None:
-    """The module that could not be imported where that is what an error comes from.
+    """What the import of a missing package says ("No module named 'boto3'"), where an error comes from that.
 
     litellm reports a missing package as a lost connection, with the ImportError behind it.
     """
@@ -39,7 +39,7 @@ def missing_module(error: BaseException) -> str | None:
     cause: BaseException | None = error
     while cause is not None and id(cause) not in seen:
         if isinstance(cause, ImportError):
-            return cause.name or str(cause)
+            return str(cause)
         seen.add(id(cause))
         cause = cause.__cause__ or cause.__context__
     return None

@@ -82,7 +82,7 @@ def choose_parameters(
     for name in sorted(asked.keys() & {name for name, value in options.items() if value is None}):
         chosen.leave(name, "the preset says null")
     for name in refused:
-        if name in chosen.values and name != "max_tokens":
+        if name in chosen.asked & chosen.values.keys() and name != "max_tokens":
             chosen.leave(name, f"the provider refuses it: {refused[name]}")
     if "max_tokens" in refused and "max_tokens" in chosen.values:
         chosen.values["max_completion_tokens"] = chosen.values.pop("max_tokens")
@@ -115,7 +115,7 @@ def _follow_list(target: Target, chosen: Parameters) -> None:
             chosen.leave(name, f"{target.model} takes none")
     usual = set(getattr(target.litellm.constants, "DEFAULT_CHAT_COMPLETION_PARAM_VALUES", ()))
     if forced := sorted(name for name in chosen.values if name in usual and name not in known):
-        chosen.values["allowed_openai_params"] = forced
+        chosen.values["allowed_openai_params"] = [*chosen.values.get("allowed_openai_params", ()), *forced]
 
 
 def _follow_claude(chosen: Parameters) -> None:

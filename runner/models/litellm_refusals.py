@@ -32,6 +32,9 @@ NAMES: dict[str, str] = {
 }
 RENAMED = "max_tokens"  # OpenAI's newer models take it as max_completion_tokens alone
 
+# No parameter, but what is wrong with messages: a turn that called tools came with no reasoning and needs some.
+NO_REASONING = "no reasoning_content"
+_DEMANDED = re.compile(r"reasoning_content\b[^.]*(?:missing|passed back|required)", re.IGNORECASE)
 _REFUSED = re.compile(
     r"unsupported|not (?:be )?(?:supported|permitted|allowed|enabled|available)|(?:does|do)(?:n't| not) support"
     r"|extra[ _](?:inputs|forbidden)|was unexpected|un(?:recognized|known|expected)|deprecated|only \S+ is (?:allowed|supported)"
@@ -41,12 +44,17 @@ _REFUSED = re.compile(
 
 
 def refused_parameter(error: Exception, sent: Collection[str]) -> str | None:
-    """The first of `sent`, in the order given, that this error refuses; None where it is about something else."""
+    """The first of `sent`, in the order given, that this error refuses; None where it is about something else.
+
+    `sent` may hold NO_REASONING too.
+    """
     if not _is_bad_request(error):
         return None
     text = str(error)[:MAX_READ]
     if RENAMED in sent and re.search(r"\bmax_tokens\b[^.]*\bnot supported\b.*max_completion_tokens", text, re.DOTALL):
         return RENAMED
+    if _DEMANDED.search(text):
+        return NO_REASONING if NO_REASONING in sent else None
     body = provider_body(error)
     told = {str(body.get("param") or ""), *_places(body)}
     named = [name for name in sent if name in NAMES and any(re.fullmatch(NAMES[name], one) for one in told)]

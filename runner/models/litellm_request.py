@@ -11,7 +11,7 @@ from runner.models.carried import REASONING, thinks_first
 from runner.models.context_overflow import Overflow
 from runner.models.litellm_history import CACHE_MARK, messages_for
 from runner.models.litellm_parameters import Target, choose_parameters
-from runner.models.litellm_refusals import refused_parameter
+from runner.models.litellm_refusals import NO_REASONING, refused_parameter
 from runner.types import ModelRequest
 
 
@@ -63,4 +63,6 @@ def _ours(asked: Collection[str], values: Mapping[str, Any], messages: list[dict
     named = ("temperature", "seed", "response_format", "max_tokens")
     marks = [name for name in (CACHE_MARK, REASONING) if any(name in message for message in messages)]
     bridged = [name for name in ("include", "store") if name in values]
-    return [*(name for name in named if name in asked and name in values), *bridged, *marks]
+    bare = any(message.get("tool_calls") and REASONING not in message for message in messages)
+    found = [*(name for name in named if name in asked and name in values), *bridged, *marks]
+    return [*found, NO_REASONING] if bare else found

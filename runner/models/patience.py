@@ -76,7 +76,7 @@ class Patience:
         pause = self._pause(failure, took)
         self.failed.append(FailedTry(failure.reason[:MAX_REASON_CHARS], took + (pause or 0.0), failure.usage))
         if pause is None:
-            raise ModelUnavailable(f"{self.name}: {failure.reason}", failure.retry_after, self.lost_usage)
+            raise ModelUnavailable(f"{failure.reason} (model {self.name})", failure.retry_after, self.lost_usage)
         told = failure.reason[:MAX_REASON_CHARS]
         log.warning("model %s: try %d failed, again in %.0f s: %s", self.name, len(self.failed), pause, told)
         self.sleep(pause)

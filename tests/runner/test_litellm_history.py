@@ -240,6 +240,20 @@ def test_who_refuses_reasoning_is_not_sent_it_again(
     assert not any("reasoning_content" in message for body in server.taken for message in body["messages"])
 
 
+@pytest.mark.parametrize(
+    ("name", "check"),
+    [("openai/moonshotai.kimi-k2-thinking", strict.moonshot), ("deepseek/deepseek-chat", strict.deepseek_thinking)],
+)
+def test_a_turn_that_came_without_reasoning_is_given_the_least_there_is(
+    serve: Serve, name: str, check: strict.Check
+) -> None:
+    server = serve(check, chat_reply("", "c1"), chat_reply("", "c2", reasoning_content="Then."), chat_reply())
+    converse(model(server, name), 3)
+    assert len(server.refusals) == 1
+    sent = [message for message in server.taken[-1]["messages"] if message["role"] == "assistant"]
+    assert [message["reasoning_content"] for message in sent] == [" ", "Then."]
+
+
 # --- the cache ------------------------------------------------------------------------------------------------------
 
 

@@ -216,7 +216,9 @@ def test_a_missing_package_is_named_and_nobody_is_asked_again(serve: Serve, monk
 
     calls: list[int] = []
     monkeypatch.setattr(litellm, "completion", completion)
-    with pytest.raises(SetupError, match="the Python package boto9 is missing") as caught:
+    with pytest.raises(
+        SetupError, match="a Python package is missing on this machine: No module named 'boto9'"
+    ) as caught:
         model(serve(strict.takes_all, CHAT), "openai/house").complete(AUTHOR)
     assert not isinstance(caught.value, ModelRefused)
     assert len(calls) == 1
