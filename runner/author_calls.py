@@ -55,7 +55,7 @@ class AuthorCalls:
         for _ in range(FITTING_TRIES):
             fitted = fit(occasion, build, max_tokens, window)
             try:
-                return fitted.noted(self._asked(key, purpose, fitted.request, completion))
+                return self._asked(key, purpose, fitted.request, fitted.answered_by)
             except ContextExceeded as error:
                 window = window.after(error, fitted.request)
                 refused = error

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from runner.authoring.material import MAX_CORPUS_CHARS, text_of
 from runner.authoring.occasion import Occasion
 from runner.errors import ContextExceeded
+from runner.models import Model
 from runner.types import Finding, ModelReply, ModelRequest
 
 CHARS_PER_TOKEN = 3.0
@@ -51,7 +52,9 @@ class Fitted:
     request: ModelRequest
     notes: tuple[str, ...] = ()
 
-    def noted(self, reply: ModelReply) -> ModelReply:
+    def answered_by(self, model: Model, request: ModelRequest) -> ModelReply:
+        """The notes are part of the reply that is committed: a decision judged again after a crash finds them there."""
+        reply = model.complete(request)
         return replace(reply, notes=(*self.notes, *reply.notes))
 
 

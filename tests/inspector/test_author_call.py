@@ -137,6 +137,14 @@ def test_what_compaction_cut_is_marked_and_can_be_asked_for(client: Client) -> N
     assert all(step["shown"] for step in last["steps"])
 
 
+def test_evidence_that_was_cut_to_a_context_window_is_said_to_be(client: Client) -> None:
+    told = "the author's prompt: 9,000 characters of evidence were left out to fit <8,192> tokens"
+    finding = {"rule": "context-window", "path": "", "message": told, "severity": "warning"}
+    text = client.get(url(decide(findings=[finding]), "&show=evidence")).text
+    assert "The author saw less than is drawn here (the author&#x27;s prompt: 9,000 characters" in text
+    assert "&lt;8,192&gt; tokens)." in text
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_the_passages_of_a_field_are_the_field(seed: int) -> None:
     dice = random.Random(seed)

@@ -14,10 +14,11 @@ import pytest
 from runner.authoring.author import request_for
 from runner.authoring.fitting import Window, fair_shares, fit
 from runner.authoring.occasion import Occasion
-from runner.engine import run_episode
+from runner.engine import next_step, perform, run_episode
 from runner.errors import ContextExceeded
 from runner.list_recorder import ListRecorder
 from runner.models.litellm import LiteLLM
+from runner.transactions import DecisionMade
 from runner.types import AuthorMode, DecisionStatus, File, ModelReply, ModelRequest, Task
 from tests.chat_provider import Provider
 from tests.runner.small_episode import (
@@ -229,3 +230,16 @@ def test_over_the_wire_it_asks_again_with_what_fits(provider: Provider, learned:
     assert "of evidence left out to fit the model's context window" in str(second["messages"])
     assert second["max_tokens"] < 6_000
     assert found(recorder)[0]
+
+
+def test_a_decision_judged_after_a_crash_carries_the_same_finding(learned: Callable[[Any], ListRecorder]) -> None:
+    whole = learned(NarrowAuthor(tokens=4_000))
+    place = next(number for number, each in enumerate(whole.transactions) if isinstance(each, DecisionMade))
+    reopened = ListRecorder(whole.plan, ticking_clock())
+    for transaction in whole.transactions[:place]:
+        reopened.apply(transaction)
+    due = next_step(reopened.plan, reopened.history())
+    assert due is not None
+    perform(due, whole.plan, reopened, small_toolbox(author=NarrowAuthor(tokens=1)))
+    assert reopened.decisions == whole.decisions[:1]
+    assert found(reopened)[0]

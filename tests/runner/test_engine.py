@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from runner import protocols
 from runner.agents import AgentJob, AgentRun
+from runner.authoring.occasion import FeedbackLevel
 from runner.digests import library_digest
 from runner.engine import advance, next_step, perform, retry_delay, run_episode, seal
 from runner.errors import (
@@ -34,6 +36,7 @@ from runner.types import (
     AuthorMode,
     CompactionKind,
     Environment,
+    Failure,
     File,
     ModelReply,
     ModelRequest,
@@ -513,3 +516,29 @@ def _due(recorder: ListRecorder) -> Any:
     step = next_step(recorder.plan, recorder.history())
     assert step is not None
     return step
+
+
+class _StoppedAgent(FixedAgent):
+    """Reaches its limit of turns in every trial."""
+
+    def run(self, job: AgentJob, *given: Any) -> AgentRun:
+        return replace(super().run(job, *given), failure=Failure("TurnLimit", "Not submitted after 40 turns."))
+
+
+@pytest.mark.parametrize("feedback", ["none", "binary", "rich", "process"])
+def test_the_author_learns_at_every_feedback_level_how_the_agent_ended(
+    environment: Environment, feedback: FeedbackLevel
+) -> None:
+    author = FixedAuthor()
+    plan = small_plan("selfgen-always", environment, feedback=feedback)
+    recorder = ListRecorder(plan, ticking_clock())
+    while not author.prompts:
+        advance(plan, recorder, small_toolbox(_StoppedAgent(), author))
+    assert author.prompts[0].count("The agent did not finish: TurnLimit. Not submitted after 40 turns.") == 1
+
+
+def test_an_agent_is_given_the_descriptions_of_the_skills_that_are_mounted(environment: Environment) -> None:
+    _, agent, _ = _run(environment, "curated-static")
+    assert agent.jobs[-1].descriptions == {
+        slug: f"How to do {slug}. Use when the task is about {slug}." for slug in ("merge-logs", "tidy-tables")
+    }
