@@ -85,6 +85,7 @@ ACTS = {act.key: act for act in (RETRY, SKIP, SKIP_ANSWER, PAUSE, RESUME, CANCEL
 class Standing:
     """How a target's episodes stand: the status of each. `answer`: key of the author's answer at which an episode stands;
     `can_skip_trial`: it stands at a trial, or some were set aside. `spent`: episodes blocked because a budget is spent.
+    `no_plan`: why the plan of an episode cannot be had, so that nothing of it can be skipped.
     """
 
     kind: str
@@ -96,6 +97,7 @@ class Standing:
     answer: str = ""
     can_skip_trial: bool = False
     spent: int = 0
+    no_plan: str = ""
 
     def count(self, status: str) -> int:
         return self.statuses.count(status)
@@ -152,13 +154,14 @@ def standing_of(kind: str, target: Target, episodes: QuerySet[Episode]) -> Stand
     experiment = experiment_of(target)
     how = list(episodes.order_by().values_list("status", "wish"))
     spent = Q(status=Episode.Status.BLOCKED, blocked_reason__startswith=budgets.REASON)
-    answer, can_skip_trial = _place(target) if isinstance(target, Episode) else ("", False)
+    answer, can_skip_trial, no_plan = _place(target) if isinstance(target, Episode) else ("", False, "")
     return Standing(
         kind,
         tuple(status for status, _ in how),
         tuple(wish for _, wish in how if wish),
         answer=answer,
         can_skip_trial=can_skip_trial,
+        no_plan=no_plan,
         spent=episodes.filter(spent).count() if Episode.Status.BLOCKED in {status for status, _ in how} else 0,
         has_budget=run is not None and (run.budget_usd is not None or run.budget_tokens is not None),
         is_ours=experiment.origin == Experiment.Origin.RUN,
@@ -166,17 +169,18 @@ def standing_of(kind: str, target: Target, episodes: QuerySet[Episode]) -> Stand
     )
 
 
-def _place(episode: Episode) -> tuple[str, bool]:
-    """(key of the author's answer that is due or "", whether a trial can be skipped). Nothing of both where the episode has
-    ended, or cannot go on as it is: its suite or setup is no longer that of the launch."""
+def _place(episode: Episode) -> tuple[str, bool, str]:
+    """(key of the author's answer that is due or "", whether a trial can be skipped, why nothing can be). The last where the
+    episode cannot go on as it is: its suite or setup is no longer that of the launch, or not on this machine."""
     ended = episode.status in (Episode.Status.DONE, Episode.Status.CANCELLED)
     if ended or experiment_of(episode).origin != Experiment.Origin.RUN:
-        return "", False
+        return "", False, ""
     try:
         step = operating.stands_at(episode)
-    except RunnerError:
-        return "", False
-    return step.key if isinstance(step, Ask) else "", isinstance(step, RunTrial) or episode.trials.blocked().exists()
+    except RunnerError as error:
+        return "", False, str(error)[:1_000]
+    can_skip_trial = isinstance(step, RunTrial) or episode.trials.blocked().exists()
+    return step.key if isinstance(step, Ask) else "", can_skip_trial, ""
 
 
 def experiment_of(target: Target) -> Experiment:

@@ -147,6 +147,7 @@ def test_an_episode_that_cannot_go_on_as_it_is_offers_no_skip(client: Client) ->
     text = page(client, episode)
     assert "Retry" in text
     assert "Skip the" not in text
+    assert "Nothing can be skipped from here: " in text
 
 
 def test_a_spent_budget_offers_neither_retry_nor_skip(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
