@@ -282,10 +282,13 @@ class DockerSandbox:
             if self._sealed:
                 raise
             return Completed(126, f"{error}\n", duration_seconds=time.monotonic() - began)
+        seconds = time.monotonic() - began
+        if self._watch is not None:
+            self._watch.look()
         text, exit_code = done.text, done.exit_code
         if reason := self._why_ended(done):
             text, exit_code = f"{text}\n[{reason}]\n", None
-        return Completed(exit_code, text, done.timed_out, done.truncated, time.monotonic() - began)
+        return Completed(exit_code, text, done.timed_out, done.truncated, seconds)
 
     def _complaint(self, command: str) -> str | None:
         """Why a command is not even tried: the caller's own doing, so an answer and no exception."""
@@ -387,10 +390,10 @@ class DockerSandbox:
             found = self.client.inspect_container(self.container)
         folders = folders_of(found, PREFIX + self.mark)
         limit, files = self.task.machine.storage_mb * 2**20, self.limits.files
-        deep = False
+        lenient = False
         if self._sealed:
             used = measured(folders) if folders else asked(self.client, self.container)
-            limit, files, deep = limit + used.bytes, files + used.count, used.too_deep
+            limit, files, lenient = limit + used.bytes, files + used.count, bool(used.problem)
         self._watch = DiskWatch(
             self.container,
             folders,
@@ -398,7 +401,7 @@ class DockerSandbox:
             files=files,
             free=self.limits.free_bytes,
             end=self._kill_quietly,
-            deep=deep,
+            lenient=lenient,
         )
         self._watch.start()
 

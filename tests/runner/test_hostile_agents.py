@@ -106,6 +106,12 @@ ATTACKS = {
     "all process ids": Attack("i=0; while [ $i -lt 3000 ]; do sleep 1000 & i=$((i+1)); done; echo full", "fork|full"),
     "memory": Attack("python3 -c 'x = bytearray(1 << 30); print(len(x))'; echo code $?", "code 137"),
     "disk": Attack("while :; do head -c 50000000 /dev/zero >> big; done", "wrote more than 300 MiB"),
+    "burst between two looks": Attack("head -c 400000000 /dev/zero > big; echo made", "wrote more than 300 MiB"),
+    "burst after many empty files": Attack(
+        python("import os\nfor i in range(15_000): os.mknod(f'{i}')")
+        + "\nsleep 3; head -c 400000000 /dev/zero > big; echo made",
+        "wrote more than 300 MiB",
+    ),
     "a billion bytes of output": Attack(
         "head -c 1000000000 /dev/zero | tr '\\0' x", "characters left out", seconds=300
     ),
