@@ -28,8 +28,9 @@ from runner.sandboxes.docker_engine import PREFIX, engine_errors, told
 from runner.sandboxes.docker_exec import Executed, Execution
 from runner.sandboxes.docker_images import Image, image_for
 from runner.sandboxes.docker_limits import LIMITS, ContainerLimits, host_config, init_command
-from runner.sandboxes.docker_networks import Network, leave, network_for, open_gateway
+from runner.sandboxes.docker_networks import Network, network_for, open_gateway
 from runner.sandboxes.docker_programs import mount, program_volume
+from runner.sandboxes.docker_removal import Removal, remove_marked
 from runner.sandboxes.docker_skills import MAX_TOLD, clearing
 from runner.sandboxes.gateway import Gateway
 from runner.sandboxes.trees import Tree, check_relative
@@ -57,7 +58,7 @@ def open_sandbox(task: Task, *, name: str, needs: Needs = NOTHING) -> DockerSand
         sandbox.make()
     except BaseException:
         with contextlib.suppress(SandboxError):
-            engine.remove_marked(client, mark)
+            remove_marked(mark)
         client.close()
         raise
     return sandbox
@@ -78,8 +79,7 @@ def end_processes(handle: dict[str, object]) -> None:
         raise
     try:
         if engine.engine_id(client.base_url) == handle.get("engine"):
-            leave(client, PREFIX + mark)
-            engine.remove_marked(client, mark)
+            remove_marked(mark)
     finally:
         client.close()
 
@@ -90,11 +90,10 @@ def end_named(name: str) -> None:
     try:
         wanted = [f"{engine.ATTEMPT_LABEL}={name}"]
         found = [labels for kind in engine.KINDS for _, labels in engine.labelled(client, kind, wanted)]
-        for mark in sorted({labels[engine.MARK_LABEL] for labels in found if labels.get(engine.MARK_LABEL)}):
-            leave(client, PREFIX + mark)
-            engine.remove_marked(client, mark)
     finally:
         client.close()
+    for mark in sorted({labels[engine.MARK_LABEL] for labels in found if labels.get(engine.MARK_LABEL)}):
+        remove_marked(mark)
 
 
 class DockerSandbox:
@@ -438,25 +437,24 @@ class DockerSandbox:
     def close(self) -> None:
         """Removes container, network and volumes. Closing twice is harmless.
 
-        What the engine does not let go of now is told in the log and left to the next sweep: the attempt has ended, and
-        its result stands.
+        It waits for `docker_removal.PATIENCE` at most. What the engine does not let go of is told in the log and left to
+        the next sweep: the attempt has ended, and its result stands.
         """
         if self._watch is not None:
             self._watch.stop()
         self._close_gateway()
-        own = PREFIX + self.mark
-        if self.container:
-            self._let_go("container", self.container)
-        if self.needs.skill_folders:
-            self._let_go("volume", own)
-        if self.network is not None and self.network.name == own:
-            self._let_go("network", own)
+        removal = Removal(self._things())
+        for problem in removal.problems:
+            log.warning("sandbox %s: %s", self.mark, problem)
+        if removal.goes_on:
+            log.warning("sandbox %s is large: the engine is still removing it", self.mark)
         self.client.close()
 
-    def _let_go(self, kind: str, name: str) -> None:
-        try:
-            if kind == "network":
-                leave(self.client, name)
-            engine.remove(self.client, kind, name)
-        except SandboxError as error:
-            log.warning("sandbox %s: %s", self.mark, error)
+    def _things(self) -> list[tuple[str, str]]:
+        own = PREFIX + self.mark
+        found = [("container", self.container)] if self.container else []
+        if self.needs.skill_folders:
+            found.append(("volume", own))
+        if self.network is not None and self.network.name == own:
+            found.append(("network", own))
+        return found

@@ -93,19 +93,7 @@ def labels(mark: str, *, task: str = "", attempt: str = "") -> dict[str, str]:
     }
 
 
-def remove_marked(client: Any, mark: str) -> list[str]:
-    """Removes the container, volumes and networks that carry `mark`; what is gone already is no error. Their names."""
-    return [name for kind in KINDS for name in _remove_kind(client, kind, [f"{MARK_LABEL}={mark}"])]
-
-
 KINDS = ("container", "volume", "network")  # in this order: a container holds the others
-
-
-def _remove_kind(client: Any, kind: str, wanted: list[str]) -> list[str]:
-    names = [name for name, _ in labelled(client, kind, wanted)]
-    for name in names:
-        remove(client, kind, name)
-    return names
 
 
 def labelled(client: Any, kind: str, wanted: list[str]) -> list[tuple[str, dict[str, str]]]:
