@@ -28,6 +28,7 @@ from runner.sandboxes.docker_engine import PREFIX, engine_errors, told
 from runner.sandboxes.docker_exec import Executed, Execution
 from runner.sandboxes.docker_images import Image, image_for
 from runner.sandboxes.docker_limits import LIMITS, ContainerLimits, host_config, init_command
+from runner.sandboxes.docker_links import remove_links, started_at
 from runner.sandboxes.docker_networks import Network, network_for, open_gateway
 from runner.sandboxes.docker_programs import mount, program_volume
 from runner.sandboxes.docker_removal import Removal, remove_marked
@@ -134,8 +135,13 @@ class DockerSandbox:
         self._breach: str | None = None
         self._runs = False  # as far as we know
         self._has_run = False
+        self._began = 0.0  # the first start, in seconds since 1970, by the engine's clock
         self._sealed = False
         self._owner: int | None = None if image.user else 0
+
+    @property
+    def has_own_user(self) -> bool:
+        return bool(self.image.user)
 
     def make(self) -> None:
         """The network, the volumes, the container, the way to the provider."""
@@ -387,6 +393,7 @@ class DockerSandbox:
             self._watch.stop()
         with engine_errors("asking where the container keeps its files"):
             found = self.client.inspect_container(self.container)
+        self._began = self._began or started_at(found)
         folders = folders_of(found, PREFIX + self.mark)
         limit, files = self.task.machine.storage_mb * 2**20, self.limits.files
         lenient = False
@@ -428,6 +435,10 @@ class DockerSandbox:
         if self._runs:
             self._kill()
             self._runs = False
+
+    def remove_links(self) -> list[str]:
+        self._start()
+        return remove_links(self, self._began)
 
     def _close_gateway(self) -> None:
         self.provider_url = None
