@@ -394,7 +394,7 @@ class DockerSandbox:
         with engine_errors("asking where the container keeps its files"):
             found = self.client.inspect_container(self.container)
         self._began = self._began or started_at(found)
-        folders = folders_of(found, PREFIX + self.mark)
+        folders = folders_of(found)
         limit, files = self.task.machine.storage_mb * 2**20, self.limits.files
         lenient = False
         if self._sealed:

@@ -11,11 +11,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from runner.errors import SandboxError
 from runner.sandboxes.docker_engine import FAILURES, connect
+from runner.sandboxes.processes import PROC
 
 _SHORTEST_PAUSE = 0.5
 _LONGEST_PAUSE = 2.0  # however long the last look took: what is written meanwhile is the overshoot
@@ -100,7 +102,7 @@ class DiskWatch:
                 return
             if self.folders:
                 self._room_at_look = self._room()
-                found = measured(self.folders, self.limit, self.files, self._over.is_set)
+                found = measured(self.folders, self.limit, self.files, self._over.is_set, self.container)
             else:
                 self._client = self._client or connect()
                 found = asked(self._client, self.container)
@@ -146,14 +148,14 @@ class Measured:
     problem: str = ""
     _linked: set[tuple[int, int]] = field(default_factory=set)
 
-    def add(self, entry: os.DirEntry[str]) -> None:
+    def add(self, entry: os.DirEntry[str] | _Held) -> None:
         self.count += 1
         try:
             status = entry.stat(follow_symlinks=False)
         except OSError as error:  # of this entry alone: a file that comes and goes must not hide those listed after it
             self.note(error)
             return
-        if status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode):
+        if status.st_nlink != 1 and not stat.S_ISDIR(status.st_mode):
             if (status.st_dev, status.st_ino) in self._linked:
                 return
             self._linked.add((status.st_dev, status.st_ino))
@@ -172,13 +174,16 @@ def measured(
     stop_at_bytes: int = 2**62,
     stop_at_count: int = 2**62,
     given_up: Callable[[], bool] = lambda: False,
+    container: str = "",
 ) -> Measured:
-    """What lies below the folders, counted until either limit is passed, it took too long or it is given up.
-
-    What vanishes meanwhile is not counted.
-    """
+    """What lies below the folders and what the container holds open, counted until either limit is passed, it took too
+    long or it is given up. What vanishes meanwhile is not counted."""
     found, until = Measured(), time.monotonic() + _LONGEST_LOOK
-    for number, entry in enumerate(_entries(folders, found)):
+    held: Iterator[_Held] = iter(())
+    if container:
+        held = _held_open(container, {folder.stat().st_dev for folder in folders})
+    everything: Iterator[os.DirEntry[str] | _Held] = chain(_entries(folders, found), held)
+    for number, entry in enumerate(everything):
         found.add(entry)
         if found.bytes > stop_at_bytes or found.count > stop_at_count:
             break
@@ -205,19 +210,49 @@ def _entries(folders: list[Path], found: Measured) -> Iterator[os.DirEntry[str]]
             found.note(error)
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    status: os.stat_result
+
+    def stat(self, *, follow_symlinks: bool) -> os.stat_result:
+        return self.status
+
+
+def _held_open(container: str, devices: set[int]) -> Iterator[_Held]:
+    """Files of the container that were removed and take room until the last process lets go of them: no folder shows
+    them. None where the engine's processes are not to be seen from here."""
+    for process in PROC.iterdir():
+        with contextlib.suppress(OSError):
+            if process.name.isdigit() and container.encode() in (process / "cgroup").read_bytes():
+                yield from _removed_files(process, {*devices, (process / "root").stat().st_dev})
+
+
+def _removed_files(process: Path, devices: set[int]) -> Iterator[_Held]:
+    """Of these devices only: others lie in memory. Each thread may have files of its own."""
+    for place in (process / "map_files", *(process / "task").glob("*/fd")):
+        with contextlib.suppress(OSError), os.scandir(place) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    status = entry.stat()
+                    if status.st_nlink == 0 and stat.S_ISREG(status.st_mode) and status.st_dev in devices:
+                        yield _Held(status)
+
+
 def asked(client: Any, container: str) -> Measured:
     """What the engine says the container wrote."""
     rows = client.containers(all=True, size=True, filters={"id": container})
     return Measured(int(rows[0].get("SizeRw") or 0) if rows else 0)
 
 
-def folders_of(container: Mapping[str, Any], volume: str) -> list[Path]:
-    """Where the engine keeps what the container writes: its layer and, where it is mounted, the volume of that name.
+def folders_of(container: Mapping[str, Any]) -> list[Path]:
+    """Where the engine keeps what the container writes: its layer, its writable volumes, and the folder of the files that
+    the engine mounts into each container (/etc/hosts), which root in it can fill.
 
     `container` is the engine's answer about it. Empty where one of them cannot be read from here, or where the engine
     names no folder of the layer (containerd's image store, vfs): what is measured must not be a part taken for all.
     """
     layer = ((container.get("GraphDriver") or {}).get("Data") or {}).get("UpperDir")
-    volumes = [row["Source"] for row in container.get("Mounts") or () if row.get("Name") == volume][:1]
-    found = [Path(folder) for folder in (layer, *volumes) if folder]
+    volumes = [row["Source"] for row in container.get("Mounts") or () if row.get("RW")]
+    own = [Path(container["HostsPath"]).parent] if container.get("HostsPath") else []
+    found = [*map(Path, dict.fromkeys(filter(None, (layer, *volumes)))), *own]
     return found if layer and all(os.access(folder, os.R_OK | os.X_OK) for folder in found) else []

@@ -9,6 +9,7 @@ import threading
 from collections import namedtuple
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,7 +28,9 @@ def watched(tmp_path: Path) -> Iterator[Callable[..., tuple[DiskWatch, threading
 
     def start(**limits: int) -> tuple[DiskWatch, threading.Event]:
         ended = threading.Event()
-        watch = DiskWatch("c", [tmp_path], end=ended.set, **{"limit": 10**9, "files": 10**6, "free": 0, **limits})
+        watch = DiskWatch(
+            "no-container", [tmp_path], end=ended.set, **{"limit": 10**9, "files": 10**6, "free": 0, **limits}
+        )
         watches.append(watch)
         watch.start()
         return watch, ended
@@ -52,7 +55,7 @@ def test_the_watch_of_a_disk_outlasts_what_cannot_be_measured_once(
         return real(*limits)
 
     monkeypatch.setattr(docker_disk, "measured", measured)
-    watch = docker_disk.DiskWatch("c", [tmp_path], limit=1_000, files=100, free=0, end=ended.set)
+    watch = docker_disk.DiskWatch("no-container", [tmp_path], limit=1_000, files=100, free=0, end=ended.set)
     watch.start()
     assert ended.wait(20)
     watch.stop()
@@ -60,17 +63,20 @@ def test_the_watch_of_a_disk_outlasts_what_cannot_be_measured_once(
 
 
 def test_a_part_of_what_a_container_writes_is_never_measured_for_all_of_it(tmp_path: Path) -> None:
-    layer, volume = tmp_path / "layer", tmp_path / "volume"
-    layer.mkdir()
-    volume.mkdir()
-    mounts = {"Mounts": [{"Name": "ours", "Source": str(volume)}, {"Name": "another", "Source": str(tmp_path)}]}
+    layer, volume, own = tmp_path / "layer", tmp_path / "volume", tmp_path / "own"
+    for folder in (layer, volume, own):
+        folder.mkdir()
+    written = {"Type": "volume", "Name": "ours", "Source": str(volume), "RW": True}
+    read_only = {"Type": "volume", "Name": "program", "Source": str(tmp_path), "RW": False}
+    mounts = {"Mounts": [written, {**written, "Destination": "/again"}, read_only]}
     driver = {"GraphDriver": {"Data": {"UpperDir": str(layer)}}}
-    assert docker_disk.folders_of(driver | mounts, "ours") == [layer, volume]
-    assert docker_disk.folders_of(driver | {"Mounts": None}, "ours") == [layer]
+    assert docker_disk.folders_of(driver | mounts) == [layer, volume]
+    assert docker_disk.folders_of(driver | mounts | {"HostsPath": str(own / "hosts")}) == [layer, volume, own]
+    assert docker_disk.folders_of(driver | {"Mounts": None, "HostsPath": ""}) == [layer]
     for unnamed in ({}, {"GraphDriver": None}, {"GraphDriver": {"Data": None}}, {"GraphDriver": {"Data": {}}}):
-        assert docker_disk.folders_of(unnamed | mounts, "ours") == []
+        assert docker_disk.folders_of(unnamed | mounts) == []
     volume.rmdir()
-    assert docker_disk.folders_of(driver | mounts, "ours") == []
+    assert docker_disk.folders_of(driver | mounts) == []
 
 
 def test_a_long_look_is_followed_by_a_short_pause(
@@ -78,7 +84,8 @@ def test_a_long_look_is_followed_by_a_short_pause(
 ) -> None:
     """A look at 200,000 files took so long that the next came after everything was written."""
     clock, pauses = iter(range(0, 10**6, 100)), []
-    monkeypatch.setattr(docker_disk.time, "monotonic", lambda: next(clock))  # each look takes 100 s at least
+    monkeypatch.setattr(docker_disk, "measured", lambda *_: Measured())
+    monkeypatch.setattr(docker_disk, "time", SimpleNamespace(monotonic=lambda: next(clock)))  # each look takes 100 s
     watch, _ = watched()
     looked = threading.Event()
     real = watch._due.wait
@@ -152,7 +159,9 @@ def test_a_look_that_takes_too_long_is_given_up_and_counts_as_too_much(
     assert found.count < MANY
     assert found.problem == "its files take more than -1 s to be measured"
     for lenient, why in ((False, f"ended: {found.problem}"), (True, None)):
-        watch = DiskWatch("c", [tmp_path], limit=10**9, files=10**6, free=0, end=lambda: None, lenient=lenient)
+        watch = DiskWatch(
+            "no-container", [tmp_path], limit=10**9, files=10**6, free=0, end=lambda: None, lenient=lenient
+        )
         watch.look()
         assert watch.breach == why
 

@@ -165,3 +165,9 @@ def test_a_find_that_knows_little_finds_them_too(tmp_path: Path) -> None:
         False,
         ("/workspace/out/sub: a link to /tests/sub, removed before judging",),
     )
+
+
+def test_a_volume_of_the_image_is_measured_as_well(tmp_path: Path) -> None:
+    with closing(open_sandbox(in_image(tmp_path, TEST, "VOLUME /data"), name="t")) as sandbox:
+        done = sandbox.execute("head -c 400000000 /dev/zero > /data/big", timeout_seconds=60)
+    assert "wrote more than 300 MiB" in done.output
