@@ -11,6 +11,7 @@ _MAX_NAMED = 20
 _MAX_FOLLOWED = 40  # as the kernel
 # They lead elsewhere for each process that opens them: to the tests, where the verifier stands there.
 _EACH_ITS_OWN = ("/proc", "/dev/fd", "/dev/stdin")
+_MOUNTS = {"/proc/mounts", "/proc/self/mounts"}  # /etc/mtab, which packages make
 
 
 def leading_into(
@@ -25,16 +26,22 @@ def leading_into(
     found = []
     for link in made:
         place = _destination(link, read)
-        if place is not None and any(place.is_relative_to(one) or one.is_relative_to(place) for one in guarded):
+        if place is None or str(place) in _MOUNTS:
+            continue
+        if any(place.is_relative_to(one) or one.is_relative_to(place) for one in guarded):
             found.append((link, str(place)))
     return found
 
 
 def removed(astray: Sequence[tuple[str, str]]) -> list[str]:
     """A sentence for each link that was removed, fit for the notes of a verdict."""
-    told = [f"{plain(path)[:500]}: a link to {plain(place)[:500]}, removed before judging" for path, place in astray]
+    told = [f"{_shown(path)}: a link to {_shown(place)}, removed before judging" for path, place in astray]
     more = len(told) - _MAX_NAMED
     return [*told[:_MAX_NAMED], *([f"and {more:,} more such links, removed as well"] if more > 0 else [])]
+
+
+def _shown(path: str) -> str:
+    return plain(path).replace("\n", "?")[:500]
 
 
 def _destination(path: str, read: Callable[[str], str | None]) -> PurePosixPath | None:

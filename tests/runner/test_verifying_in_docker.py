@@ -68,10 +68,12 @@ LINKS = {
     "its input": "ln -s /dev/stdin stdin.txt",
     "its report": "ln -s /logs/verifier/own.txt own.txt",
     "in a locked folder": "mkdir out; ln -s /tests/sub out/sub; chmod 000 out",
-    "a name that is no text": "ln -s /tests $(printf '/var/tmp/\\377\\n'); ln -s \"$(printf '/var/tmp/\\377\\n')\"/expected.txt answer.txt",
+    "a name that is no text": "name=$(printf '/var/tmp/\\377\\nx'); ln -s /tests \"$name\";"
+    ' ln -s "$name/expected.txt" answer.txt',
     "among a thousand": 'python3 -c \'import os\nfor i in range(1000): os.symlink(f"/tests/{i}", f"l{i}")\';'
     " ln -s /tests/expected.txt answer.txt",
-    "the workspace itself": "cd /; rm -rf /workspace; mkdir /ws; ln -s /tests/expected.txt /ws/answer.txt; ln -s /ws /workspace",
+    "the workspace itself": "cd /; rm -rf /workspace; mkdir /ws; ln -s /tests/expected.txt /ws/answer.txt;"
+    " ln -s /ws /workspace",
 }
 
 
@@ -82,12 +84,14 @@ def test_a_link_into_the_tests_is_no_answer(name: str, task: Task, sandbox: Dock
     verdict = run_verifier(task, sandbox)
     assert (verdict.success, verdict.reward) == (False, 0.0)
     assert any("removed before judging" in note for note in verdict.notes), verdict.notes
+    assert [note for note in verdict.notes if not note.isprintable()] == []
 
 
 def test_other_links_stay_whoever_made_them(task: Task, sandbox: DockerSandbox) -> None:
     made = (
         "mkdir -p real; echo 42 > real/answer; ln -s real/answer answer.txt; ln -s /dev/null .history; ln -s nowhere x;"
-        " mkdir -p /data; ln -s /workspace/real/answer /data/kept; ln -s loop loop; ln -s /tests-of-mine y"
+        " mkdir -p /data; ln -s /workspace/real/answer /data/kept; ln -s loop loop; ln -s /tests-of-mine y;"
+        " ln -sf ../proc/self/mounts /etc/mtab"
     )
     sandbox.execute(made, timeout_seconds=60)
     verdict = run_verifier(task, sandbox)
