@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Sequence
+from typing import Any
 
 from runner.errors import SandboxError
 from runner.sandboxes import docker_engine as engine
 from runner.sandboxes.docker_networks import leave
 
 PATIENCE = 10.0  # seconds for which anybody waits
+_PAUSES = (0.2, 0.5, 1.0)  # between tries
 _LONGEST_REMOVAL = 3_600.0  # seconds of silence of the engine, for the thread alone
 
 
@@ -55,8 +58,18 @@ class Removal:
         with contextlib.closing(client):
             for kind, name in self.things:
                 try:
-                    if kind == "network":
-                        leave(client, name)
-                    engine.remove(client, kind, name)
+                    _remove(client, kind, name)
                 except SandboxError as error:
                     self.problems.append(str(error))
+
+
+def _remove(client: Any, kind: str, name: str) -> None:
+    """Tried again for a moment: the engine lets go of a container's volumes a little after the container is gone."""
+    if kind == "network":
+        leave(client, name)
+    for pause in _PAUSES:
+        with contextlib.suppress(SandboxError):
+            engine.remove(client, kind, name)
+            return
+        time.sleep(pause)
+    engine.remove(client, kind, name)

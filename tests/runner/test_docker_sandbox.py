@@ -228,6 +228,9 @@ def test_a_container_that_takes_long_to_remove_holds_no_worker(
     opened.close()
     end_processes(opened.handle)
     swept = sweep(lambda found: found.mark == opened.mark and found.kind == "container")
+    until = time.monotonic() + 60
+    while len(waiting) < 3 and time.monotonic() < until:
+        time.sleep(0.1)
     assert (len(waiting), len(left_behind(opened.mark))) == (3, 2)
     assert "the engine is still removing it" in caplog.text
     assert [line for line in swept.failed if "the engine is still removing it" in line] == list(swept.failed) != []
