@@ -78,6 +78,11 @@ class Sandbox(Protocol):
     provider_url: str | None  # address at which the program reaches its provider, until `end_processes`
     gateway: Gateway | None  # what stands at that address; it knows what was refused and what went wrong
 
+    @property
+    def has_own_user(self) -> bool:
+        """Do commands run as a user with fewer rights until `end_processes`? Then what that user may not write holds."""
+        ...
+
     def path(self, folder: str) -> str:
         """How a command names one of the folders: "../tests" in a local sandbox, "/tests" in a container."""
         ...
@@ -103,6 +108,11 @@ class Sandbox(Protocol):
 
         From then on SandboxRuined says that what ran before left nothing that commands can run in.
         """
+        ...
+
+    def remove_links(self) -> list[str]:
+        """Removes the agent's links that lead into tests, logs or solution, to a folder above them, or to what is each
+        process's own (/proc/self/cwd). A sentence for each. Called after `end_processes`, before tests are put in."""
         ...
 
     def close(self) -> None: ...

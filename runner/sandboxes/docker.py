@@ -28,8 +28,10 @@ from runner.sandboxes.docker_engine import PREFIX, engine_errors, told
 from runner.sandboxes.docker_exec import Executed, Execution
 from runner.sandboxes.docker_images import Image, image_for
 from runner.sandboxes.docker_limits import LIMITS, ContainerLimits, host_config, init_command
-from runner.sandboxes.docker_networks import Network, leave, network_for, open_gateway
+from runner.sandboxes.docker_links import remove_links, started_at
+from runner.sandboxes.docker_networks import Network, network_for, open_gateway
 from runner.sandboxes.docker_programs import mount, program_volume
+from runner.sandboxes.docker_removal import Removal, remove_marked
 from runner.sandboxes.docker_skills import MAX_TOLD, clearing
 from runner.sandboxes.gateway import Gateway
 from runner.sandboxes.trees import Tree, check_relative
@@ -57,7 +59,7 @@ def open_sandbox(task: Task, *, name: str, needs: Needs = NOTHING) -> DockerSand
         sandbox.make()
     except BaseException:
         with contextlib.suppress(SandboxError):
-            engine.remove_marked(client, mark)
+            remove_marked(mark)
         client.close()
         raise
     return sandbox
@@ -78,8 +80,7 @@ def end_processes(handle: dict[str, object]) -> None:
         raise
     try:
         if engine.engine_id(client.base_url) == handle.get("engine"):
-            leave(client, PREFIX + mark)
-            engine.remove_marked(client, mark)
+            remove_marked(mark)
     finally:
         client.close()
 
@@ -90,11 +91,10 @@ def end_named(name: str) -> None:
     try:
         wanted = [f"{engine.ATTEMPT_LABEL}={name}"]
         found = [labels for kind in engine.KINDS for _, labels in engine.labelled(client, kind, wanted)]
-        for mark in sorted({labels[engine.MARK_LABEL] for labels in found if labels.get(engine.MARK_LABEL)}):
-            leave(client, PREFIX + mark)
-            engine.remove_marked(client, mark)
     finally:
         client.close()
+    for mark in sorted({labels[engine.MARK_LABEL] for labels in found if labels.get(engine.MARK_LABEL)}):
+        remove_marked(mark)
 
 
 class DockerSandbox:
@@ -135,8 +135,13 @@ class DockerSandbox:
         self._breach: str | None = None
         self._runs = False  # as far as we know
         self._has_run = False
+        self._began = 0.0  # the first start, in seconds since 1970, by the engine's clock
         self._sealed = False
         self._owner: int | None = None if image.user else 0
+
+    @property
+    def has_own_user(self) -> bool:
+        return bool(self.image.user)
 
     def make(self) -> None:
         """The network, the volumes, the container, the way to the provider."""
@@ -282,10 +287,13 @@ class DockerSandbox:
             if self._sealed:
                 raise
             return Completed(126, f"{error}\n", duration_seconds=time.monotonic() - began)
+        seconds = time.monotonic() - began
+        if self._watch is not None:
+            self._watch.look()
         text, exit_code = done.text, done.exit_code
         if reason := self._why_ended(done):
             text, exit_code = f"{text}\n[{reason}]\n", None
-        return Completed(exit_code, text, done.timed_out, done.truncated, time.monotonic() - began)
+        return Completed(exit_code, text, done.timed_out, done.truncated, seconds)
 
     def _complaint(self, command: str) -> str | None:
         """Why a command is not even tried: the caller's own doing, so an answer and no exception."""
@@ -385,12 +393,13 @@ class DockerSandbox:
             self._watch.stop()
         with engine_errors("asking where the container keeps its files"):
             found = self.client.inspect_container(self.container)
-        folders = folders_of(found, PREFIX + self.mark)
+        self._began = self._began or started_at(found)
+        folders = folders_of(found)
         limit, files = self.task.machine.storage_mb * 2**20, self.limits.files
-        deep = False
+        lenient = False
         if self._sealed:
             used = measured(folders) if folders else asked(self.client, self.container)
-            limit, files, deep = limit + used.bytes, files + used.count, used.too_deep
+            limit, files, lenient = limit + used.bytes, files + used.count, bool(used.problem)
         self._watch = DiskWatch(
             self.container,
             folders,
@@ -398,7 +407,7 @@ class DockerSandbox:
             files=files,
             free=self.limits.free_bytes,
             end=self._kill_quietly,
-            deep=deep,
+            lenient=lenient,
         )
         self._watch.start()
 
@@ -427,6 +436,10 @@ class DockerSandbox:
             self._kill()
             self._runs = False
 
+    def remove_links(self) -> list[str]:
+        self._start()
+        return remove_links(self, self._began)
+
     def _close_gateway(self) -> None:
         self.provider_url = None
         if self.gateway is not None:
@@ -435,25 +448,24 @@ class DockerSandbox:
     def close(self) -> None:
         """Removes container, network and volumes. Closing twice is harmless.
 
-        What the engine does not let go of now is told in the log and left to the next sweep: the attempt has ended, and
-        its result stands.
+        It waits for `docker_removal.PATIENCE` at most. What the engine does not let go of is told in the log and left to
+        the next sweep: the attempt has ended, and its result stands.
         """
         if self._watch is not None:
             self._watch.stop()
         self._close_gateway()
-        own = PREFIX + self.mark
-        if self.container:
-            self._let_go("container", self.container)
-        if self.needs.skill_folders:
-            self._let_go("volume", own)
-        if self.network is not None and self.network.name == own:
-            self._let_go("network", own)
+        removal = Removal(self._things())
+        for problem in removal.problems:
+            log.warning("sandbox %s: %s", self.mark, problem)
+        if removal.goes_on:
+            log.warning("sandbox %s is large: the engine is still removing it", self.mark)
         self.client.close()
 
-    def _let_go(self, kind: str, name: str) -> None:
-        try:
-            if kind == "network":
-                leave(self.client, name)
-            engine.remove(self.client, kind, name)
-        except SandboxError as error:
-            log.warning("sandbox %s: %s", self.mark, error)
+    def _things(self) -> list[tuple[str, str]]:
+        own = PREFIX + self.mark
+        found = [("container", self.container)] if self.container else []
+        if self.needs.skill_folders:
+            found.append(("volume", own))
+        if self.network is not None and self.network.name == own:
+            found.append(("network", own))
+        return found

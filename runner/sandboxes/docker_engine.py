@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -24,6 +25,7 @@ OWNER_LABEL = "skillglass.owner"  # the process that opened it, as ProcessName s
 ATTEMPT_LABEL = "skillglass.attempt"
 CARRIER_LABEL = "skillglass.carrier"  # a container that only loads a program into its volume
 PREFIX = "skillglass-"
+_PAUSE = 0.2  # between two questions whether a container is gone
 API_SECONDS = 120.0  # the longest silence of the engine on an ordinary request
 # What the way to the engine throws; the last one comes out of streams that are read to their end.
 FAILURES = (DockerException, requests.RequestException, urllib3.exceptions.HTTPError, OSError)
@@ -93,19 +95,7 @@ def labels(mark: str, *, task: str = "", attempt: str = "") -> dict[str, str]:
     }
 
 
-def remove_marked(client: Any, mark: str) -> list[str]:
-    """Removes the container, volumes and networks that carry `mark`; what is gone already is no error. Their names."""
-    return [name for kind in KINDS for name in _remove_kind(client, kind, [f"{MARK_LABEL}={mark}"])]
-
-
 KINDS = ("container", "volume", "network")  # in this order: a container holds the others
-
-
-def _remove_kind(client: Any, kind: str, wanted: list[str]) -> list[str]:
-    names = [name for name, _ in labelled(client, kind, wanted)]
-    for name in names:
-        remove(client, kind, name)
-    return names
 
 
 def labelled(client: Any, kind: str, wanted: list[str]) -> list[tuple[str, dict[str, str]]]:
@@ -144,3 +134,16 @@ def remove(client: Any, kind: str, name: str) -> None:
         except APIError as error:
             if error.status_code != 409 or "already in progress" not in str(error.explanation):
                 raise
+            _await_removal(client, name)
+
+
+def _await_removal(client: Any, container: str) -> None:
+    """Until it is gone that somebody else is removing: it holds its volumes and networks as long."""
+    until = time.monotonic() + client.timeout
+    while time.monotonic() < until:
+        try:
+            client.inspect_container(container)
+        except NotFound:
+            return
+        time.sleep(_PAUSE)
+    raise SandboxError(f"the container {container[:40]} is still being removed")

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from runner.errors import SandboxError
 from runner.sandboxes import docker_engine as engine
-from runner.sandboxes.docker_networks import leave
+from runner.sandboxes.docker_removal import Removal
 from runner.sandboxes.process_names import ProcessName
 
 
@@ -32,7 +31,7 @@ class Leftover:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """`kept`: what may still be in use. `failed`: one line for each thing that could not be removed, and why."""
+    """`kept`: what may still be in use. `failed`: one line for each thing that is not gone, and why."""
 
     removed: tuple[Leftover, ...]
     kept: tuple[Leftover, ...]
@@ -63,18 +62,17 @@ def sweep(is_dead: Callable[[Leftover], bool], *, dry_run: bool = False) -> Swep
             if not is_dead(found):
                 kept.append(found)
                 continue
-            try:
-                if not dry_run:
-                    _remove(client, found)
+            problems = [] if dry_run else _problems(found)
+            failed += problems
+            if not problems:
                 removed.append(found)
-            except SandboxError as error:
-                failed.append(str(error))
     finally:
         client.close()
     return Swept(tuple(removed), tuple(kept), tuple(failed))
 
 
-def _remove(client: Any, found: Leftover) -> None:
-    if found.kind == "network":
-        leave(client, found.name)
-    engine.remove(client, found.kind, found.name)
+def _problems(found: Leftover) -> list[str]:
+    removal = Removal([(found.kind, found.name)])
+    if removal.goes_on:
+        return [f"the {found.kind} {found.name[:40]} is large: the engine is still removing it"]
+    return removal.problems

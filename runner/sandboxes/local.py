@@ -26,6 +26,7 @@ from typing import IO
 from runner.errors import SandboxError, SetupError
 from runner.sandboxes import LOGS, NOTHING, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed, Needs
 from runner.sandboxes.gateway import Gateway
+from runner.sandboxes.links import leading_into, removed
 from runner.sandboxes.local_labels import labelled, write_label
 from runner.sandboxes.process_names import ProcessName
 from runner.sandboxes.processes import (
@@ -39,8 +40,10 @@ from runner.sandboxes.processes import (
 from runner.sandboxes.trees import (
     Tree,
     check_relative,
+    links_below,
     make_real_folder,
     measure,
+    read_link,
     read_tree,
     remove_tree,
     write_tree,
@@ -143,6 +146,7 @@ class LocalSandbox:
 
     provider_url: str | None = None
     gateway: Gateway | None = None
+    has_own_user = False
 
     def __init__(self, folder: Path, mark: str, *, name: str, task: str, limits: SandboxLimits = LIMITS) -> None:
         self.folder = folder
@@ -213,6 +217,16 @@ class LocalSandbox:
         groups = {group for group in self.groups if group_alive(group)}
         end_sandbox(self.mark, self.folder, groups)
         self.groups.clear()
+
+    def remove_links(self) -> list[str]:
+        folders = [str(self.folder / folder) for folder in (TESTS, LOGS, SOLUTION)]
+        try:
+            astray = leading_into(folders, links_below(self.folder), read_link)
+            for path, _ in astray:
+                Path(path).unlink()
+        except OSError as error:
+            raise SandboxError(f"{self.folder}: links cannot be removed: {error}") from error
+        return [line.replace(str(self.folder), "") for line in removed(astray)]
 
     def close(self) -> None:
         self.end_processes()

@@ -144,6 +144,25 @@ def _size(entry: os.DirEntry[str]) -> int:
         return 0  # removed between listing and looking
 
 
+def links_below(root: Path) -> Iterator[str]:
+    """Every link below `root`, as an absolute path. None is followed."""
+    for folder, names, files in os.walk(root):
+        for name in (*names, *files):
+            path = Path(folder, name)
+            if path.is_symlink():
+                yield str(path)
+
+
+def read_link(path: str) -> str | None:
+    """What the link says; None for what is no link, and for what the system makes up for each process."""
+    if path.startswith(("/proc/", "/dev/")):
+        return None
+    try:
+        return str(Path(path).readlink())
+    except OSError:
+        return None
+
+
 def remove_tree(root: Path) -> None:
     """Removes `root` and everything below, folders that were locked too. Nothing happens where there is none."""
     for folder, names, _ in os.walk(root):  # top down, so that each folder is unlocked before it is listed

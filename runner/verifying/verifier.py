@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Mapping
+from dataclasses import replace
 
 from runner.digests import digest_json, manifest
 from runner.errors import SandboxRuined, SuiteError, VerifierError
@@ -10,7 +13,7 @@ from runner.evaluating.declaration import Evaluation
 from runner.evaluating.evaluate import evaluate
 from runner.evaluating.judging import Asked
 from runner.evaluating.verdicts import of_ruin
-from runner.sandboxes import LOGS, TESTS, Completed, Sandbox
+from runner.sandboxes import LOGS, TESTS, WORKSPACE, Completed, Sandbox
 from runner.suites.host_variables import resolved
 from runner.suites.task_files import script_command, test_files
 from runner.types import Files, Task, Verdict
@@ -21,8 +24,14 @@ REPORTS = "verifier"  # folder below logs
 MAX_OUTPUT_CHARS = 100_000
 
 # Whatever the agent put where tests, reports or Python's own start-up files go is taken away before tests are put in.
-_CLEAR = "chmod -R u+rwX {tests} {logs}; rm -rf {tests} {logs}; mkdir -p {tests} {logs}/{reports}"
-_ENVIRONMENT = {"PYTHONNOUSERSITE": "1"}  # the agent owned HOME
+_CLEAR = """PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
+chmod -R u+rwX {tests} {logs}; rm -rf {tests} {logs}; mkdir -p {tests} {logs}/{reports}
+"""
+# The agent owned HOME and the working directory. A task that needs one of them sets the variable itself, to nothing.
+_ENVIRONMENT = {"PYTHONNOUSERSITE": "1", "PYTHONSAFEPATH": "1"}
+# Without it Python does not look beside a script either, where its own helpers lie.
+_PYTHONPATH = 'PYTHONPATH="$(cd {tests} && pwd)${{PYTHONPATH:+:$PYTHONPATH}}"; export PYTHONPATH; '
+_MISSING_MODULE = "ModuleNotFoundError"
 _FULL = 1.0 - 1e-9  # rewards are written with six decimals
 
 
@@ -47,6 +56,7 @@ def run_verifier(task: Task, sandbox: Sandbox, ask: Asked | None = None) -> Verd
     if "test.sh" not in tests:
         raise SuiteError(str(task.folder / "tests"), "folder", "test.sh", "there is none")
     try:
+        notes = _clear(task, sandbox)
         done = _run(task, sandbox, tests)
     except SandboxRuined as error:  # the agent's doing, and trying again would score the same
         return Verdict(source=SOURCE, success=False, reward=0.0, output=str(error), verifier_digest=digest)
@@ -55,40 +65,88 @@ def run_verifier(task: Task, sandbox: Sandbox, ask: Asked | None = None) -> Verd
     left = sandbox.tree(LOGS, REPORTS, names=frozenset({*REWARDS, *SIDE_REPORTS}))
     files = {name: file.content for name, file in left.files.items()}
     try:
-        return _verdict(files, left.left_out, done, digest)
+        verdict = _verdict(files, left.left_out, done, digest)
     except ReportProblem as error:
         raise VerifierError(f"{task.key}: {error}{_tail(done)}") from error
+    if not verdict.success:
+        notes += _doubts(task, sandbox, tests, done)
+    return replace(verdict, notes=(*notes, *verdict.notes))
 
 
 def _evaluated(
     task: Task, evaluation: Evaluation, sandbox: Sandbox, tests: Files, digest: str, ask: Asked | None
 ) -> Verdict:
     try:
-        _clear(task, sandbox)
+        notes = _clear(task, sandbox)
     except SandboxRuined as error:
         return of_ruin(evaluation, str(error), digest)
-    return evaluate(evaluation, sandbox, tests=tests, instruction=task.instruction, digest=digest, ask=ask)
+    verdict = evaluate(evaluation, sandbox, tests=tests, instruction=task.instruction, digest=digest, ask=ask)
+    return replace(verdict, notes=(*notes, *verdict.notes))
 
 
-def _clear(task: Task, sandbox: Sandbox) -> None:
+def _clear(task: Task, sandbox: Sandbox) -> list[str]:
+    """Takes away what the agent put where the verifier works and what it linked there. A sentence for each link."""
     places = {"tests": sandbox.path(TESTS), "logs": sandbox.path(LOGS), "reports": REPORTS}
     cleared = sandbox.execute(_CLEAR.format(**places), timeout_seconds=60)
     if cleared.exit_code != 0:
         raise VerifierError(f"{task.key}: tests and logs cannot be cleared: {cleared.output[-500:]}")
+    return sandbox.remove_links()
 
 
 def _run(task: Task, sandbox: Sandbox, tests: Files) -> Completed:
     """Runs the tests where nothing of the agent's lies in their way. Nothing runs any more afterwards."""
     environment = resolved(task.verifier_environment, task.machine.host_variables)
-    _clear(task, sandbox)
     sandbox.put(TESTS, tests)
+    place = sandbox.path(TESTS)
+    command = script_command(f"{place}/test.sh", tests["test.sh"])
+    if _has_helpers(tests):
+        command = _PYTHONPATH.format(tests=place) + command
+    if _starts_in_tests(task, sandbox, tests):
+        command = f"cd {place} && {command}"
     done = sandbox.execute(
-        script_command(f"{sandbox.path(TESTS)}/test.sh", tests["test.sh"]),
-        timeout_seconds=task.verifier_timeout_seconds,
-        environment={**environment, **_ENVIRONMENT},
+        command, timeout_seconds=task.verifier_timeout_seconds, environment={**_ENVIRONMENT, **environment}
     )
     sandbox.end_processes()
     return done
+
+
+def _has_helpers(tests: Files) -> bool:
+    """Are there Python modules beside test.sh that may be on the path of every Python program it starts?"""
+    names = {path.removesuffix(".py") for path in tests if path.endswith(".py") and "/" not in path}
+    return bool(names) and not names & sys.stdlib_module_names
+
+
+def _starts_in_tests(task: Task, sandbox: Sandbox, tests: Files) -> bool:
+    """Is the working directory one that the agent may have laid snares in, and do the tests find it by its name?
+
+    Against an agent that was root no folder helps. Tests that nowhere name the working directory can only mean it by
+    where they start: they stay there, as under Harbor.
+    """
+    folder = sandbox.path(WORKSPACE)
+    if not sandbox.has_own_user or folder == "/":
+        return False
+    named = re.compile(rb"(?<![\w.-])" + re.escape(folder.encode()) + rb"(?![\w-])")
+    texts = (
+        *(file.content for file in tests.values()),
+        *(value.encode() for value in task.verifier_environment.values()),
+    )
+    return any(named.search(text) for text in texts)
+
+
+def _doubts(task: Task, sandbox: Sandbox, tests: Files, done: Completed) -> list[str]:
+    """What our own precautions may have to do with a verdict that is no success."""
+    doubts = []
+    if _MISSING_MODULE in done.output and "PYTHONSAFEPATH" not in task.verifier_environment:
+        doubts.append(
+            "a Python module was not found: verifiers run with PYTHONSAFEPATH=1, so Python looks for modules neither in "
+            "the working directory nor beside a script (docs/sandboxes.md)"
+        )
+    if _starts_in_tests(task, sandbox, tests):
+        doubts.append(
+            f"test.sh was started in {sandbox.path(TESTS)} because the agent's user may write into "
+            f"{sandbox.path(WORKSPACE)}: relative paths do not lead there (docs/sandboxes.md)"
+        )
+    return doubts
 
 
 def _verdict(files: Mapping[str, bytes], left_out: list[str], done: Completed, verifier_digest: str) -> Verdict:

@@ -17,7 +17,7 @@ from runner.models import Model
 from runner.protocols.conditions import condition_named
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import RunTrial
-from runner.sandboxes import NOTHING, Needs, Sandbox, sandbox_kind
+from runner.sandboxes import NOTHING, Needs, Sandbox, docker_removal, sandbox_kind
 from runner.toolbox import Toolbox
 from runner.types import (
     AttemptResult,
@@ -38,6 +38,7 @@ from runner.types import (
 )
 from tests.docker_images import BASE_IMAGE
 
+docker_removal.PATIENCE = 60.0  # what is left is asked at once after an attempt, and the machine may be busy
 ANSWER = "echo 42 > answer.txt"  # what the task wants
 TEST = """mkdir -p /logs/verifier
 reward=0

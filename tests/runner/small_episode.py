@@ -106,6 +106,7 @@ class MemorySandbox:
     handle: dict[str, object]
     folders: dict[str, dict[str, File]] = field(default_factory=dict)
     provider_url: str | None = None
+    has_own_user = False
 
     def path(self, folder: str) -> str:
         return f"/{folder}"
@@ -132,6 +133,9 @@ class MemorySandbox:
         return Completed(0, "verified\n")
 
     def end_processes(self) -> None: ...
+    def remove_links(self) -> list[str]:
+        return []
+
     def close(self) -> None: ...
 
 

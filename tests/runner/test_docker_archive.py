@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import socket
 import tarfile
@@ -11,12 +10,11 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from runner.errors import SuiteError
-from runner.sandboxes import docker_archive, docker_disk
+from runner.sandboxes import docker_archive
 from runner.sandboxes.docker_archive import packed, unpacked
 from runner.sandboxes.docker_contexts import read_context
 from runner.sandboxes.docker_exec import Execution, Frames, Output
@@ -163,28 +161,6 @@ def test_a_shell_that_tells_no_process_id_is_held_in_little_memory() -> None:
     assert executed.text.endswith("y" * 500)
 
 
-def test_the_watch_of_a_disk_outlasts_what_cannot_be_measured_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(docker_disk, "_SHORTEST_PAUSE", 0.01)
-    monkeypatch.setattr(docker_disk, "_PAUSE_WITHOUT_ANSWER", 0.01)
-    (tmp_path / "big").write_bytes(b"x" * 100_000)
-    real, asked, ended = docker_disk.measured, [], threading.Event()
-
-    def measured(*limits: Any) -> docker_disk.Measured:
-        asked.append(1)
-        if len(asked) == 1:
-            raise OSError(errno.EMFILE, "too many open files")
-        return real(*limits)
-
-    monkeypatch.setattr(docker_disk, "measured", measured)
-    watch = docker_disk.DiskWatch("c", [tmp_path], limit=1_000, files=100, free=0, end=ended.set)
-    watch.start()
-    assert ended.wait(20)
-    watch.stop()
-    assert watch.breach == "ended: it wrote more than 0 MiB"
-
-
 def test_a_broken_archive_keeps_what_came_before() -> None:
     content = archive(entry("skills/a", size=10), entry("skills/b", size=5_000))
     tree = unpacked([content[:2_000]])
@@ -231,17 +207,3 @@ def test_a_context_is_named_by_its_content(tmp_path: Path) -> None:
 def test_a_context_needs_a_dockerfile(tmp_path: Path) -> None:
     with pytest.raises(SuiteError, match="expected a Dockerfile"):
         read_context(tmp_path)
-
-
-def test_a_part_of_what_a_container_writes_is_never_measured_for_all_of_it(tmp_path: Path) -> None:
-    layer, volume = tmp_path / "layer", tmp_path / "volume"
-    layer.mkdir()
-    volume.mkdir()
-    mounts = {"Mounts": [{"Name": "ours", "Source": str(volume)}, {"Name": "another", "Source": str(tmp_path)}]}
-    driver = {"GraphDriver": {"Data": {"UpperDir": str(layer)}}}
-    assert docker_disk.folders_of(driver | mounts, "ours") == [layer, volume]
-    assert docker_disk.folders_of(driver | {"Mounts": None}, "ours") == [layer]
-    for unnamed in ({}, {"GraphDriver": None}, {"GraphDriver": {"Data": None}}, {"GraphDriver": {"Data": {}}}):
-        assert docker_disk.folders_of(unnamed | mounts, "ours") == []
-    volume.rmdir()
-    assert docker_disk.folders_of(driver | mounts, "ours") == []

@@ -17,11 +17,12 @@ import pytest
 from docker.errors import APIError
 
 from runner.errors import SandboxError, SandboxRuined, SetupError
-from runner.sandboxes import LOGS, Needs, Program, Provider, docker_programs, sandbox_kind
+from runner.sandboxes import LOGS, Needs, Program, Provider, docker_programs, docker_removal, sandbox_kind
 from runner.sandboxes import docker as docker_sandbox
 from runner.sandboxes.docker import DockerSandbox, end_processes, open_sandbox
-from runner.sandboxes.docker_engine import connect, remove_marked
+from runner.sandboxes.docker_engine import connect
 from runner.sandboxes.docker_limits import ContainerLimits
+from runner.sandboxes.docker_removal import remove_marked
 from runner.sandboxes.docker_sweep import Leftover, leftovers, sweep
 from runner.sandboxes.process_names import this_process
 from runner.types import File, Machine, Task
@@ -205,9 +206,38 @@ def test_what_the_engine_does_not_let_go_of_costs_no_result_and_the_rest_goes(
         opened.close()
     assert "removing the container" in caplog.text
     assert "removing the volume" in caplog.text  # tried all the same; the container holds it
-    client = connect()
-    assert len(remove_marked(client, opened.mark)) == 2  # as a sweep does
-    client.close()
+    assert len(remove_marked(opened.mark)) == 2
+    assert left_behind(opened.mark) == []
+
+
+def test_a_container_that_takes_long_to_remove_holds_no_worker(
+    task: Task, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As one with 120,000 files. Closing, taking over and sweeping go on; container and volume go when they can."""
+    opened = open_sandbox(task, name="t", needs=Needs(skill_folders=("/root/.claude/skills",)))
+    go_on, waiting = threading.Event(), []
+    real = type(opened.client).remove_container
+
+    def slowly(*given: object, **more: object) -> None:
+        waiting.append(1)
+        go_on.wait(60)
+        real(*given, **more)
+
+    monkeypatch.setattr(docker_removal, "PATIENCE", 0.5)
+    monkeypatch.setattr(type(opened.client), "remove_container", slowly)
+    opened.close()
+    end_processes(opened.handle)
+    swept = sweep(lambda found: found.mark == opened.mark and found.kind == "container")
+    until = time.monotonic() + 60
+    while len(waiting) < 3 and time.monotonic() < until:
+        time.sleep(0.1)
+    assert (len(waiting), len(left_behind(opened.mark))) == (3, 2)
+    assert "the engine is still removing it" in caplog.text
+    assert [line for line in swept.failed if "the engine is still removing it" in line] == list(swept.failed) != []
+    go_on.set()
+    until = time.monotonic() + 60
+    while left_behind(opened.mark) and time.monotonic() < until:
+        time.sleep(0.1)
     assert left_behind(opened.mark) == []
 
 

@@ -106,6 +106,26 @@ ATTACKS = {
     "all process ids": Attack("i=0; while [ $i -lt 3000 ]; do sleep 1000 & i=$((i+1)); done; echo full", "fork|full"),
     "memory": Attack("python3 -c 'x = bytearray(1 << 30); print(len(x))'; echo code $?", "code 137"),
     "disk": Attack("while :; do head -c 50000000 /dev/zero >> big; done", "wrote more than 300 MiB"),
+    "burst between two looks": Attack("head -c 400000000 /dev/zero > big; echo made", "wrote more than 300 MiB"),
+    "burst after many empty files": Attack(
+        python("import os\nfor i in range(15_000): os.mknod(f'{i}')")
+        + "\nsleep 3; head -c 400000000 /dev/zero > big; echo made",
+        "wrote more than 300 MiB",
+    ),
+    "file without a name": Attack(
+        "exec 3>big; rm big; head -c 400000000 /dev/zero >&3; sleep 5; echo alive", "wrote more than 300 MiB"
+    ),
+    "file without a name, in memory": Attack(
+        python(
+            "import mmap, os, time\nfile = open('big', 'w+b')\nfile.truncate(400_000_000)\n"
+            "memory = mmap.mmap(file.fileno(), 0)\nfile.close()\nos.unlink('big')\n"
+            "for place in range(0, len(memory), 4096): memory[place] = 1\ntime.sleep(5)\nprint('alive')"
+        ),
+        "wrote more than 300 MiB",
+    ),
+    "files that the engine mounts": Attack(
+        "head -c 400000000 /dev/zero > /etc/hosts; echo alive", "wrote more than 300 MiB"
+    ),
     "a billion bytes of output": Attack(
         "head -c 1000000000 /dev/zero | tr '\\0' x", "characters left out", seconds=300
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -328,6 +329,85 @@ def test_nothing_the_agent_left_makes_the_verdict(task: Task, sandbox: LocalSand
 def test_python_start_up_files_in_the_agents_home_are_switched_off(task: Task, sandbox: LocalSandbox) -> None:
     write_tests(task, 'echo "0${PYTHONNOUSERSITE:-.5}" > ../logs/verifier/reward.txt')
     assert run_verifier(task, sandbox).reward == 1.0
+
+
+LINKED = """cd ../tests
+reward=0
+cmp -s expected.txt ../workspace/answer.txt && reward=1
+cmp -s expected.txt ../workspace/out/expected.txt && reward=1
+echo $reward > ../logs/verifier/reward.txt
+"""
+
+
+@pytest.mark.parametrize(
+    "trick",
+    [
+        "ln -s ../tests/expected.txt answer.txt",
+        'ln -s "$(cd .. && pwd)/tests/expected.txt" answer.txt',
+        "ln -s ../tests/expected.txt one; ln -s one answer.txt",
+        "ln -s ../tests out",
+        "ln -s .. up; ln -s up/tests out",
+        "ln -s /proc/self/cwd/expected.txt answer.txt",
+        "mkdir deep; ln -s ../../tests/expected.txt deep/answer.txt; ln -s deep/answer.txt answer.txt",
+        "ln -s ../tests/expected.txt ../tmp/x; ln -s ../tmp/x answer.txt",
+        "cd ..; rm -rf workspace; mkdir other; ln -s ../tests/expected.txt other/answer.txt; ln -s other workspace",
+    ],
+)
+def test_a_link_into_the_tests_is_no_answer(task: Task, sandbox: LocalSandbox, trick: str) -> None:
+    write_tests(task, LINKED)
+    (task.folder / "tests" / "expected.txt").write_text("42\n")
+    sandbox.execute(trick, timeout_seconds=5)
+    verdict = run_verifier(task, sandbox)
+    assert (verdict.success, verdict.reward) == (False, 0.0)
+
+
+def test_the_verdict_names_the_links_that_were_removed(task: Task, sandbox: LocalSandbox) -> None:
+    write_tests(task, LINKED)
+    links = {f"l{number}": "../tests/expected.txt" for number in range(25)} | {"ordinary": "a"}
+    for name, target in links.items():
+        (sandbox.folder / "workspace" / name).symlink_to(target)
+    notes = run_verifier(task, sandbox).notes
+    assert len(notes) == 21
+    told = re.compile(r"/workspace/l\d+: a link to /tests/expected.txt, removed before judging")
+    assert [note for note in notes[:20] if not told.fullmatch(note)] == []
+    assert notes[-1] == "and 5 more such links, removed as well"
+    assert (sandbox.folder / "workspace" / "ordinary").is_symlink()
+
+
+def test_a_link_inside_the_workspace_is_an_answer(task: Task, sandbox: LocalSandbox) -> None:
+    write_tests(task, LINKED)
+    (task.folder / "tests" / "expected.txt").write_text("42\n")
+    sandbox.execute("mkdir real; echo 42 > real/answer; ln -s real/answer answer.txt", timeout_seconds=5)
+    verdict = run_verifier(task, sandbox)
+    assert (verdict.success, verdict.notes) == (True, ())
+
+
+@pytest.mark.parametrize("command", ["python3 -c 'import json'", "python3 -m json.tool --help", "python3 < /dev/null"])
+def test_a_module_planted_in_the_workspace_is_not_imported(task: Task, sandbox: LocalSandbox, command: str) -> None:
+    planted = b"open('../logs/verifier/reward.txt', 'w').write('1')\nimport os\nos._exit(0)\n"
+    sandbox.put("workspace", {f"{name}.py": File(planted) for name in ("json", "tool", "readline", "sitecustomize")})
+    write_tests(task, f"echo 0 > ../logs/verifier/reward.txt\n{command}")
+    assert run_verifier(task, sandbox).reward == 0.0
+
+
+@pytest.mark.parametrize("command", ["python3 ../tests/verify.py", "cd ../tests && python3 -c 'import verify'"])
+def test_a_verifier_finds_its_own_modules(task: Task, sandbox: LocalSandbox, command: str) -> None:
+    write_tests(task, command)
+    (task.folder / "tests" / "verify.py").write_text("import helper\n")
+    written = "import os\nfrom pathlib import Path\nPath(os.environ['LOGS'], 'reward.txt').write_text('1')\n"
+    (task.folder / "tests" / "helper.py").write_text(written)
+    logs = {"LOGS": str(sandbox.folder / "logs" / "verifier")}
+    assert run_verifier(replace(task, verifier_environment=logs), sandbox).success is True
+
+
+def test_a_failure_for_want_of_a_module_names_our_own_part_in_it(task: Task, sandbox: LocalSandbox) -> None:
+    sandbox.put("workspace", {"solution.py": File(b"def solve():\n    return 42\n")})
+    write_tests(task, "python3 -c 'import solution'; echo $((1 - $?)) > ../logs/verifier/reward.txt")
+    verdict = run_verifier(task, sandbox)
+    assert verdict.success is False
+    assert "PYTHONSAFEPATH=1" in verdict.notes[0]
+    open_path = replace(task, verifier_environment={"PYTHONSAFEPATH": ""})
+    assert run_verifier(open_path, sandbox).success is True
 
 
 @pytest.mark.parametrize(("agent", "success"), [("nop", False), ("oracle", True)])
