@@ -159,6 +159,9 @@ LANGUAGE_CODE = "en"
 
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = environ.flag("HTTPS_ONLY")
+# The largest body of a request, files included: the web worker refuses a longer one unread. A review that is saved
+# takes up to 4 MiB, the file of a codebook 512 KiB; everything else is small.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 1024 * 1024
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 
