@@ -43,6 +43,8 @@ SECRET_KEY = _secret_key()
 DEBUG = environ.flag("DEBUG")
 ALLOWED_HOSTS = environ.words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1],testserver")
 CSRF_TRUSTED_ORIGINS = environ.words("CSRF_TRUSTED_ORIGINS")
+# Whose X-Forwarded-For names the client, where tries to log in are counted.
+TRUSTED_PROXIES = environ.networks("FORWARDED_ALLOW_IPS", "127.0.0.1")
 
 INSTALLED_APPS = [
     "django.contrib.auth",
