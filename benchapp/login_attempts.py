@@ -56,10 +56,8 @@ class Attempt:
     def fail(self) -> None:
         """Call it when the password was wrong."""
         self._tell("failed")
-        try:
+        with contextlib.suppress(RedisError, OSError):  # `begin` said so
             _broker().pipeline().set(self._of_address, 0, ex=WINDOW_SECONDS, nx=True).incr(self._of_address).execute()
-        except (RedisError, OSError):
-            pass  # `begin` said so
 
     def succeed(self) -> None:
         """Call it when the password was right: the count of this account begins anew."""
