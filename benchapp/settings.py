@@ -70,6 +70,7 @@ MIDDLEWARE = [
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
+    "inspector.nul_characters.NulMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "inspector.access.AccessMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",

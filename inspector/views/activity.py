@@ -36,7 +36,7 @@ ABOUT_ITEMS = frozenset({"queueitem", "review", "resolution", "suggestion", "jud
 
 @require_safe
 def activity(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    chosen = {name: request.GET.get(name, "").replace("\x00", "")[:200] for name in ("person", "verb", "target")}
+    chosen = {name: request.GET.get(name, "")[:200] for name in ("person", "verb", "target")}
     page = paginate(request, _chosen(chosen), per_page=PER_PAGE)
     reader: User = request.user  # type: ignore[assignment]
     unseen = _unseen_queues(reader)

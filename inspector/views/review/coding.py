@@ -95,6 +95,8 @@ def _takes_draft(act: Act) -> Callable[..., HttpResponse]:
     @wraps(act)
     def view(request: HttpRequest, public_id: UUID) -> HttpResponse:
         found, user = _item(public_id), _user(request)
+        if not_json := _refused_type(request):
+            return not_json
         if len(request.body) > MAX_BODY:
             return JsonResponse({"error": "This is too long to be saved."}, status=413)
         try:
@@ -168,6 +170,8 @@ def ahead(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def guess_condition(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """The condition the reviewer thinks it was; "" for not knowing. It stands, and what was hidden is shown."""
     found = _item(public_id)
+    if not_json := _refused_type(request):
+        return not_json
     try:
         review = guess(found, _user(request), Guessed.model_validate_json(request.body).guess)
     except ValidationError as error:
@@ -175,6 +179,13 @@ def guess_condition(request: HttpRequest, public_id: UUID) -> HttpResponse:
     except Refused as error:
         return JsonResponse({"error": str(error)}, status=422)
     return JsonResponse({"guess": review.guess})
+
+
+def _refused_type(request: HttpRequest) -> JsonResponse | None:
+    """A form is no draft; the body of one that carries files cannot even be read again."""
+    if request.content_type == "application/json":
+        return None
+    return JsonResponse({"error": "Send application/json."}, status=415)
 
 
 def _sent(body: bytes) -> Saved:
