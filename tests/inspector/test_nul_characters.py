@@ -15,7 +15,13 @@ pytestmark = pytest.mark.django_db
 
 @pytest.mark.parametrize(
     "address",
-    ["/search/?q=a%00b", "/activity/?person=%00", "/compare/trials/?task=%00", "/imports/?%00=x", "/people/a%00b/change/"],
+    [
+        "/search/?q=a%00b",
+        "/activity/?person=%00",
+        "/compare/trials/?task=%00",
+        "/imports/?%00=x",
+        "/people/a%00b/change/",
+    ],
 )
 def test_an_address_with_one_is_refused(client: Client, address: str) -> None:
     response = client.get(address)

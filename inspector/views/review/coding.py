@@ -33,6 +33,7 @@ from benchapp.reviewing.drafting import (
     skip,
     submit,
 )
+from benchapp.reviewing.seeing import note_seen
 from benchapp.reviewing.suggesting import suggestions_for
 from inspector.access import needs
 from inspector.pages import render_page
@@ -72,6 +73,8 @@ def item(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Htt
         return closed
     hidden = hidden_in(found, user)
     coding = coding_of(found, user, hidden=hidden, evidence=evidence_of(found, hidden))
+    if coding.others:
+        note_seen(user, found.queue, found)
     exhibit = None if coding.guess else exhibit_of(found, user, request.GET)
     suggestions = suggestions_for(found, user)
     context = {
