@@ -21,7 +21,7 @@ def asked_elsewhere(queues: Collection[Queue], user: User) -> frozenset[int]:
 
     Where that other queue hides conditions or models as well, a queue counts as soon as it has a unit of the same task
     (of the same episode, for decisions and libraries). Else the refusal itself would tell which trial the item is about,
-    and what the selection of this queue says of it. One query.
+    and what the selection of this queue says of it. A short query and another one.
     """
     unsaid = unsaid_by(user)
     alike = _could_be(unsaid.filter(Q(queue__hides_conditions=True) | Q(queue__hides_models=True)))
@@ -31,7 +31,7 @@ def asked_elsewhere(queues: Collection[Queue], user: User) -> frozenset[int]:
 
 
 def too_early(queues: Collection[Queue], user: User) -> frozenset[int]:
-    """Keys of those of these queues of which any number made of labels would tell this person too much. Two queries."""
+    """Keys of those of these queues of which any number made of labels would tell this person too much. Four queries."""
     own = unsaid_by(user).filter(queue__in=[queue.pk for queue in queues])
     return asked_elsewhere(queues, user) | set(own.values_list("queue", flat=True).distinct())
 

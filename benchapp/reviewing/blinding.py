@@ -65,7 +65,12 @@ def hidden_in(item: QueueItem, user: User) -> Hidden:
 
 
 def unsaid_by(user: User) -> QuerySet[QueueItem]:
-    """The items about which this person has still to say what they think without knowing what others said."""
+    """The items about which this person has still to say what they think without knowing what others said.
+
+    One short query: whoever reviews nothing in this way costs no more.
+    """
+    if not Queue.objects.filter(hides_labels=True, closed_at=None, reviewers=user.pk).exists():
+        return QueueItem.objects.none()
     return open_to(user).filter(queue__hides_labels=True).order_by()
 
 
