@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from ipaddress import ip_network
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
@@ -33,6 +34,18 @@ def number(name: str, default: int) -> int:
 
 def words(name: str, default: str = "") -> list[str]:
     return [word.strip() for word in text(name, default).split(",") if word.strip()]
+
+
+def networks(name: str, default: str = "") -> list[str]:
+    """Addresses and networks (`10.0.0.0/8`), or `*` for all."""
+    found = words(name, default)
+    for word in found:
+        try:
+            if word != "*":
+                ip_network(word, strict=False)
+        except ValueError:
+            raise ImproperlyConfigured(f"{name}: {word!r} is no address, no network and not *") from None
+    return found
 
 
 def secret(name: str, default: str = "") -> str:

@@ -96,8 +96,9 @@ class Installation:
                 raise Unable(message) from error
 
     def _web(self) -> Child:
-        options = ["--bind", f"127.0.0.1:{self.port}", "--workers", "2", "--threads", "4", "--worker-class", "gthread"]
-        options += ["--timeout", "60", "--chdir", str(settings.BASE_DIR), "--no-control-socket"]
+        options = ["--bind", f"127.0.0.1:{self.port}", "--workers", "2", "--threads", "4", "--timeout", "60"]
+        options += ["--worker-class", "benchapp.web_worker.WebWorker", "--worker-connections", "500"]
+        options += ["--chdir", str(settings.BASE_DIR), "--no-control-socket"]
         return self._child("web", sys.executable, "-m", "gunicorn", "benchapp.wsgi", *options)
 
     def _manage(self, name: str, *arguments: str) -> Child:

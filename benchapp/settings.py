@@ -43,6 +43,8 @@ SECRET_KEY = _secret_key()
 DEBUG = environ.flag("DEBUG")
 ALLOWED_HOSTS = environ.words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1],testserver")
 CSRF_TRUSTED_ORIGINS = environ.words("CSRF_TRUSTED_ORIGINS")
+# Whose X-Forwarded-For names the client, where tries to log in are counted.
+TRUSTED_PROXIES = environ.networks("FORWARDED_ALLOW_IPS", "127.0.0.1")
 
 INSTALLED_APPS = [
     "django.contrib.auth",
@@ -68,6 +70,7 @@ MIDDLEWARE = [
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
+    "inspector.nul_characters.NulMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "inspector.access.AccessMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
@@ -162,6 +165,9 @@ LANGUAGE_CODE = "en"
 
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = environ.flag("HTTPS_ONLY")
+# The largest body of a request, files included: the web worker refuses a longer one unread. A review that is saved
+# takes up to 4 MiB, the file of a codebook 512 KiB; everything else is small.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 1024 * 1024
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 

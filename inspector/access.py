@@ -77,7 +77,7 @@ class AccessMiddleware:
         if request.user.is_authenticated:
             log_context.add(user=request.user.pk)
             return None
-        if not _wants_page(request):
+        if not wants_page(request):
             return JsonResponse({"error": "Log in first.", "login": settings.LOGIN_URL}, status=401)
         if request.method in {"GET", "HEAD"}:
             return redirect_to_login(request.get_full_path())
@@ -87,7 +87,7 @@ class AccessMiddleware:
 def denied(request: HttpRequest, exception: Exception) -> HttpResponse:
     """403 for whoever lacks the level, or looks at what is closed to them for now: a page, or JSON for programs."""
     said = str(exception) or "You may not do this."
-    if not _wants_page(request):
+    if not wants_page(request):
         return JsonResponse({"error": said}, status=403)
     return render(request, "403.html", {"said": said}, status=403)
 
@@ -107,6 +107,6 @@ def _from_this_machine(request: HttpRequest) -> bool:
         return False
 
 
-def _wants_page(request: HttpRequest) -> bool:
+def wants_page(request: HttpRequest) -> bool:
     """Whether somebody reads the answer in a browser; the twins and what scripts fetch get JSON."""
     return "text/html" in request.headers.get("Accept", "text/html") and not request.path.endswith(".json")

@@ -196,7 +196,7 @@ def _put_under_review(run: Run) -> None:
         make_review(second, person, ["over-specific"])
     take_report(queue, AgreementReport.Occasion.DISCUSSION, people[0])
     suggest(queue)
-    shown = {"hides_conditions": False, "hides_models": False, "hides_labels": False}
+    shown = {f"hides_{name}": False for name in ("conditions", "models", "labels", "suggestions")}
     make_queue(trials[:1], version=queue.version, reviewers=[local_user()], name=CODED, **shown)
 
 

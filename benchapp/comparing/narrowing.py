@@ -73,8 +73,10 @@ def parse_narrowing(query: Query) -> tuple[Narrowing, list[str]]:
         if len(values) > 1:
             problems.append(f"{name}: {len(values)} values given, expected one")
         elif values:
-            given[name] = values[0]
-            problems += _problem(name, values[0])
+            wrong = list(_problem(name, values[0]))
+            problems += wrong
+            if not wrong:
+                given[name] = values[0]
     return Narrowing(**given), problems
 
 

@@ -29,6 +29,7 @@ from benchapp.reviewing.codebooks import CodebookRefused
 from benchapp.reviewing.diffing import RETIRED, VersionDiff
 
 BATCH = 500  # reviews carried together
+OF_LABELS = frozenset({"labels", "touched", "reviews_to_look_at"})  # counts that follow from what reviewers said
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,8 @@ def carry(queue: Queue, version: CodebookVersion, user: User | None) -> Queue:
             raise CodebookRefused(f"“{queue.name}” was carried over to {version} before.")
         carried = _Carried(plan, _copy_queue(queue, version, user))
         carried.write()
-        detail = {"from": str(queue.public_id), "to": version.number, **plan.counts, "resolutions": carried.resolutions}
+        kept = {name: count for name, count in plan.counts.items() if name not in OF_LABELS}  # the log is read by many
+        detail = {"from": str(queue.public_id), "to": version.number, **kept, "resolutions": carried.resolutions}
         note_activity(user, "queue.carried", carried.queue, detail=detail)
     queue.refresh_from_db()
     return carried.queue

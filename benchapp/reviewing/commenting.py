@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from benchapp.models import Comment, Mention, User
 from benchapp.reviewing.acts import note_activity
-from benchapp.reviewing.blinding import closed_runs, closed_trials
+from benchapp.reviewing.blinding import closed_runs, closed_trials, unsaid_by
 from benchapp.reviewing.places import Place
 
 MAX_CHARS = 10_000
@@ -74,16 +74,21 @@ def retract_comment(comment: Comment, by: User) -> bool:
 
 
 def comments_for(user: User) -> QuerySet[Comment]:
-    """Those this person may read: not of deleted experiments, not on pages that a blind review closes to them."""
+    """Those this person may read: not of deleted experiments, not on pages that a blind review closes to them, not what
+    others remark on what they have still to code without knowing what others said."""
     standing = Q(trial=None) | Q(trial__episode__run__experiment__deleted_at=None)
     standing &= Q(run=None) | Q(run__experiment__deleted_at=None)
     open_to = Comment.objects.filter(standing).exclude(trial__in=closed_trials(user)).exclude(run__in=closed_runs(user))
-    return open_to.select_related("author")
+    unsaid = unsaid_by(user)
+    early = Q(trial__in=unsaid.exclude(trial=None).values("trial"))
+    early |= Q(run__in=unsaid.exclude(decision=None).values("decision__episode__run"), on=Comment.On.LINE)
+    early |= Q(run__in=unsaid.exclude(episode=None).values("episode__run"), on=Comment.On.LINE)
+    return open_to.exclude(early, ~Q(author=user)).select_related("author")
 
 
-def thread_at(place: Place) -> list[tuple[Comment, list[Comment]]]:
-    """Each remark with its answers, oldest first. One query."""
-    said = list(Comment.objects.filter(place=place.name).select_related("author"))
+def thread_at(place: Place, reader: User) -> list[tuple[Comment, list[Comment]]]:
+    """Each remark with its answers, oldest first, as far as they may read it. One query."""
+    said = list(comments_for(reader).filter(place=place.name).order_by("written_at", "id"))
     answers: dict[int, list[Comment]] = {}
     for comment in said:
         if comment.parent_id:

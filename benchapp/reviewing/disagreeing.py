@@ -39,7 +39,7 @@ class Compared:
 
     def stands_in(self, cell: Cell) -> bool:
         """Whether some pair of its reviews counts in that cell of the confusion matrix."""
-        sets = [answer.codes for answer in self.item.answers if not answer.carried]
+        sets = [answer.codes for answer in self.item.answers if answer.counts]
         either = {cell, cell[::-1]}
         return any(either.intersection(cells_of(one, other)) for one, other in combinations(sets, 2))
 

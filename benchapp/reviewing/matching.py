@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from django.db.models import Count, Sum
+from django.db.models import Count, Q, Sum
 
 from benchapp.metrics.rates import Rate
 from benchapp.models import Code, JudgeCall, Queue, Suggestion, User
-from benchapp.reviewing.blinding import open_to
+from benchapp.reviewing.blinding import open_to, same_unit
 from benchapp.reviewing.judging import ANSWERED, source_of
 from benchapp.reviewing.results import Basis, coding_of
 from benchapp.reviewing.rules import PATCH_RULES, RULES_VERSION, TRIAL_RULES
@@ -243,10 +243,10 @@ def _known_sum(values: Any) -> Any:
 
 
 def still_blind(queue: Queue, user: User) -> int:
-    """Items that this person may still answer without knowing what the queue hides.
+    """Items that this person may still answer, here or in another queue, without knowing what that queue hides.
 
     Above 0 the queue's suggestions as a whole are closed to them: they stand beside labels, and quote. One query.
     """
-    if not queue.is_open or not (queue.hides_suggestions or queue.hides_labels or queue.is_blind):
-        return 0
-    return open_to(user).filter(queue=queue).count()
+    hides = Q(queue__hides_suggestions=True) | Q(queue__hides_labels=True)
+    hides |= Q(queue__hides_conditions=True) | Q(queue__hides_models=True)
+    return queue.items.filter(same_unit(open_to(user).filter(hides).order_by())).count()

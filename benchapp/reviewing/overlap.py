@@ -11,6 +11,7 @@ from django.db.models import Count, Q
 
 from benchapp.models import Label, Mark, Queue, Review, User
 from benchapp.reviewing.blinding import open_to
+from benchapp.reviewing.seeing import informed_reviews
 
 Step = tuple[int | None, int]  # (trajectory, step)
 
@@ -21,7 +22,8 @@ class Answer:
 
     codes: of all its marks; none says that nothing is wrong. attribution: of the first upstream failure; where no mark
     is called that, or it names none, the one that all marks naming one share; None: not told, or several. first: where
-    the first upstream failure is. carried: made under another version and mapped to this one.
+    the first upstream failure is. carried: made under another version and mapped to this one. informed: its author could
+    read what somebody else had said of the unit before.
     """
 
     review: int
@@ -30,6 +32,12 @@ class Answer:
     attribution: str | None = None
     first: Step | None = None
     carried: bool = False
+    informed: bool = False
+
+    @property
+    def counts(self) -> bool:
+        """Whether it says something about agreement: an answer of somebody's own, to the question of this version."""
+        return not self.carried and not self.informed
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +60,8 @@ class Answered:
 
 
 def answered_items(queue: Queue) -> list[Answered]:
-    """Every item of the overlap, and every other that two people answered all the same; four queries."""
-    final = Q(reviews__state__in=(Review.State.SUBMITTED, Review.State.SKIPPED))
-    items = queue.items.annotate(finals=Count("reviews", filter=final)).filter(Q(is_overlap=True) | Q(finals__gt=1))
+    """Every item of the overlap, and every other that two people answered all the same; five queries."""
+    items = queue.items.alias(finals=_finals()).filter(Q(is_overlap=True) | Q(finals__gt=1))
     keys = ("pk", "public_id", "ordinal", "reviews_needed", "is_overlap")
     rows = list(items.order_by("ordinal").values(*keys, "trial__task", "decision__episode", "episode"))
     answers, skipped = _answers(queue)
@@ -71,6 +78,11 @@ def answered_items(queue: Queue) -> list[Answered]:
         )
         for row in rows
     ]
+
+
+def _finals() -> Count:
+    final = Q(reviews__state__in=(Review.State.SUBMITTED, Review.State.SKIPPED))
+    return Count("reviews", filter=final, distinct=True)
 
 
 def _episode(row: dict[str, int | None]) -> int | None:
@@ -93,14 +105,15 @@ def _answers(queue: Queue) -> tuple[dict[int, list[Answer]], dict[int, int]]:
         marks[mark.review_id].append(mark)
     answers: dict[int, list[Answer]] = defaultdict(list)
     skipped: dict[int, int] = defaultdict(int)
+    informed = informed_reviews(queue)
     final = reviews.exclude(state=Review.State.DRAFT).order_by("reviewer")
     for pk, item, reviewer, state, carried in final.values_list("pk", "item", "reviewer", "state", "carried_from"):
         if state == Review.State.SKIPPED:
             skipped[item] += 1
             continue
         told = marks[pk]
-        answer = Answer(pk, reviewer, frozenset(codes[pk]), attribution_of(told), first_of(told), carried is not None)
-        answers[item].append(answer)
+        said = (frozenset(codes[pk]), attribution_of(told), first_of(told))
+        answers[item].append(Answer(pk, reviewer, *said, carried=carried is not None, informed=pk in informed))
     return answers, skipped
 
 
@@ -118,10 +131,12 @@ def first_of(marks: Iterable[Mark]) -> Step | None:
 
 
 def still_to_review(queue: Queue, user: User) -> int:
-    """Items of the overlap that this person may yet have to answer without knowing what others said.
+    """Items of the overlap, or that two people answered all the same, that this person may yet have to answer without
+    knowing what others said.
 
     Above 0 the queue's agreement, disagreements and resolutions are closed to them. One query.
     """
     if not queue.is_open or not queue.hides_labels:
         return 0
-    return open_to(user).filter(queue=queue, is_overlap=True).count()
+    shown = open_to(user).filter(queue=queue).alias(finals=_finals())
+    return shown.filter(Q(is_overlap=True) | Q(finals__gt=1)).count()

@@ -11,6 +11,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from benchapp.models import Attribution, Code, Label, QueueItem, Resolution, Review, User
+from benchapp.reviewing.access import ELSEWHERE, asked_elsewhere
 from benchapp.reviewing.acts import note_activity
 from benchapp.reviewing.agreeing import was_opened
 from benchapp.reviewing.overlap import still_to_review
@@ -54,6 +55,8 @@ def barred(item: QueueItem, user: User) -> str:
         return f"Resolving takes the level reviewer; yours is {user.level}."
     if left := still_to_review(item.queue, user):
         return closed_sentence(left)
+    if asked_elsewhere([item.queue], user):
+        return ELSEWHERE
     own = Review.objects.filter(item=item, reviewer=user).exclude(state=Review.State.DRAFT)
     if not user.may(User.Level.ADMIN) and own.exists():
         return "You reviewed this item yourself, so somebody else resolves it, or an admin."

@@ -114,6 +114,11 @@ def cautions(found: Agreement, *, discussed: bool) -> list[str]:
         notes.append(f"{items} from {clusters}: few. Others of the same kind could give quite another value.")
     if found.skipped:
         notes.append(f"{_count(found.skipped, 'review')} skipped: missing here, not counted as empty.")
+    if found.informed:
+        notes.append(
+            f"{_count(found.informed, 'review')} left out: before answering, their authors had opened pages that show what"
+            " others had said of the item."
+        )
     if discussed:
         notes.append(
             "The disagreements were opened, so reviews that came later may have been talked over. "

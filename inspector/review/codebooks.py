@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from django.db.models import Count, Q
+from django.db.models import Count
 from django.urls import reverse
 
 from benchapp.models import Activity, Code, CodebookVersion, CodeExample, CodeOrigin, Label, Review, User
+from benchapp.reviewing.access import asked_elsewhere
 from benchapp.reviewing.diffing import Change, VersionDiff
 from benchapp.reviewing.examples import hidden_examples
 from benchapp.reviewing.hierarchy import in_order
@@ -107,15 +108,13 @@ def code_rows(version: CodebookVersion, user: User) -> list[CodeRow]:
 
 
 def label_counts(version: CodebookVersion, user: User) -> dict[int, int]:
-    """Labels of submitted reviews by the code's key, without queues in which this person still codes unseen by others."""
+    """Labels of submitted reviews by the code's key. Of an open queue that hides labels none is counted, for nobody: whoever
+    watched the number grow could tell who said what. Nor of a queue that another one hides from this person."""
+    queues = list(version.queues.exclude(closed_at=None, hides_labels=True))
+    told = {queue.pk for queue in queues} - asked_elsewhere(queues, user)
     labels = Label.objects.filter(code__version=version, mark__review__state=Review.State.SUBMITTED)
-    labels = labels.exclude(_coding_blind(version, user))
+    labels = labels.filter(mark__review__item__queue__in=told)
     return dict(labels.order_by().values_list("code").annotate(Count("pk")))
-
-
-def _coding_blind(version: CodebookVersion, user: User) -> Q:
-    queues = version.queues.filter(closed_at=None, hides_labels=True, reviewers=user)
-    return Q(mark__review__item__queue__in=queues)
 
 
 def _shown(example: CodeExample) -> ShownExample:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,10 @@ from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
 from benchapp.models import Queue, QueueItem, Review, Slot, User
-from benchapp.reviewing.blinding import open_to
+from benchapp.reviewing.blinding import open_to, same_unit, unsaid_by
 from benchapp.reviewing.populations import HIDES, Population, reopened
 from benchapp.reviewing.progress import PersonProgress, QueueProgress
-from benchapp.reviewing.statuses import ItemStatus
+from benchapp.reviewing.statuses import ItemStatus, statuses_of
 from inspector.pages import absolute
 
 # Parts of a selection that tell nothing about condition or models; all others stay hidden from the blind.
@@ -38,7 +38,7 @@ class ItemRow:
     item: QueueItem
     status: ItemStatus
     own: str  # state of the reader's own review, empty without one
-    filled: int
+    filled: int | None  # reviews that are in; None where the reader has still to code it unseen by others
 
     @property
     def number(self) -> int:
@@ -76,13 +76,16 @@ def is_blinded(queue: Queue, user: User) -> bool:
     return queue.is_open and queue.is_blind and open_to(user).filter(queue=queue).exists()
 
 
-def item_rows(items: Sequence[int], statuses: Mapping[int, ItemStatus], user: User) -> list[ItemRow]:
+def item_rows(
+    items: Sequence[int], statuses: Mapping[int, ItemStatus], user: User, unsaid: Collection[int]
+) -> list[ItemRow]:
     """In that order; three queries."""
     found = QueueItem.objects.select_related(*RELATED).in_bulk(items)
     own = dict(Review.objects.filter(item__in=items, reviewer=user).values_list("item", "state"))
     slots = Slot.objects.filter(item__in=items).exclude(review=None).order_by()
     filled = dict(slots.values_list("item").annotate(Count("pk")))
-    return [ItemRow(found[pk], statuses[pk], own.get(pk, ""), filled.get(pk, 0)) for pk in items]
+    told = {pk: None if pk in unsaid else filled.get(pk, 0) for pk in items}
+    return [ItemRow(found[pk], statuses[pk], own.get(pk, ""), told[pk]) for pk in items]
 
 
 def drawing_of(queue: Queue, *, blinded: bool) -> Drawing:
@@ -117,6 +120,20 @@ def drawing_of(queue: Queue, *, blinded: bool) -> Drawing:
         inclusion=inclusions.pop() if len(inclusions) == 1 else None,
         trials_query=population.shown_query() if population and queue.unit == "trial" and not blinded else "",
     )
+
+
+def unsaid_items(queue: Queue, user: User) -> frozenset[int]:
+    """Keys of the items about which this person has still to say what they think without knowing what others said."""
+    return frozenset(queue.items.filter(same_unit(unsaid_by(user))).order_by().values_list("pk", flat=True))
+
+
+def statuses_shown(queue: Queue, user: User, unsaid: Collection[int]) -> dict[int, ItemStatus]:
+    """Where each item stands; of the unsaid ones only what the person did themselves. Who splits one code and carries the
+    queue over would else see whose reviews became drafts again, and so what they had said."""
+    drafts = Review.objects.filter(item__in=unsaid, reviewer=user).exclude(state=Review.State.SKIPPED)
+    own = set(drafts.values_list("item", flat=True)) if unsaid else set()
+    hidden = {pk: ItemStatus.IN_PROGRESS if pk in own else ItemStatus.WAITING for pk in unsaid}
+    return {pk: hidden.get(pk, status) for pk, status in statuses_of(queue).items()}
 
 
 def status_counts(statuses: Mapping[int, ItemStatus]) -> list[tuple[ItemStatus, int]]:

@@ -17,7 +17,7 @@ from django.urls import reverse
 
 from benchapp.inference.interval import Interval
 from benchapp.models import Attribution, Code, CodeExample, Label, Queue, Review, User
-from benchapp.reviewing.blinding import closed_trials
+from benchapp.reviewing.blinding import closed_trials, unsaid_by
 from benchapp.reviewing.estimating import Share
 from benchapp.reviewing.facets import FACETS, Extent
 from benchapp.reviewing.guessing import Guesses, guesses_of
@@ -235,6 +235,7 @@ def results_of(queues: Sequence[Queue], asked: Asked) -> Results:
 
 def _of_codebook(coding: Coding, user: User) -> Iterable[tuple[int, Example]]:
     shown = CodeExample.objects.filter(code__version=coding.version, is_counter=False).exclude(trial=None)
+    shown = shown.exclude(trial__in=unsaid_by(user).exclude(trial=None).values("trial"))
     shown = shown.exclude(trial__in=closed_trials(user).values("pk")).annotate(start_of=Left("quote", QUOTE_CHARS))
     for code, trial, step, quote in shown.values_list("code_id", "trial__public_id", "step", "start_of"):
         yield code, _example(trial, step, quote, "codebook")

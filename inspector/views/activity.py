@@ -10,8 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import NoReverseMatch, reverse
 from django.views.decorators.http import require_safe
 
-from benchapp.models import Activity, User
-from benchapp.reviewing.blinding import open_to
+from benchapp.models import Activity, QueueItem, User
+from benchapp.reviewing.blinding import open_to, same_unit
 from inspector.pages import next_url, paginate, render_page
 from inspector.visible import visible
 
@@ -36,7 +36,7 @@ ABOUT_ITEMS = frozenset({"queueitem", "review", "resolution", "suggestion", "jud
 
 @require_safe
 def activity(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    chosen = {name: request.GET.get(name, "").replace("\x00", "")[:200] for name in ("person", "verb", "target")}
+    chosen = {name: request.GET.get(name, "")[:200] for name in ("person", "verb", "target")}
     page = paginate(request, _chosen(chosen), per_page=PER_PAGE)
     reader: User = request.user  # type: ignore[assignment]
     unseen = _unseen_queues(reader)
@@ -64,11 +64,12 @@ def _values(field: str) -> list[str]:
 
 
 def _unseen_queues(reader: User) -> frozenset[UUID]:
-    """Public ids of the queues in which something is hidden from the reader. One query."""
+    """Public ids of the queues in which something is hidden from the reader, by themselves or by another one. One query."""
     hides = Q(pk__in=[])
     for name in ("conditions", "models", "labels", "suggestions"):
         hides |= Q(**{f"queue__hides_{name}": True})
-    return frozenset(open_to(reader).filter(hides).order_by().values_list("queue__public_id", flat=True).distinct())
+    same = QueueItem.objects.filter(same_unit(open_to(reader).filter(hides).order_by()))
+    return frozenset(same.order_by().values_list("queue__public_id", flat=True).distinct())
 
 
 def _fact(act: Activity, reader: User, unseen: frozenset[UUID]) -> dict[str, Any]:

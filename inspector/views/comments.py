@@ -114,7 +114,7 @@ def _thread(
     taken: str | None = None,
 ) -> HttpResponse:
     """`problem`: why `text`, which answers `answers`, was refused. `taken`: what the text answered that was kept."""
-    said = thread_at(place)
+    said = thread_at(place, request.user)  # type: ignore[arg-type]
     mine = Mention.objects.filter(user=request.user, comment__place=place.name, read_at=None)  # type: ignore[misc]
     context = {
         "place": place,

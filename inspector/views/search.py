@@ -31,7 +31,7 @@ EXAMPLES = (
 @require_safe
 def search(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     reader = cast(User, request.user)
-    query = parse(request.GET.get("q", "").replace("\x00", ""))
+    query = parse(request.GET.get("q", ""))
     found, known = find(query, reader), progress()
     page = paginate(request, found.numbers, per_page=PER_PAGE)
     shown = hits(list(page), query)
@@ -69,7 +69,7 @@ def search(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 @require_safe
 def search_complete(request: HttpRequest) -> JsonResponse:
     """What may stand at the cursor: `q` the query, `at` how many of its characters stand before the cursor."""
-    text = request.GET.get("q", "").replace("\x00", "")[:MAX_QUERY]
+    text = request.GET.get("q", "")[:MAX_QUERY]
     at = request.GET.get("at", "")
     place = min(int(at), len(text)) if at.isascii() and at.isdigit() and len(at) < 6 else len(text)
     proposals = complete(text, place, cast(User, request.user))

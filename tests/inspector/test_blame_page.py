@@ -151,7 +151,7 @@ def test_a_line_of_a_state_that_later_lost_it_counts_trials_only_until_then(clie
     [
         "?at=R99&line=x",
         "?line=99999999999999",
-        "?line=0&file=%00",
+        "?line=0&file=%01",
         "?skill=../..&file=..",
         "?episode=1",
         "?line=%C2%B2",

@@ -84,7 +84,7 @@ def test_it_goes_to_any_round_and_group(client):
     assert trend == [("R1", 2), ("R2", 0)]
 
 
-@pytest.mark.parametrize("query", ["?round=x&group=y&page=z", "?episode=%00", "?round=R0", "?page=999&group=leak"])
+@pytest.mark.parametrize("query", ["?round=x&group=y&page=z", "?episode=%01", "?round=R0", "?page=999&group=leak"])
 def test_nonsense_falls_back_to_a_page(client, query):
     assert "Findings in the library" in page(client, library_of("One.\n"), query)
 

@@ -135,7 +135,18 @@ def test_every_page_has_a_twin_under_its_own_address(client: Client, world: None
 @pytest.mark.parametrize(
     "query",
     ["page=x", "sort=;drop", "status=9", "episode=x", "from=x&to=-9", "decision=%00", "file=../../etc/passwd"]
-    + ["view=x", "tab=x", "step=x", "step=99999999999999999999", "first=-1", "attempt=x", "trajectory=x", "page=²"],
+    + [
+        "covered=x",
+        "replay=x",
+        "view=x",
+        "tab=x",
+        "step=x",
+        "step=99999999999999999999",
+        "first=-1",
+        "attempt=x",
+        "trajectory=x",
+        "page=²",
+    ],
 )
 def test_no_query_breaks_a_page(client: Client, world: None, name: str, query: str) -> None:
     assert client.get(f"{address(name)}?{query}").status_code in {200, 400, 404}  # 400: refused in words

@@ -144,7 +144,7 @@ def test_it_turns_pages(client: Client) -> None:
     assert (len(second["experiments"]), second["next"]) == (10, None)
 
 
-@pytest.mark.parametrize("query", ["page=0", "page=-3", "page=x", "page=99999999999999999999", "page=%00"])
+@pytest.mark.parametrize("query", ["page=0", "page=-3", "page=x", "page=99999999999999999999", "page=%01"])
 def test_it_forgives_a_bad_page_number(client: Client, query: str) -> None:
     make_experiment()
     assert client.get(f"/?{query}").status_code == 200

@@ -14,10 +14,12 @@ from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.agreement.confusion import NONE
 from benchapp.models import Code, Queue, User
+from benchapp.reviewing.access import ELSEWHERE, asked_elsewhere
 from benchapp.reviewing.agreeing import Occasion, agreement_of, standing_report, take_report, was_discussed, was_opened
 from benchapp.reviewing.disagreeing import About, Compared, Standing, Wanted, code_names, compared_items
 from benchapp.reviewing.overlap import still_to_review
 from benchapp.reviewing.resolving import closed_sentence
+from benchapp.reviewing.seeing import note_seen
 from inspector.access import needs
 from inspector.pages import absolute, next_url, paginate, render_page
 from inspector.review.agreement import (
@@ -129,10 +131,14 @@ def disagreements_open(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 
 def open_queue(request: HttpRequest, public_id: UUID) -> Queue:
-    """The queue; closed to whoever still has items of its overlap to review blind."""
+    """The queue; closed to whoever still has items of its overlap to review blind, here or in another queue."""
     queue = get_object_or_404(Queue.objects.select_related("version__codebook"), public_id=public_id)
-    if left := still_to_review(queue, request.user):
+    user: User = request.user  # type: ignore[assignment]
+    if left := still_to_review(queue, user):
         raise PermissionDenied(closed_sentence(left))
+    if asked_elsewhere([queue], user):
+        raise PermissionDenied(ELSEWHERE)
+    note_seen(user, queue)
     return queue
 
 

@@ -33,6 +33,7 @@ from benchapp.reviewing.drafting import (
     skip,
     submit,
 )
+from benchapp.reviewing.seeing import note_seen
 from benchapp.reviewing.suggesting import suggestions_for
 from inspector.access import needs
 from inspector.pages import render_page
@@ -72,6 +73,8 @@ def item(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Htt
         return closed
     hidden = hidden_in(found, user)
     coding = coding_of(found, user, hidden=hidden, evidence=evidence_of(found, hidden))
+    if coding.others:
+        note_seen(user, found.queue, found)
     exhibit = None if coding.guess else exhibit_of(found, user, request.GET)
     suggestions = suggestions_for(found, user)
     context = {
@@ -95,6 +98,8 @@ def _takes_draft(act: Act) -> Callable[..., HttpResponse]:
     @wraps(act)
     def view(request: HttpRequest, public_id: UUID) -> HttpResponse:
         found, user = _item(public_id), _user(request)
+        if not_json := _refused_type(request):
+            return not_json
         if len(request.body) > MAX_BODY:
             return JsonResponse({"error": "This is too long to be saved."}, status=413)
         try:
@@ -168,6 +173,8 @@ def ahead(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def guess_condition(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """The condition the reviewer thinks it was; "" for not knowing. It stands, and what was hidden is shown."""
     found = _item(public_id)
+    if not_json := _refused_type(request):
+        return not_json
     try:
         review = guess(found, _user(request), Guessed.model_validate_json(request.body).guess)
     except ValidationError as error:
@@ -175,6 +182,13 @@ def guess_condition(request: HttpRequest, public_id: UUID) -> HttpResponse:
     except Refused as error:
         return JsonResponse({"error": str(error)}, status=422)
     return JsonResponse({"guess": review.guess})
+
+
+def _refused_type(request: HttpRequest) -> JsonResponse | None:
+    """A form is no draft; the body of one that carries files cannot even be read again."""
+    if request.content_type == "application/json":
+        return None
+    return JsonResponse({"error": "Send application/json."}, status=415)
 
 
 def _sent(body: bytes) -> Saved:

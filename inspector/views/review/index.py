@@ -9,7 +9,8 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from benchapp.models import Codebook, Queue, User
-from benchapp.reviewing.progress import QueueProgress, awaiting, own_drafts, progress_of
+from benchapp.reviewing.access import too_early
+from benchapp.reviewing.progress import awaiting, own_drafts, progress_of
 from inspector.pages import absolute, next_url, paginate, render_page
 from inspector.review.queues import UNITS, queue_as_json
 
@@ -26,7 +27,8 @@ def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     page = paginate(request, Queue.objects.select_related("version__codebook"), per_page=PER_PAGE)
     rows = progress_of(list(page), user)
     drafts = list(own_drafts(user)[: DRAFTS + 1])
-    unresolved = awaiting([each.queue for each in rows if not _tells_too_early(each)])
+    early = too_early([each.queue for each in rows], user)
+    unresolved = awaiting([each.queue for each in rows if each.queue.pk not in early])
     data = {
         "waiting": [queue_as_json(request, each) for each in waiting],
         "drafts": [
@@ -53,11 +55,6 @@ def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "units": UNITS,
     }
     return render_page(request, "review/index.html", data=data, context=context, as_json=as_json)
-
-
-def _tells_too_early(progress: QueueProgress) -> bool:
-    """Would it say something of other people's labels to one who still codes without them?"""
-    return progress.queue.is_open and progress.queue.hides_labels and progress.own_left > 0
 
 
 def _waiting(user: User) -> list[Any]:

@@ -15,7 +15,7 @@ from benchapp.models import Queue, User
 from benchapp.reviewing.claiming import claim, may_claim
 from benchapp.reviewing.making import Refused, assign, close, withdraw
 from benchapp.reviewing.progress import people_of, progress_of
-from benchapp.reviewing.statuses import ItemStatus, statuses_of
+from benchapp.reviewing.statuses import ItemStatus
 from inspector.access import needs
 from inspector.pages import absolute, next_url, paginate, render_page
 from inspector.review.queue_form import FACETS
@@ -31,6 +31,8 @@ from inspector.review.queues import (
     person_as_json,
     queue_as_json,
     status_counts,
+    statuses_shown,
+    unsaid_items,
 )
 
 MAX_REASON = 2_000
@@ -39,11 +41,12 @@ MAX_REASON = 2_000
 @require_safe
 def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     found, user = _queue(public_id), cast(User, request.user)
-    statuses = statuses_of(found)
+    unsaid = unsaid_items(found, user)
+    statuses = statuses_shown(found, user, unsaid)
     wanted = request.GET.get("status", "")
     chosen = [pk for pk, status in statuses.items() if status == wanted or wanted not in set(ItemStatus)]
     page = paginate(request, chosen)
-    rows = item_rows(list(page), statuses, user)
+    rows = item_rows(list(page), statuses, user, unsaid)
     drawing = drawing_of(found, blinded=is_blinded(found, user))
     [progress], people = progress_of([found], user), people_of(found)
     counts = status_counts(statuses)

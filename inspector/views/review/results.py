@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.exporting.formats import csv_pieces
 from benchapp.models import Queue
-from benchapp.reviewing.access import still_to_code
+from benchapp.reviewing.access import ELSEWHERE, asked_elsewhere, still_to_code
 from benchapp.reviewing.results import NotTogether
 from benchapp.reviewing.review_exports import (
     LABELS_AS,
@@ -24,6 +24,7 @@ from benchapp.reviewing.review_exports import (
     taxonomy_rows,
     taxonomy_table,
 )
+from benchapp.reviewing.seeing import note_seen
 from inspector.charts.cards import Card
 from inspector.charts.palette import twins
 from inspector.charts.picture import figure_json
@@ -154,6 +155,10 @@ def _check_open(request: HttpRequest, queues: list[Queue]) -> None:
             ],
             queues[0],
         )
+    if queues and asked_elsewhere(queues, request.user):  # type: ignore[arg-type]
+        raise Refused(403, [ELSEWHERE], queues[0])
+    for queue in queues:
+        note_seen(request.user, queue)  # type: ignore[arg-type]
 
 
 def _refused(request: HttpRequest, refused: Refused, *, as_json: bool) -> HttpResponse:

@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.models import Queue, User
+from benchapp.reviewing.access import ELSEWHERE, asked_elsewhere
 from benchapp.reviewing.acts import note_activity
 from benchapp.reviewing.matching import (
     Kind,
@@ -27,6 +28,7 @@ from benchapp.reviewing.matching import (
     truth_of,
 )
 from benchapp.reviewing.rules import RULES_VERSION
+from benchapp.reviewing.seeing import note_seen
 from benchapp.reviewing.suggesting import ask_for_suggestions, suggest
 from inspector.access import needs
 from inspector.pages import next_url, paginate, render_page
@@ -112,11 +114,14 @@ def suggestions_run(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def _open_queue(request: HttpRequest, public_id: UUID) -> Queue:
     """The queue; closed to whoever still has items to review without knowing what it hides."""
     queue = get_object_or_404(Queue.objects.select_related("version__codebook"), public_id=public_id)
-    if left := still_blind(queue, request.user):  # type: ignore[arg-type]
+    if still_blind(queue, request.user):  # type: ignore[arg-type]
         raise PermissionDenied(
-            f"Suggestions stand beside what others said. {left} item{'' if left == 1 else 's'} of this queue may still"
-            " come to you, and you review without knowing either; the page opens when none is left."
+            "Suggestions stand beside what others said. You still review something of this queue, here or in another one,"
+            " without knowing either; the page opens when you have answered."
         )
+    if asked_elsewhere([queue], request.user):  # type: ignore[arg-type]
+        raise PermissionDenied(ELSEWHERE)
+    note_seen(request.user, queue)  # type: ignore[arg-type]
     return queue
 
 

@@ -12,11 +12,13 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from benchapp.models import Code, Codebook, CodebookVersion, CodeExample, Queue, User
+from benchapp.reviewing.access import asked_elsewhere, still_to_code
 from benchapp.reviewing.carrying import CarryPlan, carry
 from benchapp.reviewing.codebook_file import write_codebook
 from benchapp.reviewing.codebooks import CodebookRefused, clone, discard, freeze, text_of
 from benchapp.reviewing.diffing import VersionDiff
 from benchapp.reviewing.examples import hidden_examples
+from benchapp.reviewing.seeing import note_seen
 from inspector.access import needs
 from inspector.pages import absolute, render_page
 from inspector.review.code_forms import ACTS, MIN_PARTS, AddForm, CodeForm, SplitForm
@@ -218,12 +220,16 @@ def _may_carry(request: HttpRequest, queue: Queue) -> bool:
 
 
 def _carry_page(request: HttpRequest, plan: CarryPlan, *, as_json: bool) -> HttpResponse:
-    by_code = _fates(request, plan)
+    user: User = request.user  # type: ignore[assignment]
+    is_told = not still_to_code([plan.queue], user) and not asked_elsewhere([plan.queue], user)
+    if is_told:
+        note_seen(user, plan.queue)
+    by_code, counts = _fates(plan, is_told=is_told), plan.counts if is_told else None
     data: dict[str, Any] = {
         "queue": plan.queue.public_id,
         "from": plan.queue.version.number,
         "to": plan.version.number,
-        "counts": plan.counts,
+        "counts": counts,
         "codes": [
             {
                 "code": code.name,
@@ -239,7 +245,7 @@ def _carry_page(request: HttpRequest, plan: CarryPlan, *, as_json: bool) -> Http
     context = {
         "section": "codebook",
         "plan": plan,
-        "counts": plan.counts,
+        "counts": counts,
         "by_code": by_code,
         "carried": plan.queue.carried_to.filter(version=plan.version).first(),
         "may_carry": _may_carry(request, plan.queue),
@@ -247,9 +253,8 @@ def _carry_page(request: HttpRequest, plan: CarryPlan, *, as_json: bool) -> Http
     return render_page(request, "review/codebook_carry.html", data=data, context=context, as_json=as_json)
 
 
-def _fates(request: HttpRequest, plan: CarryPlan) -> list[tuple[Any, Any, int | None]]:
-    """What must be looked at first. Counts stay untold to somebody who still codes in that queue unseen by others."""
-    queue = plan.queue
-    is_blind = queue.is_open and queue.hides_labels and queue.reviewers.filter(pk=request.user.pk).exists()
+def _fates(plan: CarryPlan, *, is_told: bool) -> list[tuple[Any, Any, int | None]]:
+    """What must be looked at first. Whoever still codes unseen by others is told no count: a draft that splits one code
+    would make them tell who gave that code."""
     rows = sorted(plan.by_code(), key=lambda row: (not row[1].must_look, row[1].kind == "kept"))
-    return [(code, fate, None if is_blind else total) for code, fate, total in rows]
+    return [(code, fate, total if is_told else None) for code, fate, total in rows]

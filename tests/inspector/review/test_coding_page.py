@@ -291,3 +291,17 @@ def test_what_is_no_draft_is_refused_in_words(client: Client, item: QueueItem, b
     answer = client.post(address(item, "save"), body, content_type="application/json")
     assert answer.status_code == 422
     assert answer.json()["error"]
+
+
+@pytest.mark.parametrize("name", ["save", "submit", "skip", "guess"])
+def test_a_form_is_no_draft(client: Client, item: QueueItem, name: str) -> None:
+    answer = client.post(address(item, name), {"draft": "{}"})  # as multipart, whose body is read once only
+    assert (answer.status_code, answer.json()) == (415, {"error": "Send application/json."})
+
+
+def test_a_long_review_is_kept(client: Client, item: QueueItem) -> None:
+    marks = [mark(item, memo="a" * 5_000) for _ in range(20)]
+    assert post(client, item, "save", said(item, *marks)).status_code == 200
+    padded = json.dumps(said(item)) + " " * 3_000_000
+    answer = client.post(address(item, "save"), padded, content_type="application/json")
+    assert answer.status_code == 409  # read, and found to be of an earlier revision

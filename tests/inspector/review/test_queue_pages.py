@@ -334,6 +334,14 @@ def test_it_says_what_it_gives_before_anything_is_saved(client: Client) -> None:
     assert Queue.objects.count() == 1
 
 
+@pytest.mark.parametrize("name", ["covered", "replay", "outcome", "role", "phase", "metric", "unit", "preset", "since"])
+def test_a_selection_that_means_nothing_is_refused_in_words(client: Client, name: str) -> None:
+    assert client.get(f"{NEW}?{name}=x").status_code == 400
+    answer = client.get(f"/review/queues/new.json?{name}=x")
+    assert answer.status_code == 400
+    assert answer.json()["problems"][0].startswith(f"{name}: ")
+
+
 def test_it_makes_the_queue_of_its_address(client: Client) -> None:
     kept = make_trial(make_episode(make_run(condition="curated-static")), success=False)
     make_trial(success=False)

@@ -214,7 +214,7 @@ def test_it_shows_no_example_of_a_trial_that_is_closed_to_the_reader(client: Cli
     settings.SINGLE_USER = False
     world = reviewed()
     reader = User.objects.create_user("elsewhere", level=User.Level.REVIEWER)
-    make_queue([world.items[0].trial], reviewers=[reader])
+    make_queue([world.items[0].trial], reviewers=[reader], hides_labels=False)
     client.force_login(reader)
     text = client.get(page(world)).text
     assert world.items[0].trial.get_absolute_url() not in text
