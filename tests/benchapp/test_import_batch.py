@@ -309,3 +309,19 @@ def test_a_better_reader_is_asked_also_where_the_earlier_one_found_no_trajectory
     read_by(monkeypatch, "import/new")
     assert bring_in(folder).counts["changed"] == 1
     assert Trajectory.objects.get().attempt.counts
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("first", ["whole", "part"])
+def test_a_trial_given_alone_takes_nothing_from_its_job(tmp_path, first):
+    folder = job(tmp_path / "job")
+    finished = json.loads((folder / "result.json").read_text())
+    write(folder / "result.json", {**finished, "finished_at": None})
+    whole, part = folder, folder / "sum-csv__0000001"
+    for given in (whole, part) if first == "whole" else (part, whole):
+        bring_in(given)
+    found = Experiment.objects.get()
+    assert (found.name, found.status, found.spec["n_total_trials"]) == ("job", "cancelled", 3)
+    assert Run.objects.get().status == "cancelled"
+    bring_in(part)
+    assert record_digest(Experiment.objects.get()) == record_digest(found)
