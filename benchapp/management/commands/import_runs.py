@@ -39,7 +39,13 @@ class Command(BaseCommand):
             self._print(Report(problems=error.problems), as_json=options["json"])
             sys.exit(NOTHING_READ)
         with _Bar(shown=sys.stderr.isatty() and options["verbosity"] > 0) as bar:
-            report = import_paths(options["paths"], format=options["format"], mapping=mapping, progress=bar.tell)
+            report = import_paths(
+                options["paths"],
+                format=options["format"],
+                mapping=mapping,
+                progress=bar.tell,
+                waiting=self.stderr.write,
+            )
         self._print(report, as_json=options["json"])
         if report.exit_status:
             sys.exit(report.exit_status)
