@@ -14,6 +14,7 @@ from tqdm import tqdm
 from benchapp.importers import AUTO, FORMATS
 from benchapp.importers.batch import COUNTED, NOTHING_READ, Report, import_paths
 from benchapp.importers.mapping import MapError, Mapping, read_map
+from benchapp.visible import one_line
 
 SHOWN_PROBLEMS = 200
 
@@ -90,5 +91,5 @@ class _Bar:
             return
         if self._bar is None or self._name != name or done < self._bar.n:
             self.__exit__()
-            self._bar, self._name = tqdm(total=total, desc=name[:40], unit=" trials", file=sys.stderr), name
+            self._bar, self._name = tqdm(total=total, desc=one_line(name, 40), unit=" trials", file=sys.stderr), name
         self._bar.update(done - self._bar.n)
