@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from django.db import DatabaseError, IntegrityError, transaction
+from django.db import DatabaseError, DataError, IntegrityError, transaction
 from django.db.models import Count, Max
 
 from benchapp.importers.editing import Author, RunEdit, edit_runs, next_sample
@@ -100,12 +100,16 @@ class ExperimentRecorder:
         """The key of the trial's run, or None, reported, where reading it failed in a way that no reader foresaw."""
         try:
             return self._record_trial(found)
-        except IntegrityError:  # another import brought it in at this moment
+        except IntegrityError:  # somebody changed the slot or brought it in at this moment
+            self.samples.clear()
             self._look_elsewhere([found])
             return self._record_trial(found)
-        except (DatabaseError, MemoryError):
-            raise  # the machine's failure, not the trial's
         except Exception as error:
+            self.samples.clear()  # the number it took is free again
+            if isinstance(error, MemoryError) or (
+                isinstance(error, DatabaseError) and not isinstance(error, DataError)
+            ):
+                raise  # the machine's failure, not the trial's
             if getattr(error, "errno", None) in SPENT:
                 raise
             logger.exception("reading the trial in %s failed", found.path)

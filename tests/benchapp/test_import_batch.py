@@ -13,12 +13,14 @@ from pathlib import Path
 
 import pytest
 from django.core.management import call_command
+from django.db import DataError
 from django.utils import timezone
 
 from benchapp import record_check
 from benchapp.diagnosing import queueing
 from benchapp.importers import packing, readings
 from benchapp.importers.batch import COUNTED, import_paths
+from benchapp.importers.trial_rows import AttemptParts
 from benchapp.models import Attempt, Episode, Experiment, ImportBatch, ImportProblem, Run, Trajectory, Trial
 from benchapp.record_digest import record_digest
 from benchapp.trajectory_store import iterate_steps
@@ -325,3 +327,19 @@ def test_a_trial_given_alone_takes_nothing_from_its_job(tmp_path, first):
     assert Run.objects.get().status == "cancelled"
     bring_in(part)
     assert record_digest(Experiment.objects.get()) == record_digest(found)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("error", [ValueError("odd"), DataError("integer out of range")])
+def test_a_trial_that_cannot_be_stored_costs_itself_and_no_sample_number(tmp_path, monkeypatch, error):
+    save = AttemptParts.save
+
+    def fail_once(self, attempt):
+        if "000000000002" in attempt.source_key:
+            raise error
+        return save(self, attempt)
+
+    monkeypatch.setattr(AttemptParts, "save", fail_once)
+    report = bring_in(job(tmp_path / "job"))
+    assert sorted(Trial.objects.values_list("sample", flat=True)) == [0, 1]
+    assert [problem.expected for problem in report.problems] == ["a trial that can be read"]
