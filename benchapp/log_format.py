@@ -8,19 +8,22 @@ from typing import Any
 
 import orjson
 
+from benchapp.visible import visible
+
 FORMATS = ("line", "json")
 
 
 class Line(logging.Formatter):
     """`2026-01-31 12:00:00,000 INFO benchapp.jobs done [episode=... run=...]`; a line break inside a message is told
-    as \\n, so that no text from elsewhere can look like a line of its own. Tracebacks keep theirs."""
+    as \\n and what nobody could see is written out, so that no text from elsewhere can look like a line of its own.
+    Tracebacks keep theirs."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         ids = " ".join(f"{name}={value}" for name, value in getattr(record, "ids", {}).items())
-        text = super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
+        text = visible(super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n"))
         return f"{text} [{ids}]" if ids else text
 
 

@@ -69,6 +69,7 @@ MIDDLEWARE = [
     "django.middleware.gzip.GZipMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
+    "inspector.visible.VisibleMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "inspector.nul_characters.NulMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",

@@ -1,56 +1,38 @@
-"""Text of strangers made visible: nothing in it may hide, reorder or pretend. Escaping stays the template's work."""
+"""Whole pages made visible. A name of a stranger may stand anywhere in one: in a title, a label, an option."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 
-# Terminal escapes: a page is no terminal, and what is left of them reads as noise.
-_ANSI = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])"
-    r"|\x9b[0-?]*[ -/]*[@-~]"
-)
+from django.http import HttpRequest, HttpResponse
 
-# Controls except tab and newline; bidirectional overrides and isolates; zero-width characters; line separators;
-# tag characters, which can smuggle whole sentences past a reader.
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff"
-    "\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff]"
-)
+from benchapp.visible import changes, one_line, spelled, visible
 
-_CHANGED = re.compile(f"\r\n|{_ANSI.pattern}|{_UNSEEN.pattern}")
+__all__ = ["VisibleMiddleware", "changes", "one_line", "spelled", "visible"]
 
-ELLIPSIS = "…"
+MARKUP = ("text/html", "image/svg+xml")
+# What comes back to the server must come back as it was, and a policy names the digests of a report's scripts.
+_KEPT = re.compile(r"(\svalue=\"[^\"]*\"|<textarea\b.*?</textarea>|<script\b.*?</script>)", re.DOTALL)
+_PLAIN = bytes([9, 10, *range(0x20, 0x7F)])
 
 
-def visible(text: str) -> str:
-    """`text` without terminal escapes, with every character a reader could not see written out as its code point.
+class VisibleMiddleware:
+    """Writes out what a reader could not see, in every page and fragment. Values of forms and scripts stay as they are."""
 
-    CRLF line ends become plain ones; tabs and newlines stay. Length may change, so offsets are taken before.
-    """
-    if "\r\n" in text:
-        text = text.replace("\r\n", "\n")
-    if "\x1b" in text or "\x9b" in text:
-        text = _ANSI.sub("", text)
-    return _UNSEEN.sub(_spelled, text)
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
 
-
-def changes(text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
-    """(start, end, what stands there instead) of every place between two offsets that `visible` would change."""
-    for match in _CHANGED.finditer(text, start, end):
-        found = match.group()
-        instead = "\n" if found == "\r\n" else _spelled(match) if _UNSEEN.fullmatch(found) else ""
-        yield match.start(), match.end(), instead
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        if not response.streaming and response.get("Content-Type", "").startswith(MARKUP):
+            odd = response.content.translate(None, _PLAIN).decode("utf-8", "replace")  # a page has little of it
+            if spelled(odd) != odd:
+                response.content = visible_page(response.content.decode("utf-8", "replace"))
+        return response
 
 
-def one_line(text: str, limit: int) -> str:
-    """The first non-empty line, made visible and cut to `limit` characters."""
-    line = visible(text[: limit * 8]).strip().partition("\n")[0].replace("\t", " ")
-    return line if len(line) <= limit else line[: limit - 1] + ELLIPSIS
-
-
-def _spelled(match: re.Match[str]) -> str:
-    code = ord(match.group())
-    if code < 0x20:
-        return chr(0x2400 + code)  # the control pictures: U+2400 stands for NUL
-    return f"⟨U+{code:04X}⟩"
+def visible_page(html: str) -> str:
+    """The page with every unseen character written out, but for scripts and what forms send back."""
+    parts = _KEPT.split(html)
+    return "".join(part if place % 2 else spelled(part.replace("\r\n", "\n")) for place, part in enumerate(parts))

@@ -57,12 +57,15 @@ def check_archive(path: Path) -> Checked:
 def read_manifest(member: Member | None) -> Manifest:
     if member is None or member.name != MANIFEST:
         raise ArchiveError(
-            "", f"an archive that begins with {MANIFEST}", f"{member.name!r:.80}" if member else "nothing"
+            "",
+            f"an archive that begins with {MANIFEST}",
+            f"it begins with {member.name!r:.80}" if member else "it is empty",
         )
     try:
         raw = json.loads(member.whole(MAX_MANIFEST).decode())
         if raw["format"] != FORMAT:
-            raise ArchiveError(MANIFEST, f"format {FORMAT}", f"found {raw['format']!r:.60}")
+            message = f"found {raw['format']!r:.60}: another version of Skillglass, or another program, wrote it"
+            raise ArchiveError(MANIFEST, f"format {FORMAT}", message)
         return Manifest(
             experiment=UUID(raw["experiment"]["id"]),
             name=str(raw["experiment"]["name"])[:300],

@@ -99,8 +99,12 @@ def reading(path: Path) -> Iterator[Iterator[Member]]:
     try:
         with path.open("rb") as file, _expanded(file) as stream:
             yield _members(stream)
-    except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
-        raise ArchiveError("", "an archive that can be read", f"{type(error).__name__}: {error}") from error
+    except EOFError as error:
+        raise ArchiveError("", "a whole archive", "it ends too early") from error
+    except (gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
+        raise ArchiveError("", "an undamaged archive", f"it does not unpack: {error}") from error
+    except OSError as error:
+        raise ArchiveError("", "a file that can be read", error.strerror or str(error)) from error
 
 
 def _expanded(file: BinaryIO) -> BinaryIO:
@@ -112,7 +116,7 @@ def _expanded(file: BinaryIO) -> BinaryIO:
         return reader.stream_reader(file, closefd=False)  # type: ignore[return-value]
     if kind == "gzip":
         return gzip.GzipFile(fileobj=file)  # type: ignore[return-value]
-    raise ArchiveError("", "a tar in zstd or gzip", "the file is neither")
+    raise ArchiveError("", "a tar in zstd or gzip", "the file is neither" if magic else "the file is empty")
 
 
 def _members(stream: BinaryIO) -> Iterator[Member]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -20,11 +21,13 @@ from benchapp.importers.mapping import Mapping
 from benchapp.importers.problems import ProblemList
 from benchapp.importers.recording import ExperimentRecorder
 from benchapp.importers.sources import FoundExperiment
+from benchapp.importers.turns import turn
 from benchapp.importers.walking import Root
 from benchapp.models import Episode, ImportBatch, ImportProblem, Run, User
 from benchapp.searching.following import follow
 from runner.trajectories.text import storable
 
+logger = logging.getLogger(__name__)
 COUNTED = (
     "experiments",
     "runs",
@@ -69,16 +72,24 @@ def import_paths(
     format: str = AUTO,
     mapping: Mapping | None = None,
     progress: Progress | None = None,
+    waiting: Callable[[str], None] = logger.info,
     user: User | None = None,
 ) -> Report:
-    """Brings in everything readable below the paths. Safe to repeat and to kill: what is in stays in, once."""
-    given = [Path(path) for path in paths]
+    """Brings in everything readable below the paths. Safe to repeat, to kill, and to start several times at once: what is
+    in stays in, once. `waiting` is told, in one line, which import must end first."""
     run = _Import(format, mapping or Mapping(), progress, Author(user, "import_runs"))
-    names = [storable(str(path)) for path in given]
-    # An import of the same paths that still says "running" was killed: this one goes on where it stopped.
-    stale = ImportBatch.objects.filter(paths=names, status=ImportBatch.Status.RUNNING)
+    with turn(lambda: waiting(_whom_it_waits_for())):
+        _import_all(run, [Path(path) for path in paths], user)
+    _tell_workers(run.experiments)
+    return run.report
+
+
+def _import_all(run: _Import, given: list[Path], user: User | None) -> None:
+    # It is nobody else's turn, so a batch that still says "running" was killed.
+    stale = ImportBatch.objects.filter(status=ImportBatch.Status.RUNNING)
     stale.update(status=ImportBatch.Status.INTERRUPTED, finished_at=timezone.now())
-    batch = ImportBatch.objects.create(paths=names, format=format, actor=user)
+    names = [storable(str(path)) for path in given]
+    batch = ImportBatch.objects.create(paths=names, format=run.format, actor=user)
     try:
         for path in given:
             run.import_path(path)
@@ -88,8 +99,12 @@ def import_paths(
         run.save(batch, status=ImportBatch.Status.INTERRUPTED)
         raise
     run.save(batch, status=ImportBatch.Status.DONE)
-    _tell_workers(run.experiments)
-    return run.report
+
+
+def _whom_it_waits_for() -> str:
+    running = ImportBatch.objects.filter(status=ImportBatch.Status.RUNNING).first()
+    named = f" ({', '.join(running.paths)}, begun {running.started_at:%H:%M:%S} UTC)" if running else ""
+    return f"Another import is running{named}; this one waits until it ends."
 
 
 def _tell_workers(experiments: set[int]) -> None:

@@ -38,7 +38,8 @@ class Places:
         self.experiment = self._experiment(source)
 
     def _experiment(self, source: ExperimentSource) -> Experiment:
-        """The experiment as its source tells it now: a job imported half-way goes on, a deleted one comes back."""
+        """The experiment as its source tells it now: a job imported half-way goes on, a deleted one comes back. A part of
+        it given alone takes nothing back; the whole after a part gives it name and suite."""
         cut_short = source.was_cut_short
         told = {
             "status": Experiment.Status.CANCELLED if cut_short else Experiment.Status.DONE,
@@ -47,22 +48,27 @@ class Places:
             "finished_at": source.finished_at,
             "deleted_at": None,
         }
-        experiment, is_new = Experiment.objects.get_or_create(
+        named = {
+            "name": redact_text(source.name)[:300],
+            "suite": self.suite(source.suite) if source.suite else None,
+            "source": redact_text(source.path)[:1000],
+        }
+        experiment, self.is_new = Experiment.objects.get_or_create(
             public_id=derived_id("experiment", source.key),
-            defaults={
-                **told,
-                "name": redact_text(source.name)[:300],
-                "origin": Experiment.Origin.IMPORTED,
-                "suite": self.suite(source.suite) if source.suite else None,
-                "source": redact_text(source.path)[:1000],
-            },
+            defaults={**told, **named, "origin": Experiment.Origin.IMPORTED},
         )
-        self.is_new = is_new
+        if self.is_new:
+            return experiment
+        if not source.tells_itself:
+            told = {"deleted_at": None}
+        elif not experiment.spec and source.spec:
+            told |= named
         changed = [name for name, value in told.items() if getattr(experiment, name) != value]
-        if changed and not is_new:
+        if changed:
             for name in changed:
                 setattr(experiment, name, told[name])
             experiment.save(update_fields=changed)
+        if "status" in changed:
             experiment.runs.update(status=Run.Status.CANCELLED if cut_short else Run.Status.DONE)
         return experiment
 

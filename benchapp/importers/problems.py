@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from benchapp.redaction import redact_text
+from benchapp.visible import visible
 from runner.trajectories.text import clean, cut
 
 MAX_PER_KIND = 50  # problems with one expectation in one file; the rest is counted
@@ -62,7 +63,7 @@ class ProblemList:
 
 def _line(text: str) -> str:
     """One printable line: names of files and folders are hostile as well."""
-    flat = "".join(character if character.isprintable() else "\ufffd" for character in clean(str(text)))
+    flat = "".join(character if character.isprintable() else "\ufffd" for character in visible(clean(str(text))))
     return redact_text(flat)
 
 

@@ -6,7 +6,6 @@ counts, the old one stays. The same holds where an earlier version of the reader
 
 from __future__ import annotations
 
-import errno
 import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from django.db import DatabaseError, IntegrityError, transaction
+from django.db import DatabaseError, DataError, IntegrityError, transaction
 from django.db.models import Count, Max
 
 from benchapp.importers.editing import Author, RunEdit, edit_runs, next_sample
@@ -35,13 +34,13 @@ from benchapp.importers.sources import (
     place_of,
 )
 from benchapp.importers.trial_rows import AttemptParts, empty
+from benchapp.machine_failures import SPENT
 from benchapp.models import Activity, Attempt, Episode, Run, Snapshot, Trajectory, Trial
 from benchapp.models.base import derived_id
 from benchapp.redaction import Redactor
 from runner.digests import library_digest
 
 logger = logging.getLogger(__name__)
-MACHINE_FAILURES = (errno.ENOSPC, errno.EIO, errno.EMFILE, errno.EDQUOT, errno.ENOMEM)
 IDS_JOINED = "|"
 CHANGED_AT_SOURCE = "its source changed"
 LOOKED_UP = 500  # trials looked up at once
@@ -101,13 +100,17 @@ class ExperimentRecorder:
         """The key of the trial's run, or None, reported, where reading it failed in a way that no reader foresaw."""
         try:
             return self._record_trial(found)
-        except IntegrityError:  # another import brought it in at this moment
+        except IntegrityError:  # somebody changed the slot or brought it in at this moment
+            self.samples.clear()
             self._look_elsewhere([found])
             return self._record_trial(found)
-        except (DatabaseError, MemoryError):
-            raise  # the machine's failure, not the trial's
         except Exception as error:
-            if getattr(error, "errno", None) in MACHINE_FAILURES:
+            self.samples.clear()  # the number it took is free again
+            if isinstance(error, MemoryError) or (
+                isinstance(error, DatabaseError) and not isinstance(error, DataError)
+            ):
+                raise  # the machine's failure, not the trial's
+            if getattr(error, "errno", None) in SPENT:
                 raise
             logger.exception("reading the trial in %s failed", found.path)
             told = getattr(error, "strerror", None) or error  # the text of an OSError says the path again

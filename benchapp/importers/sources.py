@@ -49,6 +49,11 @@ class ExperimentSource:
     finished_at: datetime | None = None
     was_cut_short: bool = False  # the source says that it never finished
 
+    @property
+    def tells_itself(self) -> bool:
+        """False where all that is known of it comes from trials: a part of a job that was given alone."""
+        return bool(self.spec or self.started_at or self.finished_at or self.was_cut_short)
+
 
 @dataclass(frozen=True, slots=True)
 class RunSource:

@@ -13,11 +13,13 @@ from plotly.io import to_json
 
 from inspector.charts.drawing import Chart, Drawing
 from inspector.charts.sheet import Sheet
+from inspector.visible import spelled
 
 MAX_BYTES = 24 * 2**20  # of figures kept in one process
 # Plotly reads a little HTML in its texts. What charts write themselves stays; any other tag is a name of somebody's, shown
 # as it is. In plotly's JSON "<" is \u003c and "/" is \u002f; an escaped backslash before it is matched first and left alone.
 TAG = re.compile(rb"(?P<backslash>\\\\)|\\u003c(?!(?:\\u002f)?(?:b|i|br|sub|sup|extra)\\u003e)")
+CONTROL = re.compile(r"(\\\\)|\\u(00[01][0-9a-f]|007f)")  # as JSON writes them
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,10 @@ def picture_of(chart: Chart, sheet: Sheet) -> Picture:
 
 
 def figure_json(figure: go.Figure) -> bytes:
-    """Plotly's own JSON (orjson, arrays as base64), with no tag left in it that has an address or a style."""
-    text = to_json(figure, validate=False, engine="orjson")
+    """Plotly's own JSON (orjson, arrays as base64), with no tag left in it that has an address or a style, and no character
+    that a reader could not see."""
+    text = spelled(to_json(figure, validate=False, engine="orjson"))
+    text = CONTROL.sub(lambda found: found[1] or spelled(chr(int(found[2], 16))), text)
     return TAG.sub(lambda found: found[0] if found["backslash"] else b"&lt;", text.encode())
 
 

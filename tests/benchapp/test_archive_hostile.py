@@ -294,5 +294,35 @@ def test_a_gzip_that_is_spoiled_inside_is_refused(tmp_path: Path) -> None:
     whole = bytearray(gzip.compress(bytes(range(256)) * 40, mtime=0))
     whole[20:200] = b"\xff" * 180
     (tmp_path / "spoiled.tar.gz").write_bytes(whole)
-    with pytest.raises(ArchiveError, match="an archive that can be read"):
+    with pytest.raises(ArchiveError, match="an undamaged archive"):
         check_archive(tmp_path / "spoiled.tar.gz")
+
+
+def _tar(name: str) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        info = tarfile.TarInfo(name)
+        info.size = 3
+        tar.addfile(info, io.BytesIO(b"abc"))
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "the file is empty"),
+        (b"PK\x03\x04", "the file is neither"),
+        (_tar("x.txt"), "it begins with 'x.txt'"),
+        (_tar("x.txt")[:60], "it ends too early"),
+        (b"\x28\xb5\x2f\xfd" + b"x" * 20, "it does not unpack"),
+        (b"\x1f\x8b" + b"x" * 20, "it does not unpack"),
+    ],
+    ids=["empty", "zip", "another tar", "cut", "damaged zstd", "damaged gzip"],
+)
+def test_a_refusal_says_what_is_the_matter(tmp_path, content, told):
+    path = tmp_path / "one.tar.gz"
+    path.write_bytes(content)
+    with pytest.raises(ArchiveError) as refused:
+        check_archive(path)
+    assert told in refused.value.message
+    assert "Error" not in refused.value.message

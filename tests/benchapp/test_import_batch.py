@@ -13,12 +13,14 @@ from pathlib import Path
 
 import pytest
 from django.core.management import call_command
+from django.db import DataError
 from django.utils import timezone
 
 from benchapp import record_check
 from benchapp.diagnosing import queueing
 from benchapp.importers import packing, readings
 from benchapp.importers.batch import COUNTED, import_paths
+from benchapp.importers.trial_rows import AttemptParts
 from benchapp.models import Attempt, Episode, Experiment, ImportBatch, ImportProblem, Run, Trajectory, Trial
 from benchapp.record_digest import record_digest
 from benchapp.trajectory_store import iterate_steps
@@ -309,3 +311,35 @@ def test_a_better_reader_is_asked_also_where_the_earlier_one_found_no_trajectory
     read_by(monkeypatch, "import/new")
     assert bring_in(folder).counts["changed"] == 1
     assert Trajectory.objects.get().attempt.counts
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("first", ["whole", "part"])
+def test_a_trial_given_alone_takes_nothing_from_its_job(tmp_path, first):
+    folder = job(tmp_path / "job")
+    finished = json.loads((folder / "result.json").read_text())
+    write(folder / "result.json", {**finished, "finished_at": None})
+    whole, part = folder, folder / "sum-csv__0000001"
+    for given in (whole, part) if first == "whole" else (part, whole):
+        bring_in(given)
+    found = Experiment.objects.get()
+    assert (found.name, found.status, found.spec["n_total_trials"]) == ("job", "cancelled", 3)
+    assert Run.objects.get().status == "cancelled"
+    bring_in(part)
+    assert record_digest(Experiment.objects.get()) == record_digest(found)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("error", [ValueError("odd"), DataError("integer out of range")])
+def test_a_trial_that_cannot_be_stored_costs_itself_and_no_sample_number(tmp_path, monkeypatch, error):
+    save = AttemptParts.save
+
+    def fail_once(self, attempt):
+        if "000000000002" in attempt.source_key:
+            raise error
+        return save(self, attempt)
+
+    monkeypatch.setattr(AttemptParts, "save", fail_once)
+    report = bring_in(job(tmp_path / "job"))
+    assert sorted(Trial.objects.values_list("sample", flat=True)) == [0, 1]
+    assert [problem.expected for problem in report.problems] == ["a trial that can be read"]

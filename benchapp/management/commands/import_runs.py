@@ -14,6 +14,7 @@ from tqdm import tqdm
 from benchapp.importers import AUTO, FORMATS
 from benchapp.importers.batch import COUNTED, NOTHING_READ, Report, import_paths
 from benchapp.importers.mapping import MapError, Mapping, read_map
+from benchapp.visible import one_line
 
 SHOWN_PROBLEMS = 200
 
@@ -39,7 +40,13 @@ class Command(BaseCommand):
             self._print(Report(problems=error.problems), as_json=options["json"])
             sys.exit(NOTHING_READ)
         with _Bar(shown=sys.stderr.isatty() and options["verbosity"] > 0) as bar:
-            report = import_paths(options["paths"], format=options["format"], mapping=mapping, progress=bar.tell)
+            report = import_paths(
+                options["paths"],
+                format=options["format"],
+                mapping=mapping,
+                progress=bar.tell,
+                waiting=self.stderr.write,
+            )
         self._print(report, as_json=options["json"])
         if report.exit_status:
             sys.exit(report.exit_status)
@@ -84,5 +91,5 @@ class _Bar:
             return
         if self._bar is None or self._name != name or done < self._bar.n:
             self.__exit__()
-            self._bar, self._name = tqdm(total=total, desc=name[:40], unit=" trials", file=sys.stderr), name
+            self._bar, self._name = tqdm(total=total, desc=one_line(name, 40), unit=" trials", file=sys.stderr), name
         self._bar.update(done - self._bar.n)
