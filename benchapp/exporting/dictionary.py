@@ -185,9 +185,6 @@ DIFFERENCES = (
         missing="no set was declared: not a saved comparison, or a metric outside the set; or no p",
     ),
     Field("smallest_p", Kind.NUMBER, "smallest p the test can give here", missing="it has no such bound"),
-    Field(
-        "detectable", Kind.NUMBER, "difference found with 80 % power at this spread", IN_UNIT, "no spread, or no test"
-    ),
     Field("excludes_zero", Kind.BOOLEAN, "whether the primary interval excludes 0"),
     Field("only_own", Kind.INTEGER, "tasks only the group passed; descriptive", "tasks", "not one result a task"),
     Field("only_other", Kind.INTEGER, "tasks only the baseline passed; descriptive", "tasks", "not one result a task"),

@@ -174,7 +174,6 @@ def _difference(
         found.p,
         corrected.p(group, metric) if corrected else None,
         found.smallest_p,
-        found.detectable,
         found.excludes_zero,
         only_own,
         only_other,

@@ -12,7 +12,6 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import stdtrit
 
-from benchapp.inference.detectable import detectable, detectable_by_signs
 from benchapp.inference.interval import TAIL, ZERO, Floats, Interval, Outcome
 
 ENUMERATED = 14  # clusters up to which every sign pattern is tried: 2 ** 14 of them
@@ -50,15 +49,7 @@ def sign_flip(values: Floats) -> Outcome:
     return replace(
         outcome,
         interval=Interval(float(low[0]), float(high[0]), method=name),
-        detectable=_detectable(values, _kept_out(patterns), patterns),
     )
-
-
-def _detectable(values: Floats, out: int, patterns: int) -> float | None:
-    """By the t test at the level that the discrete test has; with six clusters, by the one pattern that rejects."""
-    if out == 1:
-        return detectable_by_signs(float(values.std(ddof=1)), len(values))
-    return detectable(_error(values), len(values) - 1, level=2 * out / patterns)
 
 
 def sign_flip_many(values: Floats) -> tuple[Floats, Floats, Floats]:
@@ -126,7 +117,6 @@ def bootstrap_t(values: Floats) -> Outcome:
         outcome,
         interval=Interval(float(low[0]), float(high[0]), method=f"bootstrap-t by cluster, {RESAMPLES + 1:,} resamples"),
         p=float(p[0]),
-        detectable=detectable(_error(values), len(values) - 1),
     )
 
 

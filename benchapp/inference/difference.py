@@ -28,7 +28,6 @@ class Difference:
     own, other: means over the tasks and all replicates; delta: their difference.
     method: "welch", "sign-flip" or "none". estimate: what the interval is about, the mean of cluster
     means for the cluster methods, else delta. smallest_p: the smallest p the sign-flip test can give here.
-    detectable: the difference found with 80 % power at a two-sided level of 0.05, at the spread seen here.
     secondary: intervals that describe and decide nothing. discordant: tasks that only own passed, that only other
     passed, where both have one pass-or-fail result a task. note: why something is missing.
     """
@@ -44,7 +43,6 @@ class Difference:
     interval: Interval | None
     p: float | None
     smallest_p: float | None
-    detectable: float | None
     secondary: tuple[Interval, ...] = ()
     discordant: tuple[int, int] | None = None
     dropped: int = 0
@@ -89,7 +87,6 @@ def compare(own: Sequence[TaskMeans], other: Sequence[TaskMeans], *, describe: b
         interval=outcome.interval,
         p=outcome.p,
         smallest_p=outcome.smallest_p,
-        detectable=outcome.detectable,
         secondary=tuple(_secondary(paired, outcome.method)) if describe else (),
         discordant=counts.discordant if counts else None,
         dropped=paired.dropped,

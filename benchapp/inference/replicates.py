@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from benchapp.inference.detectable import detectable
 from benchapp.inference.interval import TAIL, ZERO, Floats, Interval, Outcome
 
 MIN_REPLICATES = 2  # on each side: one value has no spread
@@ -71,5 +70,4 @@ def student(method: str, estimate: float, error: float, freedom: float, scale: f
         estimate=estimate,
         interval=Interval(estimate - half, estimate + half, method=name),
         p=float(2 * stdtr(freedom, -abs(estimate) / error)),
-        detectable=detectable(error, freedom),
     )

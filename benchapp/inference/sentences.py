@@ -11,25 +11,20 @@ from benchapp.inference.difference import Difference
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """How a metric's numbers are said. value: a mean; change: a difference with its sign; size: one without.
+    """How a metric's numbers are said. value: a mean; change: a difference with its sign.
 
     verb: what a condition did to the tasks counted, for metrics of passes; None where the values are no passes.
-    largest: the largest difference there can be, None where there is no bound.
     """
 
     value: Callable[[float], str]
     change: Callable[[float], str]
-    size: Callable[[float], str]
     verb: str | None = None
-    largest: float | None = None
 
 
 SHARES = Wording(
     value=lambda share: f"{100 * share:.1f} %",
     change=lambda share: f"{_signed(100 * share, 1)} points",
-    size=lambda share: f"{100 * share:.0f} points",
     verb="solved",
-    largest=1.0,
 )
 
 
@@ -38,7 +33,6 @@ def amounts(unit: str, digits: int = 1) -> Wording:
     return Wording(
         value=lambda value: f"{value:,.{digits}f} {unit}",
         change=lambda value: f"{_signed(value, digits)} {unit}",
-        size=lambda value: f"{value:,.{digits}f} {unit}",
     )
 
 
@@ -52,7 +46,7 @@ def sentence(
     clusters: str = "episodes",
     wording: Wording = SHARES,
 ) -> str:
-    """One sentence: what each side reached, the difference, its interval and test, and what could not have been seen.
+    """One sentence: what each side reached, the difference, its interval and test, and what it covers.
 
     unit and clusters: what the tasks and the clusters are called, in the plural.
     """
@@ -119,14 +113,7 @@ def _verdict(difference: Difference, clusters: str, wording: Wording) -> str:
         return f"{difference.note} ({_test(difference, clusters)}, {_p(difference.p)})"
     if difference.excludes_zero:
         return "more than chance alone would usually give"
-    if difference.detectable is None:
-        return "no difference can be told from chance here"
-    if wording.largest is not None and difference.detectable >= wording.largest:
-        return "no difference can be told from chance here, however large"
-    return (
-        "no difference can be told from chance here, and one below about "
-        f"{wording.size(difference.detectable)} would usually be missed"
-    )
+    return "no difference can be told from chance here"
 
 
 def _too_few(difference: Difference, clusters: str) -> str:

@@ -1,7 +1,6 @@
 """The forest plot: every difference to the baseline with its primary interval, against the line of no difference.
 
-A mark is filled only where the interval excludes 0. The pale band behind a row spans what would usually have been missed
-(80 % power at the spread seen), so that "no difference" reads as what it is.
+A mark is filled only where the interval excludes 0.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from plotly import graph_objects as go
 from benchapp.metrics.metric import Better, Metric
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
 from inspector.charts.forest_rows import ForestRow, own_rows, published_rows_of, told_apart
-from inspector.charts.palette import INK, MUTED, Style, series, veil
+from inspector.charts.palette import INK, MUTED, Style, series
 from inspector.charts.panels import LETTER, lines, panels, plain, short, signed
 from inspector.charts.sheet import Sheet
 
@@ -34,7 +33,6 @@ KINDS: dict[str, tuple[str, Style]] = {
     "bare": ("no interval: too few episodes, or no spread", Style(MUTED, "diamond-open", "solid")),
     "printed": ("published, no interval printed", Style(PRINTED.colour, "square", "solid")),
 }
-BAND = "would usually be missed (below 80 % power)"
 
 
 def draw(sheet: Sheet) -> Drawing:
@@ -90,7 +88,7 @@ def _figure(rows: dict[str, list[ForestRow]], unit: str, baseline: str) -> go.Fi
         [""] if alone else list(rows),
         across=ACROSS,
         height=max(3, len(places)) * ROW,
-        legend=[BAND, *(KINDS[kind][0] for kind in kinds)],
+        legend=[KINDS[kind][0] for kind in kinds],
     )
     legend: set[str] = set()
     for panel, of_metric in enumerate(rows.values()):
@@ -119,16 +117,12 @@ def _name_rows(figure: go.Figure, rows: Sequence[ForestRow]) -> None:
     )
 
 
-def _traces(
-    rows: Iterable[ForestRow], places: dict[str, int], unit: str, legend: set[str]
-) -> list[go.Bar | go.Scatter]:
-    """The bands behind, then one trace per kind of row; each kind stands in the legend once."""
+def _traces(rows: Iterable[ForestRow], places: dict[str, int], unit: str, legend: set[str]) -> list[go.Scatter]:
+    """One trace per kind of row; each kind stands in the legend once."""
     kinds: dict[str, list[ForestRow]] = {}
     for row in rows:
         kinds.setdefault(_kind(row), []).append(row)
-    missed = [row for of_kind in kinds.values() for row in of_kind if row.detectable is not None]
-    traces: list[go.Bar | go.Scatter] = [_band(missed, places, "band" not in legend)] if missed else []
-    legend |= {"band"} if missed else set()
+    traces = []
     for kind in KINDS:
         if kind in kinds:
             traces.append(_marks(kind, kinds[kind], places, unit, kind not in legend))
@@ -142,21 +136,6 @@ def _kind(row: ForestRow) -> str:
     if not row.has_interval:
         return "bare"
     return "told" if row.excludes_zero else "untold"
-
-
-def _band(rows: Sequence[ForestRow], places: dict[str, int], first: bool) -> go.Bar:
-    return go.Bar(
-        orientation="h",
-        y=[places[_name(row)] for row in rows],
-        base=[-(row.detectable or 0) for row in rows],
-        x=[2 * (row.detectable or 0) for row in rows],
-        width=0.72,
-        marker={"color": veil(MUTED, 0.13), "line": {"width": 0}},
-        name=BAND,
-        legendgroup="band",
-        showlegend=first,
-        hoverinfo="skip",
-    )
 
 
 def _marks(kind: str, rows: Sequence[ForestRow], places: dict[str, int], unit: str, first: bool) -> go.Scatter:
@@ -265,7 +244,6 @@ def _table(rows: Iterable[ForestRow], unit: str) -> Table:
         Column("method", "method"),
         Column("p", "p"),
         Column("smallest_p", "smallest p possible"),
-        Column("detectable", "would be found", unit),
         Column("episodes", "episodes"),
         Column("replicates", "replicates"),
         Column("says", "in words"),
@@ -276,7 +254,7 @@ def _table(rows: Iterable[ForestRow], unit: str) -> Table:
 def _values(row: ForestRow) -> tuple[object, ...]:
     return (
         row.label, row.source, row.metric, row.against, row.own, row.own_count or None, row.other, row.other_count or None,
-        row.tasks, row.delta, row.estimate, row.low, row.high, row.method, row.p, row.smallest_p, row.detectable,
+        row.tasks, row.delta, row.estimate, row.low, row.high, row.method, row.p, row.smallest_p,
         row.clusters, row.replicates or None, row.says,
     )  # fmt: skip
 
@@ -304,8 +282,6 @@ def _notes(
             "Points are what the primary test is about: the mean over episodes, or over replicates where both sides have"
             " several. One interval each, not corrected for their number."
         )
-    if any(row.detectable is not None for row in every):
-        yield "A difference inside the band of its row would be missed more than one time in five at the spread seen here."
     if any(not row.is_own for row in every):
         yield "Published rows are differences of printed values; the papers print no interval for them."
     if metrics and metrics[0].better is Better.LOWER:

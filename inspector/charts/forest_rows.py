@@ -38,7 +38,6 @@ class ForestRow:
     method: str = ""
     p: float | None = None
     smallest_p: float | None = None
-    detectable: float | None = None
     tasks: int | None = None
     clusters: int | None = None
     replicates: str = ""
@@ -97,7 +96,6 @@ def _own(sheet: Sheet, group: Group, baseline: Group, metric: Metric, difference
         method=_method(difference),
         p=difference.p,
         smallest_p=difference.smallest_p,
-        detectable=None if difference.detectable is None else _clean(difference.detectable * scale),
         tasks=difference.tasks,
         clusters=difference.clusters,
         replicates=f"{own} and {other}",
