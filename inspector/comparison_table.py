@@ -142,7 +142,7 @@ def value_text(cell: Cell) -> tuple[str, str]:
     missing = f" of {rate.planned}" if rate.missing else ""
     if not cell.metric.is_share:
         return written(cell.value, cell.metric.unit), f"n {rate.scored}{missing}"
-    if rate.scored < 10:  # a percentage of so few would pretend to know more than the count says
+    if rate.scored < 10 and not cell.metric.macro:  # a percentage of so few would pretend to know more than the count
         return f"{rate.passed}/{rate.scored}", missing.strip()
     assert cell.value is not None
     return f"{100 * cell.value:.1f}", f"{rate.passed}/{rate.scored}{missing}"

@@ -35,17 +35,17 @@ FINGERPRINTED = ("phase", "role", "sample", "ordinal", "tainted", *MEASURED)
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One metric of one group. `rate` adds the replicates' counts up; `value` is the mean of the replicates' means."""
+    """One metric of one group. `rate` adds the replicates' counts up; `value` is the mean of the replicates' means.
+
+    interval: of `value`, Wilson's, of a single run whose value is k of n independent trials, from ten of them on. Several
+    replicates have differences, not this.
+    """
 
     metric: Metric
     rate: Rate
     value: float | None
     replicates: tuple[float | None, ...]
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """Wilson's, of a single run's rate from ten trials on. Several replicates have differences, not this."""
-        return self.rate.interval if self.metric.is_share and len(self.replicates) == 1 else None
+    interval: tuple[float, float] | None = None
 
     def as_json(self) -> dict[str, Any]:
         low, high = self.interval or (None, None)
@@ -130,7 +130,8 @@ class Comparison:
             means = tuple(metric.mean(each) for each in outcomes)
             known = [mean for mean in means if mean is not None]
             rate = sum((metric.rate(each) for each in outcomes), Rate())
-            self._cells[key] = Cell(metric, rate, fmean(known) if known else None, means)
+            interval = metric.interval(outcomes[0]) if len(outcomes) == 1 else None
+            self._cells[key] = Cell(metric, rate, fmean(known) if known else None, means, interval)
         return self._cells[key]
 
     def difference(self, group: Group, metric: Metric) -> Difference | None:

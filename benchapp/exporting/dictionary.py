@@ -135,7 +135,7 @@ AGGREGATES = (
         Kind.NUMBER,
         "low end of Wilson's 95 % interval of a single run's share",
         "share",
-        "fewer than ten scored, several replicates, or no share",
+        "fewer than ten scored, several replicates, several trials of a task, a mean over families, or no share",
     ),
     Field("high", Kind.NUMBER, "its high end", "share", "as for low"),
     Field(

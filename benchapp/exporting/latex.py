@@ -83,7 +83,8 @@ def _value(cell: Cell) -> str:
     if not cell.metric.is_share:
         return f"{_amount(cell.value, cell.metric)} ({cell.rate.scored})"
     count = f"{cell.rate.passed}/{cell.rate.scored}"
-    return count if cell.rate.scored < MIN_FOR_INTERVAL else f"{100 * cell.value:.1f} ({count})"
+    is_count = cell.rate.scored < MIN_FOR_INTERVAL and not cell.metric.macro  # a mean over families is no k of n
+    return count if is_count else f"{100 * cell.value:.1f} ({count})"
 
 
 def _difference(difference: Difference | None, metric: Metric) -> str:

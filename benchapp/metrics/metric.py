@@ -102,6 +102,17 @@ class Metric:
         values = outcomes.column(self.column)[self.mask(outcomes)]
         return Rate(int((values >= 1).sum()), int((~np.isnan(values)).sum()), len(values))
 
+    def interval(self, outcomes: Outcomes) -> tuple[float, float] | None:
+        """Wilson's, of a share that is k of n: not of a mean over families, which is another number, and not where a task has
+        several trials, which are no independent draws."""
+        if not self.is_share or self.macro or self._repeats(outcomes):
+            return None
+        return self.rate(outcomes).interval
+
+    def _repeats(self, outcomes: Outcomes) -> bool:
+        tasks = outcomes.task[self.mask(outcomes)]
+        return len(np.unique(tasks)) < len(tasks)
+
     def mean(self, outcomes: Outcomes) -> float | None:
         """Over the trials that have a value; None where none has."""
         if self.macro:
