@@ -121,7 +121,7 @@ def drawn(difference: Difference) -> SafeString:
         return SafeString("")
     low, point, high = (
         min(100.0, max(0.0, 50 + 100 * value))
-        for value in (difference.interval.low, difference.estimate, difference.interval.high)
+        for value in (difference.interval.low, difference.delta, difference.interval.high)
     )
     return SafeString(
         '<svg class="interval difference" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
@@ -175,9 +175,8 @@ def signed(value: float, unit: Unit) -> str:
 
 
 def delta_text(difference: Difference, metric: Metric) -> tuple[str, str]:
-    """The estimate and the ends of the interval about it. With episodes of one size it is the plain difference; else the
-    mean over episodes, and the sentence tells both."""
-    delta = signed(difference.estimate, metric.unit)
+    """The difference and the ends of the interval about it."""
+    delta = signed(difference.delta, metric.unit)
     if difference.interval is None:
         return delta, ""
     low, high = difference.interval.low, difference.interval.high
@@ -187,4 +186,4 @@ def delta_text(difference: Difference, metric: Metric) -> tuple[str, str]:
 def tone(difference: Difference, metric: Metric) -> str:
     if not difference.excludes_zero or metric.better is Better.NEITHER:
         return ""
-    return "better" if (difference.estimate > 0) == (metric.better is Better.HIGHER) else "worse"
+    return "better" if (difference.delta > 0) == (metric.better is Better.HIGHER) else "worse"

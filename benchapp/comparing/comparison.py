@@ -151,7 +151,7 @@ class Comparison:
         return self._described[key]
 
     def between(self, group: Group, baseline: Group, metric: Metric, *, describe: bool = False) -> Difference | None:
-        found = compare(*self.sides(group, baseline, metric), describe=describe)
+        found = compare(*self.sides(group, baseline, metric), describe=describe, by_family=metric.macro)
         return found.within(1.0) if found and metric.is_share else found
 
     def sides(self, group: Group, baseline: Group, metric: Metric) -> tuple[list[TaskMeans], list[TaskMeans]]:

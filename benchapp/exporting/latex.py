@@ -90,7 +90,7 @@ def _value(cell: Cell) -> str:
 def _difference(difference: Difference | None, metric: Metric) -> str:
     if difference is None:
         return ""
-    delta = _signed(difference.estimate, metric)
+    delta = _signed(difference.delta, metric)
     if difference.interval is None:
         return delta
     ends = f"[{_signed(difference.interval.low, metric)}, {_signed(difference.interval.high, metric)}]"

@@ -167,7 +167,6 @@ def _difference(
         found.own,
         found.other,
         found.delta,
-        found.estimate,
         found.method,
         low,
         high,

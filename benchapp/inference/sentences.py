@@ -14,11 +14,13 @@ class Wording:
     """How a metric's numbers are said. value: a mean; change: a difference with its sign.
 
     verb: what a condition did to the tasks counted, for metrics of passes; None where the values are no passes.
+    over: what the means are over, where it is not the tasks.
     """
 
     value: Callable[[float], str]
     change: Callable[[float], str]
     verb: str | None = None
+    over: str = ""
 
 
 SHARES = Wording(
@@ -63,7 +65,8 @@ def _sides(difference: Difference, own: str, other: str, unit: str, wording: Wor
     if difference.discordant is not None and wording.verb:
         passed = round(difference.own * n), round(difference.other * n)
         return f"{own} {wording.verb} {passed[0]} of {n} {unit}, {other} {passed[1]} of {n} of the same"
-    means = f"{own} {wording.value(difference.own)}, {other} {wording.value(difference.other)}"
+    over = f" (means over {wording.over})" if wording.over else ""
+    means = f"{own} {wording.value(difference.own)}, {other} {wording.value(difference.other)}{over}"
     if difference.replicates == (1, 1):
         return f"{means} on the same {n} {unit}"
     return f"{means} on the same {n} {unit}, {_runs(difference.replicates)}"
@@ -78,11 +81,10 @@ def _delta(difference: Difference, clusters: str, wording: Wording) -> str:
     said = wording.change(difference.delta)
     if difference.interval is None:
         return said
-    interval, mean = difference.interval, wording.change(difference.estimate)
+    interval = difference.interval
     ends = _bare(wording, interval.low), wording.change(interval.high)
-    about = f"; mean over {clusters} {mean}," if mean != said else ""
     level = f"{100 * interval.level:.0f} % interval {ends[0]} to {ends[1]}"
-    return f"{said} ({about[2:] + ' ' if about else ''}{level}; {_test(difference, clusters)}, {_p(difference.p)})"
+    return f"{said} ({level}; {_test(difference, clusters)}, {_p(difference.p)})"
 
 
 def _bare(wording: Wording, value: float) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchapp.inference.sides import TaskMeans
+from benchapp.inference.sides import TaskMeans, weights_of
 from benchapp.metrics.outcomes import CORPUS_CODES, Mask, Outcomes
 from benchapp.metrics.rates import Rate
 from runner.types import Phase, Role
@@ -125,9 +125,7 @@ class Metric:
         tasks = self.task_means(outcomes)
         if not len(tasks.task):
             return None
-        owner = np.where(tasks.family >= 0, tasks.family, -2 - tasks.task)
-        _, place = np.unique(owner, return_inverse=True)
-        return float((np.bincount(place, weights=tasks.value) / np.bincount(place)).mean())
+        return float(tasks.value @ weights_of(tasks.task, tasks.family, by_family=True))
 
     def task_means(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> TaskMeans:
         """Per task the mean over its samples that have a value; tasks without one are left out."""

@@ -143,15 +143,15 @@ def _marks(kind: str, rows: Sequence[ForestRow], places: dict[str, int], unit: s
     around = {
         "type": "data",
         "symmetric": False,
-        "array": [0 if row.high is None else row.high - row.estimate for row in rows],
-        "arrayminus": [0 if row.low is None else row.estimate - row.low for row in rows],
+        "array": [0 if row.high is None else row.high - row.delta for row in rows],
+        "arrayminus": [0 if row.low is None else row.delta - row.low for row in rows],
         "color": style.colour,
         "thickness": 1.6,
         "width": 0,
         "visible": kind in {"told", "untold"},
     }
     return go.Scatter(
-        x=[row.estimate for row in rows],
+        x=[row.delta for row in rows],
         y=[places[_name(row)] for row in rows],
         error_x=around,
         mode="markers",
@@ -177,7 +177,7 @@ def _name(row: ForestRow) -> str:
 
 def _range(rows: Iterable[ForestRow]) -> list[float]:
     """Wide enough for every interval and for the line of no difference."""
-    ends = [end for row in rows for end in (row.low, row.high, row.estimate) if end is not None]
+    ends = [end for row in rows for end in (row.low, row.high, row.delta) if end is not None]
     low, high = min([0.0, *ends]), max([0.0, *ends])
     room = 0.06 * (high - low) or 1.0
     return [low - room, high + room]
@@ -205,7 +205,7 @@ def _beside(row: ForestRow, place: int) -> dict[str, Any]:
         "yref": "y",
         "showarrow": False,
         "align": "left",
-        "text": f"<b>{signed(row.estimate)}</b>{_ends(row)}  {counts}",
+        "text": f"<b>{signed(row.delta)}</b>{_ends(row)}  {counts}",
         "font": {"size": 11, "color": INK},
     }
 
@@ -238,7 +238,6 @@ def _table(rows: Iterable[ForestRow], unit: str) -> Table:
         Column("baseline_count", "passed"),
         Column("tasks", "tasks compared"),
         Column("difference", "difference", unit),
-        Column("estimate", "estimate of the test", unit),
         Column("low", "95 % from", unit),
         Column("high", "to", unit),
         Column("method", "method"),
@@ -254,7 +253,7 @@ def _table(rows: Iterable[ForestRow], unit: str) -> Table:
 def _values(row: ForestRow) -> tuple[object, ...]:
     return (
         row.label, row.source, row.metric, row.against, row.own, row.own_count or None, row.other, row.other_count or None,
-        row.tasks, row.delta, row.estimate, row.low, row.high, row.method, row.p, row.smallest_p,
+        row.tasks, row.delta, row.low, row.high, row.method, row.p, row.smallest_p,
         row.clusters, row.replicates or None, row.says,
     )  # fmt: skip
 
@@ -279,8 +278,7 @@ def _notes(
         yield f"All own rows: {', '.join(shared)}."
     if any(row.is_own for row in every):
         yield (
-            "Points are what the primary test is about: the mean over episodes, or over replicates where both sides have"
-            " several. One interval each, not corrected for their number."
+            "Points are differences over the tasks scored on both sides. One interval each, not corrected for their number."
         )
     if any(not row.is_own for row in every):
         yield "Published rows are differences of printed values; the papers print no interval for them."

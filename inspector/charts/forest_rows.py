@@ -27,7 +27,6 @@ class ForestRow:
     source: str
     against: str
     metric: str
-    estimate: float
     delta: float
     own: float
     other: float
@@ -85,7 +84,6 @@ def _own(sheet: Sheet, group: Group, baseline: Group, metric: Metric, difference
         source="own",
         against=baseline.label,
         metric=metric.key,
-        estimate=_clean(difference.estimate * scale),
         delta=_clean(difference.delta * scale),
         own=_clean(difference.own * scale),
         other=_clean(difference.other * scale),
@@ -117,7 +115,7 @@ def _clean(value: float) -> float:
 def _count(mean: float, of: int, metric: Metric) -> str:
     """ "18/30" where the mean is of passes; task means over several samples may have no such k."""
     k = mean * of
-    if not metric.is_share:
+    if not metric.is_share or metric.macro:
         return ""
     return f"{k:.0f}/{of}" if abs(k - round(k)) < 1e-6 else f"{k:.1f}/{of}"
 
@@ -160,7 +158,6 @@ def _printed(row: Printed, other: Printed) -> ForestRow:
         source=f"{row.paper}, {row.table}",
         against=other.condition if other.metric == row.metric else f"{other.condition} {other.metric}",
         metric=row.metric,
-        estimate=delta,
         delta=delta,
         own=row.value,
         other=other.value,

@@ -14,7 +14,6 @@ BASE = Difference(
     own=40 / 90,
     other=36 / 90,
     delta=4 / 90,
-    estimate=4 / 90,
     method="sign-flip",
     interval=Interval(-0.061, 0.148),
     p=0.4063,
@@ -69,9 +68,9 @@ def test_it_says_where_one_library_is_behind_everything() -> None:
     assert "all tasks share one of the episodes, so nothing can be told from chance." in text
 
 
-def test_it_gives_the_mean_over_episodes_where_it_is_another() -> None:
-    text = said(estimate=0.061)
-    assert "+4.4 points (mean over episodes +6.1 points, 95 % interval" in text
+def test_it_says_what_the_means_are_over_where_it_is_not_the_tasks() -> None:
+    text = said(replace(SHARES, verb=None, over="families"))
+    assert "selfgen-always 44.4 %, no-skill 40.0 % (means over families) on the same 90 tasks: +4.4 points" in text
 
 
 def test_it_gives_the_reason_where_there_is_no_spread() -> None:
@@ -81,13 +80,13 @@ def test_it_gives_the_reason_where_there_is_no_spread() -> None:
 
 
 def test_it_says_amounts_in_their_unit() -> None:
-    text = said(amounts("turns"), own=21.25, other=24.0, delta=-2.75, estimate=-2.75, interval=Interval(-6, 0.5))
+    text = said(amounts("turns"), own=21.25, other=24.0, delta=-2.75, interval=Interval(-6, 0.5))
     assert "selfgen-always 21.2 turns, no-skill 24.0 turns on the same 90 tasks: −2.8 turns" in text
     assert "interval −6.0 to +0.5 turns" in text
 
 
 def test_it_says_zero_without_a_sign_and_small_p_as_a_bound() -> None:
-    assert "of the same: 0.0 points (" in said(delta=0.0, estimate=0.0)
+    assert "of the same: 0.0 points (" in said(delta=0.0)
     assert "p < 0.001" in said(p=0.0002)
 
 
