@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from benchapp.inference.clusters import ENUMERATED
 from benchapp.inference.difference import Difference
+from benchapp.inference.replicates import SMALLER, is_lopsided
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,8 @@ def _bare(wording: Wording, value: float) -> str:
 
 def _test(difference: Difference, clusters: str) -> str:
     if difference.method == "welch":
-        return "Welch's t over the means of learning runs"
+        lopsided = f", {SMALLER}" if is_lopsided(*difference.replicates) else ""
+        return f"Welch's t over the means of learning runs{lopsided}"
     even = difference.replicates[0] == difference.replicates[1]
     exact = "exact " if difference.clusters <= ENUMERATED and even else ""
     return f"{exact}sign-flip over {difference.clusters} {clusters}"

@@ -47,6 +47,11 @@ def test_it_says_means_and_runs_where_there_are_replicates() -> None:
     assert "not reruns" not in text
 
 
+def test_it_says_whose_freedom_a_lopsided_test_has() -> None:
+    text = said(method="welch", replicates=(2, 10), discordant=None)
+    assert "Welch's t over the means of learning runs, degrees of freedom of the smaller side, p = 0.41" in text
+
+
 def test_it_says_which_side_was_learned_once_and_calls_no_uneven_test_exact() -> None:
     text = said(replicates=(1, 3), discordant=None)
     assert "1 against 3 learning runs" in text
