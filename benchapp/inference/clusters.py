@@ -23,6 +23,20 @@ RESAMPLES = 3_999  # with the sample itself 4,000, so that both tails hold whole
 SEED = 20_011  # any number will do as long as it stays
 
 
+def smallest_p(m: int) -> float:
+    """The smallest p that the sign-flip test of m clusters can give, whatever comes out."""
+    return 2 / _patterns(m)
+
+
+def clusters_for(level: float) -> int | None:
+    """The fewest clusters whose sign-flip test can reach this level; None where no number of them can."""
+    return next((m for m in range(1, ENUMERATED + 2) if smallest_p(m) <= level), None)
+
+
+def _patterns(m: int) -> int:
+    return 2**m if m <= ENUMERATED else FLIPS
+
+
 def sign_flip(values: Floats, shares: Floats | None = None) -> Outcome:
     """Sign-flip test of the weighted mean of cluster differences (Fisher 1935), [m], with the interval that inverts it.
 
@@ -36,10 +50,10 @@ def sign_flip(values: Floats, shares: Floats | None = None) -> Outcome:
     """
     m = len(values)
     spread = float(np.ptp(values)) > ZERO * float(np.abs(values).max())
-    patterns = 2**m if m <= ENUMERATED else FLIPS
+    patterns = _patterns(m)
     low, high, p = sign_flip_many(values[np.newaxis], shares)
     name = f"sign-flip on cluster means, {'all' if m <= ENUMERATED else 'random'} {patterns:,} patterns"
-    outcome = Outcome("sign-flip", _mean(values, shares), p=float(p[0]), smallest_p=2 / patterns)
+    outcome = Outcome("sign-flip", _mean(values, shares), p=float(p[0]), smallest_p=smallest_p(m))
     if not _kept_out(patterns):
         return replace(
             outcome, method="none", note=f"{m} {'cluster' if m == 1 else 'clusters'}, too few for an interval"

@@ -16,8 +16,10 @@ from benchapp.inference.clusters import (
     SEED,
     bootstrap_t,
     bootstrap_t_many,
+    clusters_for,
     sign_flip,
     sign_flip_many,
+    smallest_p,
     student_interval,
 )
 
@@ -156,6 +158,16 @@ def test_it_reaches_0_031_with_six_clusters_and_no_level_below() -> None:
     five = sign_flip(np.array([0.1, 0.2, 0.3, 0.1, 0.2]))
     assert (five.method, five.interval, five.smallest_p) == ("none", None, 0.0625)
     assert "5 clusters" in five.note
+
+
+@pytest.mark.parametrize("m", [1, 5, 6, 7, 11, 14, 15, 20])
+def test_its_smallest_p_is_what_clusters_that_all_agree_give(m: int) -> None:
+    assert sign_flip(np.linspace(0.1, 0.9, m)).p == pytest.approx(smallest_p(m))
+
+
+def test_it_knows_how_many_clusters_a_level_takes() -> None:
+    assert [clusters_for(0.05 / count) for count in (1, 2, 3, 10, 400)] == [6, 7, 7, 9, 14]
+    assert clusters_for(0.05 / 500) is None, "beyond 14 clusters patterns are drawn, not counted"
 
 
 def test_it_leaves_out_as_many_subset_means_as_the_level_allows() -> None:
