@@ -72,6 +72,9 @@ def _row(sheet: Sheet, group: Group) -> TableRow:
 
 def _told_apart(sheet: Sheet, group: Group) -> Iterator[str]:
     """What a reader must know before trusting the row: how many runs it is, and where its baseline comes from."""
+    if group.is_unfinished:
+        tally = sheet.comparison.tally(group)
+        yield f"{tally.done:,} of {tally.total:,} trials ended"
     if group.replicates > 1:
         yield f"{group.replicates} replicates"
         if len({run.setup_digest for run in group.runs}) > 1:

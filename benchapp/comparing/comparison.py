@@ -26,6 +26,7 @@ from benchapp.metrics.noise import Noise, noise_of
 from benchapp.metrics.outcomes import MEASURED, Outcomes
 from benchapp.metrics.rates import Rate
 from benchapp.metrics.replay import Replay, replay_of
+from benchapp.metrics.tally import Tally
 from benchapp.models import Run
 from runner.types import Phase
 
@@ -70,7 +71,6 @@ class Comparison:
         self.choices = choices
         self.runs = tuple(runs)
         self.truncated = truncated  # runs that match and are not shown: too many
-        self.groups = Groups.of(self.runs, choices.baseline)
         self._cells: dict[tuple[tuple[object, ...], str], Cell] = {}
         self._described: dict[tuple[tuple[object, ...], str], Difference | None] = {}
         self._replays: dict[tuple[object, ...], Replay | None] = {}
@@ -81,10 +81,15 @@ class Comparison:
         """The same numbers, remembered together, under choices that need no others: of a metric, a table, an option."""
         if choices == self.choices:
             return self
-        _ = self.outcomes, self.fingerprint  # computed before the copy, so that both have them
+        _ = self.groups, self.fingerprint  # computed before the copy, so that both have them
         other = copy(self)
         other.choices = choices
         return other
+
+    @cached_property
+    def groups(self) -> Groups:
+        unfinished = {run.pk for run in self.runs if not Tally.of(self.outcomes[run.pk]).is_over}
+        return Groups.of(self.runs, self.choices.baseline, unfinished)
 
     # --- outcomes ------------------------------------------------------------------------------------------------
 
@@ -216,6 +221,27 @@ class Comparison:
     @property
     def scripted(self) -> bool:
         return any(run.scripted for run in self.runs)
+
+    def tally(self, group: Group) -> Tally:
+        """All trials of its runs, as the record knew them at the pin."""
+        return sum((Tally.of(outcomes) for outcomes in self.of_group(group)), Tally())
+
+    @cached_property
+    def unfinished(self) -> str:
+        """One sentence where runs compared here have trials that did not end; empty where every planned one has."""
+        still = [group for group in self.groups.all if group.is_unfinished]
+        if not still:
+            return ""
+        tally, groups = sum(map(self.tally, still), Tally()), len(self.groups.all)
+        which = (
+            "The only group is"
+            if groups == 1
+            else f"{len(still)} of {groups} groups {'is' if len(still) == 1 else 'are'}"
+        )
+        return (
+            f"{which} unfinished: {tally.done:,} of {tally.total:,} planned trials have ended. What comes may change every"
+            " number, and what ended first need not be like the rest."
+        )
 
     @cached_property
     def tainted(self) -> int:

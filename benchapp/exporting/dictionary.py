@@ -56,6 +56,11 @@ CELL = (  # what names a group: the replicates of one cell of one experiment
     Field("scripted", Kind.BOOLEAN, "a scripted or recorded model took part: the numbers say nothing about any LLM"),
 )
 
+GROUP = (
+    *CELL,
+    Field("unfinished", Kind.BOOLEAN, "a run of the group has trials that did not end: its numbers will change"),
+)
+
 TRIALS = (
     Field("trial", Kind.ID, "the trial: one planned slot of a run"),
     *CELL,
@@ -116,7 +121,7 @@ MEASURE = (
 NUMBER_OF_RUNS = "a number of whole runs, which is no mean over trials"
 
 AGGREGATES = (
-    *CELL,
+    *GROUP,
     Field("replicates", Kind.INTEGER, "runs of the group", "runs"),
     Field("baseline", Kind.BOOLEAN, "whether the others are held against this group"),
     *MEASURE,
@@ -155,11 +160,12 @@ AGGREGATES = (
 WHAT_IS_TESTED = "too few clusters or replicates to test"
 
 DIFFERENCES = (
-    *CELL,
+    *GROUP,
     *MEASURE,
     Field("baseline_experiment", Kind.ID, "experiment of the group this one is held against"),
     Field("baseline_condition", Kind.TEXT, "its condition"),
     Field("baseline_agent_model", Kind.TEXT, "its agent model"),
+    Field("baseline_unfinished", Kind.BOOLEAN, "as unfinished, of the baseline"),
     Field("tasks", Kind.INTEGER, "tasks scored in every run of both sides: all other numbers are over these", "tasks"),
     Field("dropped", Kind.INTEGER, "tasks scored in some run and not in all; left out", "tasks"),
     Field("clusters", Kind.INTEGER, "groups of tasks that share a library (episodes)", "clusters"),

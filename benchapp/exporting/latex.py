@@ -129,6 +129,8 @@ def _notes(comparison: Comparison, groups: Sequence[Group]) -> list[str]:
         notes.append(rf"$^{{\ddagger}}$ Not comparable as they stand: the setups differ in {differs}, or are unknown.")
     elif any(_incomparable(comparison, group) for group in groups):
         notes.append(r"$^{\ddagger}$ Setup unknown, so that it is equal to the others' cannot be claimed.")
+    if comparison.unfinished:
+        notes.append(escaped(comparison.unfinished))
     if left_out := len(comparison.groups.all) - len(groups):
         notes.append(f"Not shown: {left_out} without a trial that these metrics cover.")
     return notes

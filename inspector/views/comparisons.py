@@ -97,6 +97,7 @@ def comparison_save(request: HttpRequest) -> HttpResponseBase:
         "problems": problems,
         "futile": futile,
         "understood": named(chosen) if futile else "",
+        "unfinished": comparison.unfinished,
     }
     status = 400 if request.method == "POST" else 200
     return render(request, "inspector/comparison_save.html", context, status=status)
@@ -112,6 +113,7 @@ def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "unknown_metrics": reopened.unknown_metrics,
         "problems": reopened.problems,
         "scripted": reopened.comparison.scripted,
+        "unfinished": reopened.comparison.unfinished or None,
         "setup": {"differs": reopened.comparison.setups.differs, "unknown": reopened.comparison.setups.unknown},
         "declared": len(corrected.hypotheses),
         "futile": corrected.futile or None,
