@@ -13,6 +13,7 @@ from benchapp.comparing.saying import says
 from benchapp.inference.difference import Difference
 from benchapp.metrics.catalogue import RUN_TABLES
 from benchapp.metrics.metric import Better, Metric, RunMetric, Unit
+from benchapp.metrics.rates import percent_text
 from inspector.charts.sheet import Sheet
 
 MINUS = "\u2212"
@@ -148,7 +149,7 @@ def value_text(cell: Cell) -> tuple[str, str]:
     if rate.scored < 10 and not cell.metric.macro:  # a percentage of so few would pretend to know more than the count
         return f"{rate.passed}/{rate.scored}", missing.strip()
     assert cell.value is not None
-    return f"{100 * cell.value:.1f}", f"{rate.passed}/{rate.scored}{missing}"
+    return percent_text(cell.value, 1), f"{rate.passed}/{rate.scored}{missing}"
 
 
 def written(value: float | None, unit: Unit) -> str:
@@ -156,7 +157,7 @@ def written(value: float | None, unit: Unit) -> str:
     if value is None:
         return "unknown"
     if unit is Unit.SHARE:
-        return f"{100 * value:.1f}"
+        return percent_text(value, 1)
     if unit is Unit.USD:
         return f"${value:.4f}" if 0 < value < 0.1 else f"${value:,.2f}"
     if unit is Unit.SCORE:

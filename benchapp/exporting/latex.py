@@ -8,7 +8,7 @@ from benchapp.comparing.comparison import Cell, Comparison
 from benchapp.comparing.groups import Group
 from benchapp.inference.difference import Difference
 from benchapp.metrics.metric import Metric, Unit
-from benchapp.metrics.rates import MIN_FOR_INTERVAL
+from benchapp.metrics.rates import MIN_FOR_INTERVAL, percent_text
 
 ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -84,7 +84,7 @@ def _value(cell: Cell) -> str:
         return f"{_amount(cell.value, cell.metric)} ({cell.rate.scored})"
     count = f"{cell.rate.passed}/{cell.rate.scored}"
     is_count = cell.rate.scored < MIN_FOR_INTERVAL and not cell.metric.macro  # a mean over families is no k of n
-    return count if is_count else f"{100 * cell.value:.1f} ({count})"
+    return count if is_count else f"{percent_text(cell.value, 1)} ({count})"
 
 
 def _difference(difference: Difference | None, metric: Metric) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from benchapp.inference.clusters import ENUMERATED
 from benchapp.inference.difference import Difference
 from benchapp.inference.replicates import SMALLER, is_lopsided
+from benchapp.metrics.rates import percent_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Wording:
 
 
 SHARES = Wording(
-    value=lambda share: f"{100 * share:.1f} %",
+    value=lambda share: f"{percent_text(share, 1)} %",
     change=lambda share: f"{_signed(100 * share, 1)} points",
     verb="solved",
 )

@@ -12,7 +12,7 @@ from statistics import fmean
 import numpy as np
 
 from benchapp.metrics.metric import Metric
-from benchapp.metrics.rates import Rate
+from benchapp.metrics.rates import Rate, percent_text
 from benchapp.models import Run
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
 from inspector.charts.panels import Cell, Heat, Scale, heatmaps, left_out, lines, plain
@@ -120,7 +120,12 @@ def _cell(sheet: Sheet, metric: Metric, condition: str, place: Place, average: A
     value = fmean(average.values)
     counts = f"{total.passed}/{total.scored} trials" + (f", {total.missing} not scored" if total.missing else "")
     spread = f", {min(average.values):.1f} to {max(average.values):.1f} %" if len(average.values) > 1 else ""
-    return Cell(value, f"{value:.0f}", lines(head, f"{value:.1f} % ({counts})", f"{_runs(average)}{spread}"), url)
+    return Cell(
+        value,
+        percent_text(value / 100, 0),
+        lines(head, f"{percent_text(value / 100, 1)} % ({counts})", f"{_runs(average)}{spread}"),
+        url,
+    )
 
 
 def _runs(average: Average) -> str:
