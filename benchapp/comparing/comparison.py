@@ -233,11 +233,9 @@ class Comparison:
         if not still:
             return ""
         tally, groups = sum(map(self.tally, still), Tally()), len(self.groups.all)
-        which = (
-            "The only group is"
-            if groups == 1
-            else f"{len(still)} of {groups} groups {'is' if len(still) == 1 else 'are'}"
-        )
+        which = f"{len(still)} of {groups} groups {'is' if len(still) == 1 else 'are'}"
+        if len(still) == groups:
+            which = "The only group is" if groups == 1 else f"All {groups} groups are"
         return (
             f"{which} unfinished: {tally.done:,} of {tally.total:,} planned trials have ended. What comes may change every"
             " number, and what ended first need not be like the rest."
