@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchapp.inference.sides import TaskMeans, weights_of
-from benchapp.metrics.outcomes import CORPUS_CODES, Mask, Outcomes
+from benchapp.metrics.outcomes import CORPUS_CODES, Ints, Mask, Outcomes
 from benchapp.metrics.rates import Rate
 from runner.types import Phase, Role
 
@@ -101,6 +101,18 @@ class Metric:
         """k of n for a share: a trial counts as passed where the column is 1."""
         values = outcomes.column(self.column)[self.mask(outcomes)]
         return Rate(int((values >= 1).sum()), int((~np.isnan(values)).sum()), len(values))
+
+    @property
+    def counted(self) -> str:
+        """What `rate` counts."""
+        return "trials"
+
+    def parts(self, outcomes: Outcomes, by: str) -> Iterator[tuple[int, Rate, float | None]]:
+        """(key, counts, mean) of every environment or family, whose column `by` is, that it has a trial in."""
+        places: Ints = getattr(outcomes, by)
+        for place in np.unique(places[self.mask(outcomes) & (places >= 0)]).tolist():
+            part = outcomes.where(places == place)
+            yield place, self.rate(part), self.mean(part)
 
     def interval(self, outcomes: Outcomes) -> tuple[float, float] | None:
         """Wilson's, of a share that is k of n: not of a mean over families, which is another number, and not where a task has
