@@ -14,6 +14,7 @@ from benchapp.inference.difference import Difference
 from benchapp.metrics.catalogue import RUN_TABLES
 from benchapp.metrics.endings import Endings, endings_of
 from benchapp.metrics.metric import Better, Metric, RunMetric, Unit
+from benchapp.metrics.rates import percent_text
 from inspector.charts.sheet import Sheet
 
 MINUS = "\u2212"
@@ -78,6 +79,9 @@ def _row(sheet: Sheet, group: Group, endings: Mapping[int, Endings]) -> TableRow
 
 def _told_apart(sheet: Sheet, group: Group) -> Iterator[str]:
     """What a reader must know before trusting the row: how many runs it is, and where its baseline comes from."""
+    if group.is_unfinished:
+        tally = sheet.comparison.tally(group)
+        yield f"{tally.done:,} of {tally.total:,} trials ended"
     if group.replicates > 1:
         yield f"{group.replicates} replicates"
         if len({run.setup_digest for run in group.runs}) > 1:
@@ -127,7 +131,7 @@ def drawn(difference: Difference) -> SafeString:
         return SafeString("")
     low, point, high = (
         min(100.0, max(0.0, 50 + 100 * value))
-        for value in (difference.interval.low, difference.estimate, difference.interval.high)
+        for value in (difference.interval.low, difference.delta, difference.interval.high)
     )
     return SafeString(
         '<svg class="interval difference" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
@@ -148,10 +152,10 @@ def value_text(cell: Cell) -> tuple[str, str]:
     missing = f" of {rate.planned}" if rate.missing else ""
     if not cell.metric.is_share:
         return written(cell.value, cell.metric.unit), f"n {rate.scored}{missing}"
-    if rate.scored < 10:  # a percentage of so few would pretend to know more than the count says
+    if rate.scored < 10 and not cell.metric.macro:  # a percentage of so few would pretend to know more than the count
         return f"{rate.passed}/{rate.scored}", missing.strip()
     assert cell.value is not None
-    return f"{100 * cell.value:.1f}", f"{rate.passed}/{rate.scored}{missing}"
+    return percent_text(cell.value, 1), f"{rate.passed}/{rate.scored}{missing}"
 
 
 def written(value: float | None, unit: Unit) -> str:
@@ -159,7 +163,7 @@ def written(value: float | None, unit: Unit) -> str:
     if value is None:
         return "unknown"
     if unit is Unit.SHARE:
-        return f"{100 * value:.1f}"
+        return percent_text(value, 1)
     if unit is Unit.USD:
         return f"${value:.4f}" if 0 < value < 0.1 else f"${value:,.2f}"
     if unit is Unit.SCORE:
@@ -181,9 +185,8 @@ def signed(value: float, unit: Unit) -> str:
 
 
 def delta_text(difference: Difference, metric: Metric) -> tuple[str, str]:
-    """The estimate and the ends of the interval about it. With episodes of one size it is the plain difference; else the
-    mean over episodes, and the sentence tells both."""
-    delta = signed(difference.estimate, metric.unit)
+    """The difference and the ends of the interval about it."""
+    delta = signed(difference.delta, metric.unit)
     if difference.interval is None:
         return delta, ""
     low, high = difference.interval.low, difference.interval.high
@@ -193,4 +196,4 @@ def delta_text(difference: Difference, metric: Metric) -> tuple[str, str]:
 def tone(difference: Difference, metric: Metric) -> str:
     if not difference.excludes_zero or metric.better is Better.NEITHER:
         return ""
-    return "better" if (difference.estimate > 0) == (metric.better is Better.HIGHER) else "worse"
+    return "better" if (difference.delta > 0) == (metric.better is Better.HIGHER) else "worse"

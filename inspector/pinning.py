@@ -15,7 +15,7 @@ from benchapp.comparing.comparison import Comparison, added_since
 @dataclass(frozen=True, slots=True)
 class Pin:
     """`added`: runs that match and came later. `revised`: trials of the shown runs that were settled later. Both are left
-    out. `differs`: the numbers are others than those the link was made with, although nothing came later that could be
+    out. `unfinished`: one sentence about what has not come yet, or "". `differs`: the numbers are others than those the link was made with, although nothing came later that could be
     left out: something was deleted or edited since."""
 
     as_of: datetime | None
@@ -24,6 +24,7 @@ class Pin:
     differs: bool
     permalink: str
     live: str
+    unfinished: str
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -31,6 +32,7 @@ class Pin:
             "runs_added_since": self.added,
             "trials_revised_since": self.revised,
             "numbers_differ": self.differs,
+            "unfinished": self.unfinished or None,
             "permalink": self.permalink,
         }
 
@@ -45,6 +47,7 @@ def pin_of(request: HttpRequest, comparison: Comparison) -> Pin:
         differs=bool(choices.seen) and choices.seen != comparison.fingerprint,
         permalink=request.build_absolute_uri(f"{_page(request)}?{pinned.query()}"),
         live=f"{request.path}?{choices.but(as_of=None, seen='').query()}",
+        unfinished=comparison.unfinished,
     )
 
 

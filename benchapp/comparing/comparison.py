@@ -26,6 +26,7 @@ from benchapp.metrics.noise import Noise, noise_of
 from benchapp.metrics.outcomes import MEASURED, Outcomes
 from benchapp.metrics.rates import Rate
 from benchapp.metrics.replay import Replay, replay_of
+from benchapp.metrics.tally import Tally
 from benchapp.models import Run
 from runner.types import Phase
 
@@ -35,17 +36,17 @@ FINGERPRINTED = ("phase", "role", "sample", "ordinal", "tainted", *MEASURED)
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One metric of one group. `rate` adds the replicates' counts up; `value` is the mean of the replicates' means."""
+    """One metric of one group. `rate` adds the replicates' counts up; `value` is the mean of the replicates' means.
+
+    interval: of `value`, Wilson's, of a single run whose value is k of n independent trials, from ten of them on. Several
+    replicates have differences, not this.
+    """
 
     metric: Metric
     rate: Rate
     value: float | None
     replicates: tuple[float | None, ...]
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """Wilson's, of a single run's rate from ten trials on. Several replicates have differences, not this."""
-        return self.rate.interval if self.metric.is_share and len(self.replicates) == 1 else None
+    interval: tuple[float, float] | None = None
 
     def as_json(self) -> dict[str, Any]:
         low, high = self.interval or (None, None)
@@ -70,7 +71,6 @@ class Comparison:
         self.choices = choices
         self.runs = tuple(runs)
         self.truncated = truncated  # runs that match and are not shown: too many
-        self.groups = Groups.of(self.runs, choices.baseline)
         self._cells: dict[tuple[tuple[object, ...], str], Cell] = {}
         self._described: dict[tuple[tuple[object, ...], str], Difference | None] = {}
         self._replays: dict[tuple[object, ...], Replay | None] = {}
@@ -81,10 +81,15 @@ class Comparison:
         """The same numbers, remembered together, under choices that need no others: of a metric, a table, an option."""
         if choices == self.choices:
             return self
-        _ = self.outcomes, self.fingerprint  # computed before the copy, so that both have them
+        _ = self.groups, self.fingerprint  # computed before the copy, so that both have them
         other = copy(self)
         other.choices = choices
         return other
+
+    @cached_property
+    def groups(self) -> Groups:
+        unfinished = {run.pk for run in self.runs if not Tally.of(self.outcomes[run.pk]).is_over}
+        return Groups.of(self.runs, self.choices.baseline, unfinished)
 
     # --- outcomes ------------------------------------------------------------------------------------------------
 
@@ -130,7 +135,8 @@ class Comparison:
             means = tuple(metric.mean(each) for each in outcomes)
             known = [mean for mean in means if mean is not None]
             rate = sum((metric.rate(each) for each in outcomes), Rate())
-            self._cells[key] = Cell(metric, rate, fmean(known) if known else None, means)
+            interval = metric.interval(outcomes[0]) if len(outcomes) == 1 else None
+            self._cells[key] = Cell(metric, rate, fmean(known) if known else None, means, interval)
         return self._cells[key]
 
     def difference(self, group: Group, metric: Metric) -> Difference | None:
@@ -150,7 +156,7 @@ class Comparison:
         return self._described[key]
 
     def between(self, group: Group, baseline: Group, metric: Metric, *, describe: bool = False) -> Difference | None:
-        found = compare(*self.sides(group, baseline, metric), describe=describe)
+        found = compare(*self.sides(group, baseline, metric), describe=describe, by_family=metric.macro)
         return found.within(1.0) if found and metric.is_share else found
 
     def sides(self, group: Group, baseline: Group, metric: Metric) -> tuple[list[TaskMeans], list[TaskMeans]]:
@@ -215,6 +221,25 @@ class Comparison:
     @property
     def scripted(self) -> bool:
         return any(run.scripted for run in self.runs)
+
+    def tally(self, group: Group) -> Tally:
+        """All trials of its runs, as the record knew them at the pin."""
+        return sum((Tally.of(outcomes) for outcomes in self.of_group(group)), Tally())
+
+    @cached_property
+    def unfinished(self) -> str:
+        """One sentence where runs compared here have trials that did not end; empty where every planned one has."""
+        still = [group for group in self.groups.all if group.is_unfinished]
+        if not still:
+            return ""
+        tally, groups = sum(map(self.tally, still), Tally()), len(self.groups.all)
+        which = f"{len(still)} of {groups} groups {'is' if len(still) == 1 else 'are'}"
+        if len(still) == groups:
+            which = "The only group is" if groups == 1 else f"All {groups} groups are"
+        return (
+            f"{which} unfinished: {tally.done:,} of {tally.total:,} planned trials have ended. What comes may change every"
+            " number, and what ended first need not be like the rest."
+        )
 
     @cached_property
     def tainted(self) -> int:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from benchapp.comparing.choices import NO_SKILL
 from benchapp.models import Run
 
 SEPARATOR = " · "
 MODEL = "model:"  # a baseline of this kind names an agent model instead of a condition
+UNFINISHED = "unfinished"
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The replicates of one cell of one experiment. `label` tells it apart from the other groups beside it."""
+    """The replicates of one cell of one experiment. `label` tells it apart from the other groups beside it.
+    `is_unfinished`: a run of it has trials that did not end; the label says so."""
 
     runs: tuple[Run, ...]
     label: str = ""
+    is_unfinished: bool = False
 
     @property
     def first(self) -> Run:
@@ -75,12 +78,15 @@ class Groups:
     _by_place: dict[tuple[object, ...], list[Group]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, runs: Iterable[Run], baseline: str) -> Groups:
+    def of(cls, runs: Iterable[Run], baseline: str, unfinished: Collection[int] = ()) -> Groups:
+        """`unfinished`: keys of runs with trials that did not end."""
         members: dict[tuple[object, ...], list[Run]] = {}
         for run in runs:
             members.setdefault(Group((run,)).identity, []).append(run)
-        groups = [Group(tuple(found)) for found in members.values()]
-        labelled = [Group(group.runs, label) for group, label in zip(groups, _labels(groups), strict=True)]
+        groups = [
+            Group(tuple(found), is_unfinished=any(run.pk in unfinished for run in found)) for found in members.values()
+        ]
+        labelled = [replace(group, label=label) for group, label in zip(groups, _labels(groups), strict=True)]
         places: dict[tuple[object, ...], list[Group]] = {}
         for group in labelled:
             for place in _places(group):
@@ -142,8 +148,12 @@ def _labels(groups: Sequence[Group]) -> list[str]:
     told = [place for place in range(5) if place == 0 or len({fact[place] for fact in facts} - {""}) > 1]
     labels = [SEPARATOR.join(text for place in told if (text := fact[place])) for fact in facts]
     times = Counter(labels)
-    return [
+    labels = [
         label if times[label] == 1 else f"{label}{SEPARATOR}author {group.author_model or 'none'}"
+        for group, label in zip(groups, labels, strict=True)
+    ]
+    return [
+        f"{label}{SEPARATOR}{UNFINISHED}" if group.is_unfinished else label
         for group, label in zip(groups, labels, strict=True)
     ]
 

@@ -13,7 +13,8 @@ from django.utils import timezone
 from benchapp.comparing.choices import Choices, parse_choices
 from benchapp.comparing.comparison import Comparison, added_since, comparison_of
 from benchapp.comparing.groups import SEPARATOR, Group
-from benchapp.comparing.saying import difference_in_words
+from benchapp.comparing.saying import LEVEL, difference_in_words
+from benchapp.inference.clusters import clusters_for, smallest_p
 from benchapp.inference.difference import Difference
 from benchapp.inference.holm import holm
 from benchapp.metrics.catalogue import METRICS
@@ -79,6 +80,26 @@ class Corrected:
         )
         return cls(found, {(each.group.identity, each.metric.key): each.holm for each in found})
 
+    @property
+    def futile(self) -> str:
+        """Why no outcome of these differences could be told from chance; empty where one could, and where none is tested."""
+        tested = [each.difference for each in self.hypotheses if each.difference is not None]
+        if not tested or self._least() <= LEVEL:
+            return ""
+        count, clusters = len(self.hypotheses), max(found.clusters for found in tested)
+        said = f"with {clusters} episode{'' if clusters == 1 else 's'} the sign-flip test reaches p = {smallest_p(clusters):.2g} at best"
+        if count > 1:
+            said += f", which is {self._least():.2g} after Holm's correction over {count} differences"
+        return f"No outcome here could be told from chance: {said}. {_needed(count)}"
+
+    def _least(self) -> float:
+        """The smallest corrected p that any outcome could give: every test at the smallest p it can reach."""
+        best = {
+            str(place): None if each.difference is None else each.difference.smallest_p or 0.0
+            for place, each in enumerate(self.hypotheses)
+        }
+        return min(p for p in holm(best).values() if p is not None)
+
     def p(self, group: Group, metric: Metric) -> float | None:
         """None where there is no p value, and where the difference was not declared."""
         return self._by_place.get((group.identity, metric.key))
@@ -86,6 +107,13 @@ class Corrected:
     @property
     def tested(self) -> int:
         return sum(each.p is not None for each in self.hypotheses)
+
+
+def _needed(differences: int) -> str:
+    episodes = clusters_for(LEVEL / differences)
+    fewer = ", or fewer differences" if differences > 1 else ""
+    more = "More episodes do not help" if episodes is None else f"It takes {episodes} episodes"
+    return f"{more}{fewer}, or two learning runs or more on both sides."
 
 
 def save_comparison(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from benchapp.comparing.comparison import Comparison
 from benchapp.comparing.groups import Group
@@ -28,7 +29,8 @@ def difference_in_words(difference: Difference, group: Group, baseline: Group, m
 
 
 def wording_of(metric: Metric) -> Wording:
-    return SHARES if metric.is_share else amounts(metric.unit.value, DIGITS.get(metric.unit, 1))
+    wording = SHARES if metric.is_share else amounts(metric.unit.value, DIGITS.get(metric.unit, 1))
+    return replace(wording, verb=None, over="families") if metric.macro else wording
 
 
 def verdict(comparison: Comparison, groups: Iterable[Group], metric: Metric) -> str:
@@ -43,7 +45,7 @@ def verdict(comparison: Comparison, groups: Iterable[Group], metric: Metric) -> 
             " sides."
         )
     told = [difference for difference in tested if _told(difference)]
-    up = sum(difference.estimate > 0 for difference in told)
+    up = sum(difference.delta > 0 for difference in told)
     which = f" ({up} up, {len(told) - up} down)" if told else ""
     chance = 0.05 * len(tested)
     return (

@@ -56,6 +56,11 @@ CELL = (  # what names a group: the replicates of one cell of one experiment
     Field("scripted", Kind.BOOLEAN, "a scripted or recorded model took part: the numbers say nothing about any LLM"),
 )
 
+GROUP = (
+    *CELL,
+    Field("unfinished", Kind.BOOLEAN, "a run of the group has trials that did not end: its numbers will change"),
+)
+
 TRIALS = (
     Field("trial", Kind.ID, "the trial: one planned slot of a run"),
     *CELL,
@@ -116,7 +121,7 @@ MEASURE = (
 NUMBER_OF_RUNS = "a number of whole runs, which is no mean over trials"
 
 AGGREGATES = (
-    *CELL,
+    *GROUP,
     Field("replicates", Kind.INTEGER, "runs of the group", "runs"),
     Field("baseline", Kind.BOOLEAN, "whether the others are held against this group"),
     *MEASURE,
@@ -135,7 +140,7 @@ AGGREGATES = (
         Kind.NUMBER,
         "low end of Wilson's 95 % interval of a single run's share",
         "share",
-        "fewer than ten scored, several replicates, or no share",
+        "fewer than ten scored, several replicates, several trials of a task, a mean over families, or no share",
     ),
     Field("high", Kind.NUMBER, "its high end", "share", "as for low"),
     Field(
@@ -155,11 +160,12 @@ AGGREGATES = (
 WHAT_IS_TESTED = "too few clusters or replicates to test"
 
 DIFFERENCES = (
-    *CELL,
+    *GROUP,
     *MEASURE,
     Field("baseline_experiment", Kind.ID, "experiment of the group this one is held against"),
     Field("baseline_condition", Kind.TEXT, "its condition"),
     Field("baseline_agent_model", Kind.TEXT, "its agent model"),
+    Field("baseline_unfinished", Kind.BOOLEAN, "as unfinished, of the baseline"),
     Field("tasks", Kind.INTEGER, "tasks scored in every run of both sides: all other numbers are over these", "tasks"),
     Field("dropped", Kind.INTEGER, "tasks scored in some run and not in all; left out", "tasks"),
     Field("clusters", Kind.INTEGER, "groups of tasks that share a library (episodes)", "clusters"),
@@ -167,13 +173,7 @@ DIFFERENCES = (
     Field("replicates_other", Kind.INTEGER, "learning runs of the baseline", "runs"),
     Field("own", Kind.NUMBER, "mean of the group over these tasks", IN_UNIT),
     Field("other", Kind.NUMBER, "mean of the baseline over these tasks", IN_UNIT),
-    Field("delta", Kind.NUMBER, "own minus other", IN_UNIT),
-    Field(
-        "estimate",
-        Kind.NUMBER,
-        "what the interval is about: the mean of cluster means for cluster methods, else delta",
-        IN_UNIT,
-    ),
+    Field("delta", Kind.NUMBER, "own minus other: what the interval and the test are about", IN_UNIT),
     Field("method", Kind.TEXT, "primary test: welch, sign-flip or none"),
     Field("low", Kind.NUMBER, "low end of the primary 95 % interval", IN_UNIT, WHAT_IS_TESTED),
     Field("high", Kind.NUMBER, "its high end", IN_UNIT, WHAT_IS_TESTED),
@@ -185,9 +185,6 @@ DIFFERENCES = (
         missing="no set was declared: not a saved comparison, or a metric outside the set; or no p",
     ),
     Field("smallest_p", Kind.NUMBER, "smallest p the test can give here", missing="it has no such bound"),
-    Field(
-        "detectable", Kind.NUMBER, "difference found with 80 % power at this spread", IN_UNIT, "no spread, or no test"
-    ),
     Field("excludes_zero", Kind.BOOLEAN, "whether the primary interval excludes 0"),
     Field("only_own", Kind.INTEGER, "tasks only the group passed; descriptive", "tasks", "not one result a task"),
     Field("only_other", Kind.INTEGER, "tasks only the baseline passed; descriptive", "tasks", "not one result a task"),

@@ -8,7 +8,7 @@ from benchapp.comparing.comparison import Cell, Comparison
 from benchapp.comparing.groups import Group
 from benchapp.inference.difference import Difference
 from benchapp.metrics.metric import Metric, Unit
-from benchapp.metrics.rates import MIN_FOR_INTERVAL
+from benchapp.metrics.rates import MIN_FOR_INTERVAL, percent_text
 
 ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -83,13 +83,14 @@ def _value(cell: Cell) -> str:
     if not cell.metric.is_share:
         return f"{_amount(cell.value, cell.metric)} ({cell.rate.scored})"
     count = f"{cell.rate.passed}/{cell.rate.scored}"
-    return count if cell.rate.scored < MIN_FOR_INTERVAL else f"{100 * cell.value:.1f} ({count})"
+    is_count = cell.rate.scored < MIN_FOR_INTERVAL and not cell.metric.macro  # a mean over families is no k of n
+    return count if is_count else f"{percent_text(cell.value, 1)} ({count})"
 
 
 def _difference(difference: Difference | None, metric: Metric) -> str:
     if difference is None:
         return ""
-    delta = _signed(difference.estimate, metric)
+    delta = _signed(difference.delta, metric)
     if difference.interval is None:
         return delta
     ends = f"[{_signed(difference.interval.low, metric)}, {_signed(difference.interval.high, metric)}]"
@@ -128,6 +129,8 @@ def _notes(comparison: Comparison, groups: Sequence[Group]) -> list[str]:
         notes.append(rf"$^{{\ddagger}}$ Not comparable as they stand: the setups differ in {differs}, or are unknown.")
     elif any(_incomparable(comparison, group) for group in groups):
         notes.append(r"$^{\ddagger}$ Setup unknown, so that it is equal to the others' cannot be claimed.")
+    if comparison.unfinished:
+        notes.append(escaped(comparison.unfinished))
     if left_out := len(comparison.groups.all) - len(groups):
         notes.append(f"Not shown: {left_out} without a trial that these metrics cover.")
     return notes

@@ -160,6 +160,7 @@ def _difference(
         baseline.first.experiment.public_id,
         baseline.condition,
         baseline.agent_model,
+        baseline.is_unfinished,
         found.tasks,
         found.dropped,
         found.clusters,
@@ -167,14 +168,12 @@ def _difference(
         found.own,
         found.other,
         found.delta,
-        found.estimate,
         found.method,
         low,
         high,
         found.p,
         corrected.p(group, metric) if corrected else None,
         found.smallest_p,
-        found.detectable,
         found.excludes_zero,
         only_own,
         only_other,
@@ -187,7 +186,8 @@ def _cell(group: Group) -> Row:
     run: Run = group.first
     suite = run.experiment.suite
     named = (run.experiment.public_id, run.experiment.name, suite.key if suite else None)
-    return (*named, run.condition, run.agent_model, run.author_model, run.harness, group.scripted)
+    models = (run.agent_model, run.author_model, run.harness)
+    return (*named, run.condition, *models, group.scripted, group.is_unfinished)
 
 
 def _plain(*values: Any) -> Row:

@@ -25,10 +25,8 @@ class Difference:
     """Own minus other on the tasks both were scored on, in the metric's unit (shares: -1..1).
 
     tasks, clusters, replicates (own, other): what it rests on; dropped: tasks scored somewhere but not everywhere.
-    own, other: means over the tasks and all replicates; delta: their difference.
-    method: "welch", "sign-flip" or "none". estimate: what the interval is about, the mean of cluster
-    means for the cluster methods, else delta. smallest_p: the smallest p the sign-flip test can give here.
-    detectable: the difference found with 80 % power at a two-sided level of 0.05, at the spread seen here.
+    own, other: means over the tasks and all replicates; delta: their difference, which every interval is about.
+    method: "welch", "sign-flip" or "none". smallest_p: the smallest p the sign-flip test can give here.
     secondary: intervals that describe and decide nothing. discordant: tasks that only own passed, that only other
     passed, where both have one pass-or-fail result a task. note: why something is missing.
     """
@@ -39,12 +37,10 @@ class Difference:
     own: float
     other: float
     delta: float
-    estimate: float
     method: str
     interval: Interval | None
     p: float | None
     smallest_p: float | None
-    detectable: float | None
     secondary: tuple[Interval, ...] = ()
     discordant: tuple[int, int] | None = None
     dropped: int = 0
@@ -67,12 +63,15 @@ class Difference:
         return {**document, "excludes_zero": self.excludes_zero}
 
 
-def compare(own: Sequence[TaskMeans], other: Sequence[TaskMeans], *, describe: bool = True) -> Difference | None:
+def compare(
+    own: Sequence[TaskMeans], other: Sequence[TaskMeans], *, describe: bool = True, by_family: bool = False
+) -> Difference | None:
     """Compare two conditions, each given by its replicates; None where they share no task.
 
-    Without `describe` the secondary intervals, which cost more than the test, are left out.
+    Without `describe` the secondary intervals, which cost more than the test, are left out. `by_family`: every family
+    weighs the same, whatever the number of its tasks; else every task.
     """
-    paired = pair(own, other)
+    paired = pair(own, other, by_family=by_family)
     if paired is None:
         return None
     outcome = primary(paired)
@@ -81,15 +80,13 @@ def compare(own: Sequence[TaskMeans], other: Sequence[TaskMeans], *, describe: b
         tasks=len(paired.task),
         clusters=paired.clusters,
         replicates=paired.replicates,
-        own=float(paired.own.mean()),
-        other=float(paired.other.mean()),
-        delta=float(paired.own.mean() - paired.other.mean()),
-        estimate=outcome.estimate,
+        own=float((paired.own @ paired.weight).mean()),
+        other=float((paired.other @ paired.weight).mean()),
+        delta=float(paired.delta @ paired.weight),
         method=outcome.method,
         interval=outcome.interval,
         p=outcome.p,
         smallest_p=outcome.smallest_p,
-        detectable=outcome.detectable,
         secondary=tuple(_secondary(paired, outcome.method)) if describe else (),
         discordant=counts.discordant if counts else None,
         dropped=paired.dropped,
@@ -100,28 +97,23 @@ def compare(own: Sequence[TaskMeans], other: Sequence[TaskMeans], *, describe: b
 def primary(paired: Paired) -> Outcome:
     """The one test that decides: over replicates where both sides have two, else over clusters."""
     if min(paired.replicates) < MIN_REPLICATES:
-        return sign_flip(paired.cluster_means)
-    outcome = welch(paired.own.mean(axis=1), paired.other.mean(axis=1))
+        return sign_flip(paired.cluster_means, paired.shares)
+    outcome = welch(paired.own @ paired.weight, paired.other @ paired.weight)
     if outcome.interval:
         return outcome
-    instead = sign_flip(paired.cluster_means)
+    instead = sign_flip(paired.cluster_means, paired.shares)
     return replace(instead, note="; ".join(filter(None, (outcome.note, instead.note))))
 
 
 def _secondary(paired: Paired, method: str) -> Iterator[Interval]:
     """What describes: each under assumptions that its name states and that the primary test does not need."""
     if method == "sign-flip":
-        means = paired.cluster_means
-        yield from filter(
-            None, [student_interval(means) if len(means) < BOOTSTRAP_FROM else bootstrap_t(means).interval]
-        )
+        means, shares = paired.cluster_means, paired.shares
+        few = len(means) < BOOTSTRAP_FROM
+        yield from filter(None, [student_interval(means, shares) if few else bootstrap_t(means, shares).interval])
     if method == "welch" and paired.clusters > 1:
-        sizes = np.bincount(paired.cluster)
-        own, other = (
-            np.stack([np.bincount(paired.cluster, weights=row) / sizes for row in side])
-            for side in (paired.own, paired.other)
-        )
-        yield from filter(None, [stratified(own, other, sizes / sizes.sum()).interval])
+        own, other = (np.stack([paired.in_clusters(row) for row in side]) for side in (paired.own, paired.other))
+        yield from filter(None, [stratified(own, other, paired.shares).interval])
     if paired.binary and paired.one_task_per_family:
         yield newcombe_paired(pairs(paired.own[0], paired.other[0]))
-    yield from filter(None, [family_bootstrap(paired.delta, paired.cluster, paired.family)])
+    yield from filter(None, [family_bootstrap(paired.delta, paired.cluster, paired.family, paired.weight)])

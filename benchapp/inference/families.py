@@ -13,10 +13,11 @@ SEED = 20_011
 LABEL = "family bootstrap, conditional on these libraries"
 
 
-def family_bootstrap(delta: Floats, cluster: Ints, family: Ints) -> Interval | None:
+def family_bootstrap(delta: Floats, cluster: Ints, family: Ints, weight: Floats | None = None) -> Interval | None:
     """Percentile interval of the mean of `delta` [n] when families [n] are drawn again inside their clusters.
 
-    cluster: [n], numbered from 0 without a gap; a family that several clusters name is one in each.
+    cluster: [n], numbered from 0 without a gap; a family that several clusters name is one in each. weight: of each task
+    in the mean, [n]; None: all the same.
 
     From a cluster with h families h - 1 are drawn (McCarthy and Snowden 1985; Rao and Wu 1988), which makes the
     variance unbiased for few families. The luck of the libraries is held fixed, so this is always too narrow for
@@ -24,21 +25,22 @@ def family_bootstrap(delta: Floats, cluster: Ints, family: Ints) -> Interval | N
     """
     named, numbers = np.unique(family, return_inverse=True)
     families = np.unique(cluster * len(named) + numbers, return_inverse=True)[1]  # a family counts in each cluster
-    sizes = np.bincount(families)
+    weight = np.ones(len(delta)) if weight is None else weight
+    sizes = np.bincount(families, weights=weight)
     owner = np.zeros(len(sizes), dtype=np.int64)
     owner[families] = cluster
     if np.bincount(owner).min() < 2:
         return None
-    drawn = family_draws(tuple(owner.tolist()), tuple(sizes.tolist())) @ np.bincount(families, weights=delta)
+    drawn = family_draws(tuple(owner.tolist()), tuple(sizes.tolist())) @ np.bincount(families, weights=weight * delta)
     low, high = np.quantile(drawn, (TAIL, 1 - TAIL))
     return Interval(float(low), float(high), method=LABEL)
 
 
 @lru_cache(maxsize=16)
-def family_draws(owner: tuple[int, ...], sizes: tuple[int, ...]) -> Floats:
+def family_draws(owner: tuple[int, ...], sizes: tuple[float, ...]) -> Floats:
     """Weights of each family's total in a resampled mean over all tasks: [RESAMPLES, families].
 
-    owner: cluster of each family; sizes: its number of tasks. A cluster keeps its share of the tasks.
+    owner: cluster of each family; sizes: its number of tasks, or what they weigh together. A cluster keeps its share of the tasks.
     """
     rng = np.random.default_rng(SEED)
     owners, tasks = np.asarray(owner), np.asarray(sizes, dtype=float)

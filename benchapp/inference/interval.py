@@ -43,7 +43,6 @@ class Outcome:
     """One test on one set of numbers. What is None could not be had; `note` then says why.
 
     estimate: what the interval is about. smallest_p: the smallest p value this test can give on so many units.
-    detectable: the difference found with 80 % power at the spread seen here.
     """
 
     method: str
@@ -51,5 +50,4 @@ class Outcome:
     interval: Interval | None = None
     p: float | None = None
     smallest_p: float | None = None
-    detectable: float | None = None
     note: str = ""

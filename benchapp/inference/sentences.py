@@ -7,29 +7,28 @@ from dataclasses import dataclass
 
 from benchapp.inference.clusters import ENUMERATED
 from benchapp.inference.difference import Difference
+from benchapp.inference.replicates import SMALLER, is_lopsided
+from benchapp.metrics.rates import percent_text
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """How a metric's numbers are said. value: a mean; change: a difference with its sign; size: one without.
+    """How a metric's numbers are said. value: a mean; change: a difference with its sign.
 
     verb: what a condition did to the tasks counted, for metrics of passes; None where the values are no passes.
-    largest: the largest difference there can be, None where there is no bound.
+    over: what the means are over, where it is not the tasks.
     """
 
     value: Callable[[float], str]
     change: Callable[[float], str]
-    size: Callable[[float], str]
     verb: str | None = None
-    largest: float | None = None
+    over: str = ""
 
 
 SHARES = Wording(
-    value=lambda share: f"{100 * share:.1f} %",
+    value=lambda share: f"{percent_text(share, 1)} %",
     change=lambda share: f"{_signed(100 * share, 1)} points",
-    size=lambda share: f"{100 * share:.0f} points",
     verb="solved",
-    largest=1.0,
 )
 
 
@@ -38,7 +37,6 @@ def amounts(unit: str, digits: int = 1) -> Wording:
     return Wording(
         value=lambda value: f"{value:,.{digits}f} {unit}",
         change=lambda value: f"{_signed(value, digits)} {unit}",
-        size=lambda value: f"{value:,.{digits}f} {unit}",
     )
 
 
@@ -52,7 +50,7 @@ def sentence(
     clusters: str = "episodes",
     wording: Wording = SHARES,
 ) -> str:
-    """One sentence: what each side reached, the difference, its interval and test, and what could not have been seen.
+    """One sentence: what each side reached, the difference, its interval and test, and what it covers.
 
     unit and clusters: what the tasks and the clusters are called, in the plural.
     """
@@ -69,7 +67,8 @@ def _sides(difference: Difference, own: str, other: str, unit: str, wording: Wor
     if difference.discordant is not None and wording.verb:
         passed = round(difference.own * n), round(difference.other * n)
         return f"{own} {wording.verb} {passed[0]} of {n} {unit}, {other} {passed[1]} of {n} of the same"
-    means = f"{own} {wording.value(difference.own)}, {other} {wording.value(difference.other)}"
+    over = f" (means over {wording.over})" if wording.over else ""
+    means = f"{own} {wording.value(difference.own)}, {other} {wording.value(difference.other)}{over}"
     if difference.replicates == (1, 1):
         return f"{means} on the same {n} {unit}"
     return f"{means} on the same {n} {unit}, {_runs(difference.replicates)}"
@@ -84,11 +83,10 @@ def _delta(difference: Difference, clusters: str, wording: Wording) -> str:
     said = wording.change(difference.delta)
     if difference.interval is None:
         return said
-    interval, mean = difference.interval, wording.change(difference.estimate)
+    interval = difference.interval
     ends = _bare(wording, interval.low), wording.change(interval.high)
-    about = f"; mean over {clusters} {mean}," if mean != said else ""
     level = f"{100 * interval.level:.0f} % interval {ends[0]} to {ends[1]}"
-    return f"{said} ({about[2:] + ' ' if about else ''}{level}; {_test(difference, clusters)}, {_p(difference.p)})"
+    return f"{said} ({level}; {_test(difference, clusters)}, {_p(difference.p)})"
 
 
 def _bare(wording: Wording, value: float) -> str:
@@ -98,7 +96,8 @@ def _bare(wording: Wording, value: float) -> str:
 
 def _test(difference: Difference, clusters: str) -> str:
     if difference.method == "welch":
-        return "Welch's t over the means of learning runs"
+        lopsided = f", {SMALLER}" if is_lopsided(*difference.replicates) else ""
+        return f"Welch's t over the means of learning runs{lopsided}"
     even = difference.replicates[0] == difference.replicates[1]
     exact = "exact " if difference.clusters <= ENUMERATED and even else ""
     return f"{exact}sign-flip over {difference.clusters} {clusters}"
@@ -119,14 +118,7 @@ def _verdict(difference: Difference, clusters: str, wording: Wording) -> str:
         return f"{difference.note} ({_test(difference, clusters)}, {_p(difference.p)})"
     if difference.excludes_zero:
         return "more than chance alone would usually give"
-    if difference.detectable is None:
-        return "no difference can be told from chance here"
-    if wording.largest is not None and difference.detectable >= wording.largest:
-        return "no difference can be told from chance here, however large"
-    return (
-        "no difference can be told from chance here, and one below about "
-        f"{wording.size(difference.detectable)} would usually be missed"
-    )
+    return "no difference can be told from chance here"
 
 
 def _too_few(difference: Difference, clusters: str) -> str:

@@ -44,6 +44,7 @@ class Paired:
     """n tasks scored in every replicate of both sides, in the order of their keys.
 
     task, family: [n]. cluster: [n], 0..clusters-1, see `pair`. own: [r, n], other: [s, n].
+    weight: what a task weighs in every mean of these, [n], sum 1.
     dropped: tasks scored in some replicate but not in all, which no number here uses.
     """
 
@@ -52,6 +53,7 @@ class Paired:
     family: Ints
     own: Floats
     other: Floats
+    weight: Floats
     dropped: int
 
     @property
@@ -68,9 +70,18 @@ class Paired:
         return np.asarray(self.own.mean(axis=0) - self.other.mean(axis=0))
 
     @property
+    def shares(self) -> Floats:
+        """What each cluster weighs: [clusters], sum 1."""
+        return np.bincount(self.cluster, weights=self.weight)
+
+    @property
     def cluster_means(self) -> Floats:
-        """Mean of `delta` in each cluster: [clusters]."""
-        return np.bincount(self.cluster, weights=self.delta) / np.bincount(self.cluster)
+        """Mean of `delta` in each cluster: [clusters]. Weighed by `shares` they give the mean over tasks again."""
+        return self.in_clusters(self.delta)
+
+    def in_clusters(self, values: Floats) -> Floats:
+        """Mean of one value per task in each cluster: [n] -> [clusters]."""
+        return np.asarray(np.bincount(self.cluster, weights=self.weight * values) / self.shares)
 
     @property
     def binary(self) -> bool:
@@ -83,8 +94,18 @@ class Paired:
         return len(np.unique(self.family)) == len(self.family)
 
 
-def pair(own: Sequence[TaskMeans], other: Sequence[TaskMeans]) -> Paired | None:
-    """Line up the replicates of two sides; None where no task was scored in all of them.
+def weights_of(tasks: Ints, families: Ints, *, by_family: bool) -> Floats:
+    """What each task weighs, [n], sum 1: all the same, or all families the same and in each its tasks. A task without a
+    family is its own."""
+    if not by_family:
+        return np.full(len(tasks), 1 / len(tasks))
+    _, place = np.unique(np.where(families >= 0, families, -2 - tasks), return_inverse=True)
+    sizes = np.bincount(place)
+    return np.asarray(1 / (len(sizes) * sizes[place]))
+
+
+def pair(own: Sequence[TaskMeans], other: Sequence[TaskMeans], *, by_family: bool = False) -> Paired | None:
+    """Line up the replicates of two sides; None where no task was scored in all of them. `by_family`: see `weights_of`.
 
     Tasks that one side's episodes hold together stay together: clusters are the finest groups that no episode of any
     replicate crosses. Where one side's episodes contain the other's, these are the larger ones.
@@ -97,12 +118,14 @@ def pair(own: Sequence[TaskMeans], other: Sequence[TaskMeans]) -> Paired | None:
         return None
     rows = [_rows(side, task) for side in sides]
     values = np.stack([side.value[row] for side, row in zip(sides, rows, strict=True)])
+    family = sides[0].family[rows[0]]
     return Paired(
         task=task,
         cluster=_joined([side.cluster[row] for side, row in zip(sides, rows, strict=True)]),
-        family=sides[0].family[rows[0]],
+        family=family,
         own=values[: len(own)],
         other=values[len(own) :],
+        weight=weights_of(task, family, by_family=by_family),
         dropped=seen - len(task),
     )
 

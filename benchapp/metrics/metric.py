@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchapp.inference.sides import TaskMeans
-from benchapp.metrics.outcomes import CORPUS_CODES, Mask, Outcomes
+from benchapp.inference.sides import TaskMeans, weights_of
+from benchapp.metrics.outcomes import CORPUS_CODES, Ints, Mask, Outcomes
 from benchapp.metrics.rates import Rate
 from runner.types import Phase, Role
 
@@ -102,6 +102,29 @@ class Metric:
         values = outcomes.column(self.column)[self.mask(outcomes)]
         return Rate(int((values >= 1).sum()), int((~np.isnan(values)).sum()), len(values))
 
+    @property
+    def counted(self) -> str:
+        """What `rate` counts."""
+        return "trials"
+
+    def parts(self, outcomes: Outcomes, by: str) -> Iterator[tuple[int, Rate, float | None]]:
+        """(key, counts, mean) of every environment or family, whose column `by` is, that it has a trial in."""
+        places: Ints = getattr(outcomes, by)
+        for place in np.unique(places[self.mask(outcomes) & (places >= 0)]).tolist():
+            part = outcomes.where(places == place)
+            yield place, self.rate(part), self.mean(part)
+
+    def interval(self, outcomes: Outcomes) -> tuple[float, float] | None:
+        """Wilson's, of a share that is k of n: not of a mean over families, which is another number, and not where a task has
+        several trials, which are no independent draws."""
+        if not self.is_share or self.macro or self._repeats(outcomes):
+            return None
+        return self.rate(outcomes).interval
+
+    def _repeats(self, outcomes: Outcomes) -> bool:
+        tasks = outcomes.task[self.mask(outcomes)]
+        return len(np.unique(tasks)) < len(tasks)
+
     def mean(self, outcomes: Outcomes) -> float | None:
         """Over the trials that have a value; None where none has."""
         if self.macro:
@@ -114,9 +137,7 @@ class Metric:
         tasks = self.task_means(outcomes)
         if not len(tasks.task):
             return None
-        owner = np.where(tasks.family >= 0, tasks.family, -2 - tasks.task)
-        _, place = np.unique(owner, return_inverse=True)
-        return float((np.bincount(place, weights=tasks.value) / np.bincount(place)).mean())
+        return float(tasks.value @ weights_of(tasks.task, tasks.family, by_family=True))
 
     def task_means(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> TaskMeans:
         """Per task the mean over its samples that have a value; tasks without one are left out."""

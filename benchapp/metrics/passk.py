@@ -79,6 +79,13 @@ class SolvedMetric(Metric):
         tries = self.tries(outcomes)
         return Rate(int((tries.solved & tries.complete).sum()), int(tries.complete.sum()), len(tries.task))
 
+    @property
+    def counted(self) -> str:
+        return "tasks"
+
+    def _repeats(self, outcomes: Outcomes) -> bool:
+        return False  # its unit is the task, whatever the number of samples
+
     def mean(self, outcomes: Outcomes) -> float | None:
         return self.rate(outcomes).value
 

@@ -1,7 +1,8 @@
-"""What a solved task cost: the whole bill of a run over the tasks it solved.
+"""What a solved task cost: what the first tries of a run and its author cost over the tasks solved at first tries.
 
-Failures are paid for too, so the bill is that of every billed attempt, replays included, and of the author. A mean over
-solved trials would reward an agent that fails expensively.
+Failures are paid for too, so every billed attempt counts. A mean over solved trials would reward an agent that fails
+expensively. Replays are left out on both sides: they solve nothing anew, and a condition that is replayed would pay for
+more than one that is not.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ def solved_tasks(outcomes: Outcomes) -> int:
 
 
 def cost_per_solved(outcomes: Outcomes, spending: RunSpending) -> RunValue:
-    """USD: cost of all billed attempts and author calls / solved tasks."""
+    """USD: cost of all billed attempts at first tries and of author calls / solved tasks."""
     unknown = spending.unknown_cost
     reason = f"the cost of {unknown:,} attempts or calls is not known" if unknown else ""
     return _per_solved(outcomes, spending.cost_usd, reason)
 
 
 def tokens_per_solved(outcomes: Outcomes, spending: RunSpending) -> RunValue:
-    """Tokens, input and output of all billed attempts and author calls / solved tasks."""
-    reason = "some attempts or calls tell no tokens" if spending.tokens is None and spending.agent.things else ""
+    """Tokens, input and output of the same / solved tasks."""
+    reason = "some attempts or calls tell no tokens" if spending.tokens is None and spending.first_tries.things else ""
     return _per_solved(outcomes, spending.tokens, reason)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ from benchapp.metrics.keeping import Kept
 from benchapp.models import Attempt, ModelCall, Run
 from benchapp.recorded import BOUND_OF
 from runner.host_calls import JUDGE
+from runner.types import Phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,10 @@ class Spending:
     cached_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
+
+    def __add__(self, other: Spending) -> Spending:
+        """Nothing known on both sides stays None."""
+        return Spending(*(_added(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)))
 
     @property
     def is_partial(self) -> bool:
@@ -49,14 +54,24 @@ class Spending:
         }
 
 
+def _added(one: float | None, other: float | None) -> Any:
+    return other if one is None else one if other is None else one + other
+
+
 @dataclass(frozen=True, slots=True)
 class RunSpending:
-    """Of one run: `agent`, the attempts at its tasks; `author`, the calls that wrote its library; `judge`, the calls that
-    told whether artifacts are right. The last is what measuring cost: part of the bill, and of no method's cost."""
+    """Of one run: `first_tries` and `replays`, the attempts at its tasks; `author`, the calls that wrote its library; `judge`,
+    the calls that told whether artifacts are right. Replays and judges are what measuring cost: part of the bill, and of
+    no method's cost, because no replay solves a task that counts."""
 
-    agent: Spending = Spending()
+    first_tries: Spending = Spending()
     author: Spending = Spending()
     judge: Spending = Spending()
+    replays: Spending = Spending()
+
+    @property
+    def agent(self) -> Spending:
+        return self.first_tries + self.replays
 
     @property
     def parts(self) -> tuple[Spending, ...]:
@@ -65,24 +80,24 @@ class RunSpending:
 
     @property
     def cost_usd(self) -> float | None:
-        """Of agent and author; None where the cost of anything of theirs is unknown, or nothing was done."""
-        if not self.agent.things or self.unknown_cost:
+        """Of first tries and author; None where the cost of anything of theirs is unknown, or nothing was done."""
+        if not self.first_tries.things or self.unknown_cost:
             return None
-        return (self.agent.cost_usd or 0.0) + (self.author.cost_usd or 0.0)
+        return (self.first_tries.cost_usd or 0.0) + (self.author.cost_usd or 0.0)
 
     def as_json(self) -> dict[str, Any]:
         return {"agent": self.agent.as_json(), "author": self.author.as_json(), "judge": self.judge.as_json()}
 
     @property
     def unknown_cost(self) -> int:
-        """Attempts and calls of the author that tell no cost."""
-        return self.agent.things - self.agent.cost_known + self.author.things - self.author.cost_known
+        """First tries and calls of the author that tell no cost."""
+        return sum(part.things - part.cost_known for part in (self.first_tries, self.author))
 
     @property
     def tokens(self) -> int | None:
-        """Input, cached input among it, and output of agent and author; None where anything of theirs tells none."""
-        parts = [part for part in (self.agent, self.author) if part.things]
-        if not self.agent.things or any(part.tokens_known < part.things for part in parts):
+        """Input, cached input among it, and output of first tries and author; None where anything of theirs tells none."""
+        parts = [part for part in (self.first_tries, self.author) if part.things]
+        if not self.first_tries.things or any(part.tokens_known < part.things for part in parts):
             return None
         return sum((part.input_tokens or 0) + (part.output_tokens or 0) for part in parts)
 
@@ -135,18 +150,24 @@ def _read_spending(runs: list[Run], as_of: datetime | None) -> dict[int, RunSpen
     calls = ModelCall.objects.beside_attempts().filter(episode__run__in=[run.pk for run in runs])
     if as_of is not None:
         calls = calls.filter(started_at__lte=as_of)
-    agent, none = agents_spending(runs, as_of), Spending()
+    agent, none = _agents_spending(runs, as_of), Spending()
     said = spent_by(
         calls.annotate(judges=Case(When(purpose=JUDGE, then=True), default=False)), "episode__run", "judges"
     )
     return {
-        run.pk: RunSpending(agent.get(run.pk, none), said.get((run.pk, False), none), said.get((run.pk, True), none))
+        run.pk: RunSpending(
+            first_tries=agent.get((run.pk, False), none),
+            author=said.get((run.pk, False), none),
+            judge=said.get((run.pk, True), none),
+            replays=agent.get((run.pk, True), none),
+        )
         for run in runs
     }
 
 
-def agents_spending(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, Spending]:
-    """run pk -> what its attempts used: every execution that was billed, interrupted and unscored ones too. One query.
+def _agents_spending(runs: Iterable[Run], as_of: datetime | None) -> dict[tuple[int, bool], Spending]:
+    """(run pk, is it replay?) -> what these attempts used: every execution that was billed, interrupted and unscored ones
+    too. One query.
 
     With `as_of`, an attempt whose trial was settled anew later goes with its trial.
     """
@@ -154,4 +175,5 @@ def agents_spending(runs: Iterable[Run], as_of: datetime | None = None) -> dict[
     if as_of is not None:
         settled = Q(trial__settled_at__isnull=True) | Q(trial__settled_at__lte=as_of)
         attempts = attempts.filter(settled & (Q(started_at__isnull=True) | Q(started_at__lte=as_of)))
-    return spent_by(attempts, "trial__episode__run")
+    replayed = attempts.annotate(replays=Case(When(trial__phase=Phase.REPLAY, then=True), default=False))
+    return spent_by(replayed, "trial__episode__run", "replays")

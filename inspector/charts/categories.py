@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-import numpy as np
-
 from benchapp.comparing.groups import Group
 from benchapp.metrics.metric import Metric
 from benchapp.metrics.outcomes import Outcomes
@@ -53,23 +51,13 @@ def by_place(runs: Sequence[Outcomes], metric: Metric, column: str) -> dict[int,
     means: dict[int, list[float]] = {}
     rates: dict[int, Rate] = {}
     for outcomes in runs:
-        covered = metric.covered(outcomes)
-        values = covered.column(metric.column)
-        places, of = np.unique(getattr(covered, column), return_inverse=True)
-        known = ~np.isnan(values)
-        counts = np.bincount(of[known], minlength=len(places))
-        sums = np.bincount(of[known], weights=values[known], minlength=len(places))
-        passed = np.bincount(of[known], weights=values[known] >= 1, minlength=len(places))
-        planned = np.bincount(of, minlength=len(places))
-        for index, place in enumerate(places.tolist()):
-            rate = Rate(int(passed[index]), int(counts[index]), int(planned[index]))
+        for place, rate, mean in metric.parts(outcomes, column):
             rates[place] = rates.get(place, Rate()) + rate
-            if counts[index]:
-                means.setdefault(place, []).append(float(sums[index] / counts[index]))
+            if mean is not None:
+                means.setdefault(place, []).append(mean)
     return {
         place: Found(fmean(means[place]) if place in means else None, rate, len(means.get(place, [])))
         for place, rate in rates.items()
-        if place >= 0
     }
 
 
@@ -133,7 +121,9 @@ def _block(
             continue
         text = shown(one.value, metric.unit)
         count = f"{one.rate.passed}/{one.rate.scored}" if metric.is_share else f"n {one.rate.scored}"
-        hover = lines(plain(told.name), plain(group.label), f"{metric.key} {text}", f"{count} trials, {one.runs} runs")
+        hover = lines(
+            plain(told.name), plain(group.label), f"{metric.key} {text}", f"{count} {metric.counted}, {one.runs} runs"
+        )
         url = sheet.trials_url(group, metric=metric, **{by: told.key})
         bars.append(Bar(group.label, (Part(kind, _scaled(one.value, metric), "", hover, url),), f"{text} · {count}"))
     return Block(told.name, f"{metric.key}, {unit_of(metric.unit)}", tuple(bars), 100 if metric.is_share else None)

@@ -109,6 +109,9 @@ def _used(metric: Metric, axis: Axis) -> Metric:
         unit=UNITS[axis.column],
         better=Better.LOWER,
         past_first=metric.past_first,
+        instances=metric.instances,
+        macro=metric.macro,
+        corpora=metric.corpora,
     )
 
 

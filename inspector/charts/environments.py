@@ -9,10 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-import numpy as np
-
 from benchapp.metrics.metric import Metric
-from benchapp.metrics.rates import Rate
+from benchapp.metrics.rates import Rate, percent_text
 from benchapp.models import Run
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
 from inspector.charts.panels import Cell, Heat, Scale, heatmaps, left_out, lines, plain
@@ -40,14 +38,16 @@ PRINTED = (
 
 @dataclass(frozen=True, slots=True)
 class Average:
-    """One metric of one condition in one environment: a rate per run that has a scored trial there."""
+    """One metric of one condition in one environment: counts and mean per run that has a trial there."""
 
     runs: tuple[Run, ...]
     rates: tuple[Rate, ...]
+    means: tuple[float | None, ...]
 
     @property
     def values(self) -> list[float]:
-        return [percent for rate in self.rates if (percent := rate.percent) is not None]
+        """In percent."""
+        return [100 * mean for mean in self.means if mean is not None]
 
     @property
     def total(self) -> Rate:
@@ -79,29 +79,12 @@ def draw(sheet: Sheet) -> Drawing:
 
 
 def _averages(sheet: Sheet, metrics: Sequence[Metric]) -> dict[tuple[str, str, int], Average]:
-    found: dict[tuple[str, str, int], list[tuple[Run, Rate]]] = {}
+    found: dict[tuple[str, str, int], list[tuple[Run, Rate, float | None]]] = {}
     for metric in metrics:
         for run in sheet.comparison.runs:
-            for environment, rate in _by_environment(sheet, metric, run):
-                found.setdefault((metric.key, run.condition, environment), []).append((run, rate))
+            for environment, rate, mean in metric.parts(sheet.comparison.outcomes[run.pk], "environment"):
+                found.setdefault((metric.key, run.condition, environment), []).append((run, rate, mean))
     return {key: Average(*(tuple(side) for side in zip(*pairs, strict=True))) for key, pairs in found.items()}
-
-
-def _by_environment(sheet: Sheet, metric: Metric, run: Run) -> Iterator[tuple[int, Rate]]:
-    """Passed, scored and planned trials of a run in every environment the metric has a trial in."""
-    covered = metric.covered(sheet.comparison.outcomes[run.pk])
-    covered = covered.where(covered.environment >= 0)
-    values = covered.column(metric.column)
-    environments, place = np.unique(covered.environment, return_inverse=True)
-    for columns in zip(
-        environments.tolist(),
-        np.bincount(place, weights=values >= 1, minlength=len(environments)).tolist(),
-        np.bincount(place, weights=~np.isnan(values), minlength=len(environments)).tolist(),
-        np.bincount(place, minlength=len(environments)).tolist(),
-        strict=True,
-    ):
-        environment, *counts = map(int, columns)
-        yield environment, Rate(*counts)
 
 
 def _cells(
@@ -116,11 +99,18 @@ def _cell(sheet: Sheet, metric: Metric, condition: str, place: Place, average: A
     total, url = average.total, _url(sheet, metric, condition, place)
     head = f"{plain(place.full)}<br><b>{plain(condition)}</b>, {plain(metric.key)}"
     if not average.values:
-        return Cell(None, "", lines(head, f"none of {total.planned} trials is scored"), url)
+        return Cell(None, "", lines(head, f"none of {total.planned} {metric.counted} is scored"), url)
     value = fmean(average.values)
-    counts = f"{total.passed}/{total.scored} trials" + (f", {total.missing} not scored" if total.missing else "")
+    counts = f"{total.passed}/{total.scored} {metric.counted}" + (
+        f", {total.missing} not scored" if total.missing else ""
+    )
     spread = f", {min(average.values):.1f} to {max(average.values):.1f} %" if len(average.values) > 1 else ""
-    return Cell(value, f"{value:.0f}", lines(head, f"{value:.1f} % ({counts})", f"{_runs(average)}{spread}"), url)
+    return Cell(
+        value,
+        percent_text(value / 100, 0),
+        lines(head, f"{percent_text(value / 100, 1)} % ({counts})", f"{_runs(average)}{spread}"),
+        url,
+    )
 
 
 def _runs(average: Average) -> str:

@@ -1,7 +1,6 @@
 """The forest plot: every difference to the baseline with its primary interval, against the line of no difference.
 
-A mark is filled only where the interval excludes 0. The pale band behind a row spans what would usually have been missed
-(80 % power at the spread seen), so that "no difference" reads as what it is.
+A mark is filled only where the interval excludes 0.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from plotly import graph_objects as go
 from benchapp.metrics.metric import Better, Metric
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
 from inspector.charts.forest_rows import ForestRow, own_rows, published_rows_of, told_apart
-from inspector.charts.palette import INK, MUTED, Style, series, veil
+from inspector.charts.palette import INK, MUTED, Style, series
 from inspector.charts.panels import LETTER, lines, panels, plain, short, signed
 from inspector.charts.sheet import Sheet
 
@@ -34,7 +33,6 @@ KINDS: dict[str, tuple[str, Style]] = {
     "bare": ("no interval: too few episodes, or no spread", Style(MUTED, "diamond-open", "solid")),
     "printed": ("published, no interval printed", Style(PRINTED.colour, "square", "solid")),
 }
-BAND = "would usually be missed (below 80 % power)"
 
 
 def draw(sheet: Sheet) -> Drawing:
@@ -90,7 +88,7 @@ def _figure(rows: dict[str, list[ForestRow]], unit: str, baseline: str) -> go.Fi
         [""] if alone else list(rows),
         across=ACROSS,
         height=max(3, len(places)) * ROW,
-        legend=[BAND, *(KINDS[kind][0] for kind in kinds)],
+        legend=[KINDS[kind][0] for kind in kinds],
     )
     legend: set[str] = set()
     for panel, of_metric in enumerate(rows.values()):
@@ -119,16 +117,12 @@ def _name_rows(figure: go.Figure, rows: Sequence[ForestRow]) -> None:
     )
 
 
-def _traces(
-    rows: Iterable[ForestRow], places: dict[str, int], unit: str, legend: set[str]
-) -> list[go.Bar | go.Scatter]:
-    """The bands behind, then one trace per kind of row; each kind stands in the legend once."""
+def _traces(rows: Iterable[ForestRow], places: dict[str, int], unit: str, legend: set[str]) -> list[go.Scatter]:
+    """One trace per kind of row; each kind stands in the legend once."""
     kinds: dict[str, list[ForestRow]] = {}
     for row in rows:
         kinds.setdefault(_kind(row), []).append(row)
-    missed = [row for of_kind in kinds.values() for row in of_kind if row.detectable is not None]
-    traces: list[go.Bar | go.Scatter] = [_band(missed, places, "band" not in legend)] if missed else []
-    legend |= {"band"} if missed else set()
+    traces = []
     for kind in KINDS:
         if kind in kinds:
             traces.append(_marks(kind, kinds[kind], places, unit, kind not in legend))
@@ -144,35 +138,20 @@ def _kind(row: ForestRow) -> str:
     return "told" if row.excludes_zero else "untold"
 
 
-def _band(rows: Sequence[ForestRow], places: dict[str, int], first: bool) -> go.Bar:
-    return go.Bar(
-        orientation="h",
-        y=[places[_name(row)] for row in rows],
-        base=[-(row.detectable or 0) for row in rows],
-        x=[2 * (row.detectable or 0) for row in rows],
-        width=0.72,
-        marker={"color": veil(MUTED, 0.13), "line": {"width": 0}},
-        name=BAND,
-        legendgroup="band",
-        showlegend=first,
-        hoverinfo="skip",
-    )
-
-
 def _marks(kind: str, rows: Sequence[ForestRow], places: dict[str, int], unit: str, first: bool) -> go.Scatter:
     name, style = KINDS[kind]
     around = {
         "type": "data",
         "symmetric": False,
-        "array": [0 if row.high is None else row.high - row.estimate for row in rows],
-        "arrayminus": [0 if row.low is None else row.estimate - row.low for row in rows],
+        "array": [0 if row.high is None else row.high - row.delta for row in rows],
+        "arrayminus": [0 if row.low is None else row.delta - row.low for row in rows],
         "color": style.colour,
         "thickness": 1.6,
         "width": 0,
         "visible": kind in {"told", "untold"},
     }
     return go.Scatter(
-        x=[row.estimate for row in rows],
+        x=[row.delta for row in rows],
         y=[places[_name(row)] for row in rows],
         error_x=around,
         mode="markers",
@@ -198,7 +177,7 @@ def _name(row: ForestRow) -> str:
 
 def _range(rows: Iterable[ForestRow]) -> list[float]:
     """Wide enough for every interval and for the line of no difference."""
-    ends = [end for row in rows for end in (row.low, row.high, row.estimate) if end is not None]
+    ends = [end for row in rows for end in (row.low, row.high, row.delta) if end is not None]
     low, high = min([0.0, *ends]), max([0.0, *ends])
     room = 0.06 * (high - low) or 1.0
     return [low - room, high + room]
@@ -226,7 +205,7 @@ def _beside(row: ForestRow, place: int) -> dict[str, Any]:
         "yref": "y",
         "showarrow": False,
         "align": "left",
-        "text": f"<b>{signed(row.estimate)}</b>{_ends(row)}  {counts}",
+        "text": f"<b>{signed(row.delta)}</b>{_ends(row)}  {counts}",
         "font": {"size": 11, "color": INK},
     }
 
@@ -259,13 +238,11 @@ def _table(rows: Iterable[ForestRow], unit: str) -> Table:
         Column("baseline_count", "passed"),
         Column("tasks", "tasks compared"),
         Column("difference", "difference", unit),
-        Column("estimate", "estimate of the test", unit),
         Column("low", "95 % from", unit),
         Column("high", "to", unit),
         Column("method", "method"),
         Column("p", "p"),
         Column("smallest_p", "smallest p possible"),
-        Column("detectable", "would be found", unit),
         Column("episodes", "episodes"),
         Column("replicates", "replicates"),
         Column("says", "in words"),
@@ -276,7 +253,7 @@ def _table(rows: Iterable[ForestRow], unit: str) -> Table:
 def _values(row: ForestRow) -> tuple[object, ...]:
     return (
         row.label, row.source, row.metric, row.against, row.own, row.own_count or None, row.other, row.other_count or None,
-        row.tasks, row.delta, row.estimate, row.low, row.high, row.method, row.p, row.smallest_p, row.detectable,
+        row.tasks, row.delta, row.low, row.high, row.method, row.p, row.smallest_p,
         row.clusters, row.replicates or None, row.says,
     )  # fmt: skip
 
@@ -301,11 +278,8 @@ def _notes(
         yield f"All own rows: {', '.join(shared)}."
     if any(row.is_own for row in every):
         yield (
-            "Points are what the primary test is about: the mean over episodes, or over replicates where both sides have"
-            " several. One interval each, not corrected for their number."
+            "Points are differences over the tasks scored on both sides. One interval each, not corrected for their number."
         )
-    if any(row.detectable is not None for row in every):
-        yield "A difference inside the band of its row would be missed more than one time in five at the spread seen here."
     if any(not row.is_own for row in every):
         yield "Published rows are differences of printed values; the papers print no interval for them."
     if metrics and metrics[0].better is Better.LOWER:

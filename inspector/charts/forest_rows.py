@@ -27,7 +27,6 @@ class ForestRow:
     source: str
     against: str
     metric: str
-    estimate: float
     delta: float
     own: float
     other: float
@@ -38,7 +37,6 @@ class ForestRow:
     method: str = ""
     p: float | None = None
     smallest_p: float | None = None
-    detectable: float | None = None
     tasks: int | None = None
     clusters: int | None = None
     replicates: str = ""
@@ -86,7 +84,6 @@ def _own(sheet: Sheet, group: Group, baseline: Group, metric: Metric, difference
         source="own",
         against=baseline.label,
         metric=metric.key,
-        estimate=_clean(difference.estimate * scale),
         delta=_clean(difference.delta * scale),
         own=_clean(difference.own * scale),
         other=_clean(difference.other * scale),
@@ -97,7 +94,6 @@ def _own(sheet: Sheet, group: Group, baseline: Group, metric: Metric, difference
         method=_method(difference),
         p=difference.p,
         smallest_p=difference.smallest_p,
-        detectable=None if difference.detectable is None else _clean(difference.detectable * scale),
         tasks=difference.tasks,
         clusters=difference.clusters,
         replicates=f"{own} and {other}",
@@ -119,7 +115,7 @@ def _clean(value: float) -> float:
 def _count(mean: float, of: int, metric: Metric) -> str:
     """ "18/30" where the mean is of passes; task means over several samples may have no such k."""
     k = mean * of
-    if not metric.is_share:
+    if not metric.is_share or metric.macro:
         return ""
     return f"{k:.0f}/{of}" if abs(k - round(k)) < 1e-6 else f"{k:.1f}/{of}"
 
@@ -162,7 +158,6 @@ def _printed(row: Printed, other: Printed) -> ForestRow:
         source=f"{row.paper}, {row.table}",
         against=other.condition if other.metric == row.metric else f"{other.condition} {other.metric}",
         metric=row.metric,
-        estimate=delta,
         delta=delta,
         own=row.value,
         other=other.value,

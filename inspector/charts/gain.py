@@ -16,17 +16,16 @@ from inspector.charts.panels import signed
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Sum of the task means of every replicate, and how many task means that are."""
+    """Mean over tasks, weighed as the metric does; sum of the task means of every replicate, and how many these are."""
 
+    value: float
     total: float
     of: int
 
-    @property
-    def value(self) -> float:
-        return self.total / self.of
-
     def said(self, metric: Metric) -> str:
         """ "18/30" for a share, else the mean with its unit."""
+        if metric.is_share and metric.macro:
+            return f"{100 * self.value:.1f} %"
         if metric.is_share:
             return f"{self.total:g}/{self.of}" if self.total == round(self.total) else f"{self.total:.1f}/{self.of}"
         return f"{self.value:,.4g} {metric.unit.value}"
@@ -49,13 +48,18 @@ class Gain:
 
 def paired_of(comparison: Comparison, group: Group, other: Group, metric: Metric) -> Paired | None:
     """The two sides lined up on the tasks both were scored on; None where they share none."""
-    return pair(*comparison.sides(group, other, metric))
+    return pair(*comparison.sides(group, other, metric), by_family=metric.macro)
 
 
 def gain_of(paired: Paired, mask: NDArray[np.bool_] | None = None) -> Gain:
     """Over all tasks, or over those the mask keeps: at least one."""
-    own, other = (side if mask is None else side[:, mask] for side in (paired.own, paired.other))
-    return Gain(Side(float(own.sum()), own.size), Side(float(other.sum()), other.size), own.shape[1], paired.replicates)
+    kept = np.ones(len(paired.task), dtype=bool) if mask is None else mask
+    weight = paired.weight[kept] / paired.weight[kept].sum()
+    sides = [
+        Side(float((side[:, kept] @ weight).mean()), float(side[:, kept].sum()), side[:, kept].size)
+        for side in (paired.own, paired.other)
+    ]
+    return Gain(sides[0], sides[1], int(kept.sum()), paired.replicates)
 
 
 def unit_of(metric: Metric) -> str:

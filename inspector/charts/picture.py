@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 
 from plotly import graph_objects as go
 from plotly.io import to_json
 
+from benchapp.comparing.comparison import Comparison
+from benchapp.metrics.tally import Tally
 from inspector.charts.drawing import Chart, Drawing
 from inspector.charts.sheet import Sheet
 from inspector.visible import spelled
 
+MAX_NAMED = 4  # unfinished groups in a note
 MAX_BYTES = 24 * 2**20  # of figures kept in one process
 # Plotly reads a little HTML in its texts. What charts write themselves stays; any other tag is a name of somebody's, shown
 # as it is. In plotly's JSON "<" is \u003c and "/" is \u002f; an escaped backslash before it is matched first and left alone.
@@ -65,10 +68,20 @@ def picture_of(chart: Chart, sheet: Sheet) -> Picture:
     key = _key(chart, sheet)
     found = KEPT.get(key)
     if found is None:
-        drawing = chart.draw(sheet)
+        drawing = _with_note(chart.draw(sheet), sheet.comparison)
         found = Picture(drawing, figure_json(drawing.figure) if drawing.figure is not None else None)
         KEPT.put(key, found)
     return found
+
+
+def _with_note(drawing: Drawing, comparison: Comparison) -> Drawing:
+    """Says of every chart of unfinished runs that they are: a picture travels without its page."""
+    still = [group for group in comparison.groups.all if group.is_unfinished]
+    if not still or drawing.figure is None:
+        return drawing
+    tally = sum(map(comparison.tally, still), Tally())
+    named = "; ".join(group.label for group in still[:MAX_NAMED]) + (" and others" if len(still) > MAX_NAMED else "")
+    return replace(drawing, notes=(*drawing.notes, f"{named}: {tally.done:,} of {tally.total:,} trials ended so far."))
 
 
 def figure_json(figure: go.Figure) -> bytes:

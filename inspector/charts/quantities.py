@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchapp.metrics.metric import Unit
+from benchapp.metrics.rates import percent_text
 from inspector.templatetags.inspector import compact, number, usd
 
 UNITS = {Unit.SHARE: "%"}
@@ -17,7 +18,7 @@ def shown(value: float | None, unit: Unit) -> str:
     if value is None:
         return "unknown"
     if unit is Unit.SHARE:
-        return f"{100 * value:.1f} %"
+        return f"{percent_text(value, 1)} %"
     if unit is Unit.USD:
         return str(usd(value))
     if unit is Unit.TOKENS:

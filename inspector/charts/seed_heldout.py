@@ -12,6 +12,7 @@ from plotly import graph_objects as go
 from benchapp.comparing.groups import Group
 from benchapp.metrics.catalogue import FIRST_TRIES
 from benchapp.metrics.outcomes import Outcomes
+from benchapp.metrics.rates import percent_text
 from inspector.charts.bars import MAX_BARS, crowded
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
 from inspector.charts.palette import GRID, Style, series
@@ -123,11 +124,11 @@ def _marks(
         mode="markers+text",
         name=title,
         marker={"color": style.colour, "symbol": style.symbol, "size": 10, "line": {"width": 2}},
-        text=[f"{value:.0f}" for value in values],
+        text=[percent_text(value / 100, 0) for value in values],
         textposition=text_at,
         textfont={"size": 10},
         hovertext=[
-            lines(plain(group.label), f"{title}: {value:.1f} %", _rests_on(sides, name))
+            lines(plain(group.label), f"{title}: {percent_text(value / 100, 1)} %", _rests_on(sides, name))
             for (group, sides), value in zip(found.items(), values, strict=True)
         ],
         hoverinfo="text",

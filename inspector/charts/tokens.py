@@ -47,21 +47,6 @@ class Share:
         return None if total is None else total / self.runs
 
 
-def together(parts: Iterable[Spending]) -> Spending:
-    """Sums over what is known; nothing known stays None."""
-    found = list(parts)
-
-    def known(name: str) -> list[float]:
-        return [value for part in found if (value := getattr(part, name)) is not None]
-
-    sums = {
-        name: sum(values) if (values := known(name)) else None
-        for name in ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
-    }
-    counts = {name: sum(getattr(part, name) for part in found) for name in ("things", "tokens_known", "cost_known")}
-    return Spending(**counts, **sums)  # type: ignore[arg-type]
-
-
 def shares_of(sheet: Sheet) -> dict[Group, tuple[Share, Share]]:
     """Agent and author of every group for which an attempt or a call was billed."""
     comparison = sheet.comparison
@@ -69,8 +54,8 @@ def shares_of(sheet: Sheet) -> dict[Group, tuple[Share, Share]]:
     found = {}
     for group in comparison.groups.all:
         of_runs = [spent[run.pk] for run in group.runs if run.pk in spent]
-        agent = Share(AGENT, group.replicates, together(each.agent for each in of_runs))
-        author = Share(AUTHOR, group.replicates, together(each.author for each in of_runs))
+        agent = Share(AGENT, group.replicates, sum((each.agent for each in of_runs), Spending()))
+        author = Share(AUTHOR, group.replicates, sum((each.author for each in of_runs), Spending()))
         if agent.spent.things or author.spent.things:
             found[group] = agent, author
     return found

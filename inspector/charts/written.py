@@ -9,6 +9,7 @@ from io import StringIO
 from typing import Any
 
 from benchapp.exporting.spreadsheet import unrun
+from benchapp.metrics.rates import percent_text
 from inspector.charts.drawing import Column, Table
 
 MINUS = "\N{MINUS SIGN}"
@@ -67,7 +68,7 @@ def value_text(value: Any, unit: str = "") -> str:
         text = f"{value:+.1f}"
         text = text if float(text) else text.lstrip("+-")
     elif unit == "%":
-        text = f"{value:.1f}"
+        text = percent_text(value / 100, 1)
     else:
         text = _short(value)
     return text.replace("-", MINUS)

@@ -11,7 +11,7 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
 from benchapp.comparing.choices import Choices
-from benchapp.metrics.rates import Rate
+from benchapp.metrics.rates import Rate, percent_text
 from benchapp.models import Attempt, Run, Square, Trial
 from inspector.grid import Cell
 from inspector.live_step import in_a_line
@@ -87,14 +87,15 @@ def _is_missing(value: Any) -> bool:
 
 @register.filter
 def percent(share: float | None) -> Any:
-    """0.5 -> "50 %"."""
-    return UNKNOWN if _is_missing(share) else f"{100 * share:.0f} %"
+    """0.5 -> "50 %"; 0.995 -> "99.5 %", because "100 %" says all and "0 %" says none."""
+    return UNKNOWN if _is_missing(share) else f"{percent_text(share, 0)} %"
 
 
 @register.filter
 def points(share: float) -> str:
     """A difference of two shares in percentage points, with its sign: 0.083 -> "+8.3 pp"."""
-    return "0.0 pp" if not share else f"{100 * share:+.1f} pp".replace("-", "−")
+    text = f"{100 * share:+.1f}".replace("-", "−")
+    return f"{text[1:] if text[1:] == '0.0' else text} pp"
 
 
 @register.filter

@@ -122,6 +122,7 @@ def _group_as_json(sheet: Sheet, group: Group) -> dict[str, Any]:
         "author_model": group.author_model,
         "harness": group.harness,
         "scripted": group.scripted,
+        "trials": comparison.tally(group).as_json(),
         "runs": [run.public_id for run in group.runs],
         "baseline": baseline.label if baseline else None,
         "metrics": {metric.key: comparison.cell(group, metric).as_json() for metric in sheet.metrics},

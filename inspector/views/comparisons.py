@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from benchapp.comparing.choices import parse_choices
-from benchapp.comparing.saving import Hypothesis, Reopened, save_comparison
+from benchapp.comparing.saving import Corrected, Hypothesis, Reopened, save_comparison
 from benchapp.exporting.export import FORMATS, Export
 from benchapp.metrics.catalogue import DEFAULT_METRIC
 from benchapp.metrics.metric import Metric
@@ -31,10 +31,12 @@ LEVEL = 0.05
 
 
 class SaveForm(forms.Form):
-    """`metrics`: the differences of these, every group against its baseline, are corrected together."""
+    """`metrics`: the differences of these, every group against its baseline, are corrected together. `understood`: the
+    metrics of which the form has said that nothing could be found with them."""
 
     name = forms.CharField(max_length=200, error_messages={"required": "Give it a name: it is how others find it."})
     metrics = forms.MultipleChoiceField(error_messages={"required": "Choose at least one metric to correct."})
+    understood = forms.CharField(required=False)
 
     def __init__(self, metrics: Sequence[Metric], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -43,6 +45,13 @@ class SaveForm(forms.Form):
 
     def chosen(self) -> list[Metric]:
         return [self.known[key] for key in self.cleaned_data["metrics"]]
+
+    def is_understood(self) -> bool:
+        return self.cleaned_data["understood"] == named(self.chosen())
+
+
+def named(metrics: Sequence[Metric]) -> str:
+    return " ".join(metric.key for metric in metrics)
 
 
 @require_safe
@@ -60,7 +69,8 @@ def comparisons(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.REVIEWER)
 def comparison_save(request: HttpRequest) -> HttpResponseBase:
-    """The choices stand in the address, as on the page that led here; the name and the metrics in the form."""
+    """The choices stand in the address, as on the page that led here; the name and the metrics in the form. A set that can
+    find nothing is saved only after the form has said so."""
     choices, problems = parse_choices(request.GET)
     sheet = asked(choices)
     problems += sheet.problems
@@ -68,9 +78,11 @@ def comparison_save(request: HttpRequest) -> HttpResponseBase:
     default = [metric.key for metric in sheet.metrics if metric.key == DEFAULT_METRIC]
     default = default or ([sheet.metric.key] if sheet.metric else [])
     form = SaveForm(sheet.metrics, request.POST if request.method == "POST" else None, initial={"metrics": default})
-    if request.method == "POST" and not problems and form.is_valid():
+    chosen = form.chosen() if form.is_valid() else [metric for metric in sheet.metrics if metric.key in default]
+    futile = Corrected.of(comparison, chosen).futile
+    if request.method == "POST" and not problems and form.is_valid() and (not futile or form.is_understood()):
         author: User = request.user  # type: ignore[assignment]
-        saved = save_comparison(choices, form.chosen(), name=form.cleaned_data["name"], user=author)
+        saved = save_comparison(choices, chosen, name=form.cleaned_data["name"], user=author)
         return HttpResponseRedirect(saved.get_absolute_url())
     compared = [group for group in comparison.groups.all if comparison.groups.baseline_of(group)]
     context = {
@@ -83,6 +95,9 @@ def comparison_save(request: HttpRequest) -> HttpResponseBase:
         "compared": len(compared),
         "runs": len(comparison.runs),
         "problems": problems,
+        "futile": futile,
+        "understood": named(chosen) if futile else "",
+        "unfinished": comparison.unfinished,
     }
     status = 400 if request.method == "POST" else 200
     return render(request, "inspector/comparison_save.html", context, status=status)
@@ -98,8 +113,10 @@ def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "unknown_metrics": reopened.unknown_metrics,
         "problems": reopened.problems,
         "scripted": reopened.comparison.scripted,
+        "unfinished": reopened.comparison.unfinished or None,
         "setup": {"differs": reopened.comparison.setups.differs, "unknown": reopened.comparison.setups.unknown},
         "declared": len(corrected.hypotheses),
+        "futile": corrected.futile or None,
         "tested": corrected.tested,
         "below_level": _below(corrected.hypotheses),
         "differences": [_hypothesis_as_json(each) for each in corrected.hypotheses],
@@ -115,6 +132,7 @@ def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "baseline": reopened.choices.baseline,
         "metrics": reopened.metrics,
         "rows": [(each, *_texts(each)) for each in corrected.hypotheses],
+        "futile": corrected.futile,
         "now_query": reopened.choices.but(as_of=None, seen="").query(),
         "report_bytes": least_bytes(),
     }

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchapp.models import Experiment, Run, Trial
+from benchapp.models import Experiment, Run, Task, Trial
 from benchapp.published.loading import published_rows
 from inspector.charts.drawing import Drawing
 from inspector.charts.efficiency import CHART
@@ -81,6 +81,16 @@ def test_it_averages_what_is_told_and_never_takes_unknown_for_nothing() -> None:
     spend(run, None)
     Run.objects.filter(pk=run.pk).update(revision=run.revision + 1)
     assert "shell: condition" not in marks(drawn(CHART))
+
+
+@pytest.mark.django_db
+def test_both_axes_are_over_the_same_tasks() -> None:
+    """Held-out accuracy beside the cost of held-out instances: the seed instance is in neither."""
+    make_world()
+    Task.objects.filter(role="context-shift").update(ordinal=1)
+    Trial.objects.filter(phase="deployment", task__ordinal=1).update(cost_usd=50.0)
+    own = marks(drawn(CHART, "table=skilllearnbench&metric=accuracy-held-out&option=x:cost"))["shell: condition"]
+    assert own.x[0] == pytest.approx(0.5)
 
 
 @pytest.mark.django_db

@@ -6,7 +6,15 @@ import pytest
 
 from inspector.charts.environments import CHART
 from tests.charted import drawn, heat_cells, queries_of
-from tests.factories import make_experiment, make_learning_run, make_run, make_suite, make_trial, make_unordered_episode
+from tests.factories import (
+    make_attempt,
+    make_experiment,
+    make_learning_run,
+    make_run,
+    make_suite,
+    make_trial,
+    make_unordered_episode,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -75,3 +83,23 @@ def test_it_asks_no_more_of_the_database_for_more_runs() -> None:
     for replicate in (2, 3):
         make_learning_run(experiment, replicate=replicate, outcomes=ONE)
     assert queries_of(CHART) == few
+
+
+def test_it_shows_a_metric_as_the_table_does() -> None:
+    """A task of three tries with one pass is solved; a family of one weighs as much as one of two."""
+    experiment = make_experiment(suite=make_suite(environments=1, families=2))
+    run = make_run(experiment, condition="one-shot")
+    episode = make_unordered_episode(run)
+    one, two = experiment.suite.families.all()
+    for task, passes in (
+        (one.tasks.all()[0], (T, F, F)),
+        (two.tasks.all()[0], (F, F, F)),
+        (two.tasks.all()[1], (F,) * 3),
+    ):
+        for sample, success in enumerate(passes):
+            make_attempt(make_trial(episode, task, phase="evaluation", finished=False, sample=sample), success=success)
+    (cell,) = (cell for cell in heat_cells(drawn(CHART, "table=skilllearnbench")) if cell["panel"] == "accuracy")
+    assert cell["value"] == pytest.approx(100 / 6)  # of 1/3 and 0, not 1/9
+    solved = next(cell for cell in heat_cells(drawn(CHART, "table=skillgenbench")) if cell["panel"] == "solved")
+    assert solved["value"] == pytest.approx(100 / 3)
+    assert "1/3 tasks" in solved["hover"]

@@ -24,7 +24,9 @@ def make_pair(**fields: object) -> Experiment:
 
 
 def save(client: Client, query: str = "", **fields: object) -> Comparison:
-    response = client.post(f"/comparisons/save/?{query}", {"name": "A pair", "metrics": ["ESR"], **fields})
+    given = {"name": "A pair", "metrics": ["ESR"], **fields}
+    given["understood"] = " ".join(given["metrics"])
+    response = client.post(f"/comparisons/save/?{query}", given)
     assert response.status_code == 302, response.text
     found = Comparison.objects.latest("id")
     assert response.headers["Location"] == found.get_absolute_url()
@@ -50,6 +52,40 @@ def test_the_form_proposes_esr_and_says_what_it_would_declare(client: Client) ->
     assert len(ticked) == 1
     assert 'value="ESR"' in ticked[0]
     assert "2 runs in 2 groups, 1 of them held against no-skill" in text
+
+
+def make_six(conditions: int) -> None:
+    experiment = make_experiment(suite=make_suite(environments=6, families=1))
+    for number in range(conditions):
+        make_learning_run(experiment, condition=f"no-skill@{number}" if number else "no-skill", outcomes=BASELINE)
+
+
+SIX = "with 6 episodes the sign-flip test reaches p = 0.031 at best, which is 0.062 after Holm&#x27;s correction over 2"
+
+
+def test_a_set_that_can_find_nothing_is_saved_only_after_the_form_said_so(client: Client) -> None:
+    make_six(conditions=3)
+    asked = {"name": "Six", "metrics": ["ESR"]}
+    assert SIX in client.get("/comparisons/save/").text
+    response = client.post("/comparisons/save/", asked)
+    assert (response.status_code, Comparison.objects.count()) == (400, 0)
+    assert SIX in response.text
+    assert "It takes 7 episodes" in response.text
+    other = client.post("/comparisons/save/", {**asked, "metrics": ["ESR", "LSR"], "understood": "ESR"})
+    assert (other.status_code, Comparison.objects.count()) == (400, 0), "what was said was said of another set"
+    saved = client.post("/comparisons/save/", {**asked, "understood": "ESR"}).headers["Location"]
+    assert SIX in client.get(saved).text
+    assert SIX in client.get(f"{saved}report/").text
+    assert (
+        client.get(f"{saved.rstrip('/')}.json").json()["futile"].startswith("No outcome here could be told from chance")
+    )
+
+
+def test_a_set_that_can_find_something_is_saved_at_once(client: Client) -> None:
+    make_six(conditions=2)
+    assert "could be told from chance" not in client.get("/comparisons/save/").text
+    saved = client.post("/comparisons/save/", {"name": "Six", "metrics": ["ESR"]}).headers["Location"]
+    assert client.get(f"{saved.rstrip('/')}.json").json()["futile"] is None
 
 
 @pytest.mark.parametrize(

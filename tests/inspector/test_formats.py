@@ -36,9 +36,28 @@ def test_it_writes_rewards_without_needless_places(value: float, text: str) -> N
     assert formats.number(value) == text
 
 
-@pytest.mark.parametrize(("share", "text"), [(0.0, "0.0 pp"), (1 / 12, "+8.3 pp"), (-0.25, "−25.0 pp")])
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.0, "0.0 pp"), (-0.0004, "0.0 pp"), (1 / 12, "+8.3 pp"), (-0.25, "−25.0 pp")]
+)
 def test_it_writes_differences_with_their_sign(share: float, text: str) -> None:
     assert formats.points(share) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (199 / 200, "99.5 %"),
+        (1 / 400, "0.2 %"),
+        (1999 / 2000, "99.95 %"),
+        (1.0, "100 %"),
+        (sum([0.1] * 10), "100 %"),
+        (0.0, "0 %"),
+        (2 / 3, "67 %"),
+        (1.2, "120 %"),
+    ],
+)
+def test_it_rounds_nearly_all_to_no_all_and_hardly_any_to_no_none(share: float, text: str) -> None:
+    assert formats.percent(share) == text
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,9 @@ def test_it_says_what_it_is_about(client: Client, pair: None) -> None:
 
 
 def test_the_report_of_a_saved_comparison_holds_its_declared_set(client: Client, pair: None) -> None:
-    saved = client.post("/comparisons/save/", {"name": "Kept & named", "metrics": ["ESR"]}).headers["Location"]
+    saved = client.post(
+        "/comparisons/save/", {"name": "Kept & named", "metrics": ["ESR"], "understood": "ESR"}
+    ).headers["Location"]
     response = client.get(f"{saved}report/")
     assert response.headers["Content-Disposition"].startswith('attachment; filename="skillglass-')
     text = " ".join(" ".join(Parsed(response.text).said).split())

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from benchapp.inference.clusters import sign_flip
 from benchapp.inference.difference import Difference, TaskMeans, compare
 
 
@@ -90,13 +91,33 @@ def test_it_never_lets_a_descriptive_interval_decide() -> None:
     assert not found.excludes_zero
 
 
-def test_it_tells_the_mean_of_tasks_from_the_mean_of_episodes() -> None:
+UNEVEN = np.array([0] * 10 + [1, 2, 3, 4, 5, 6])  # one long episode, six of one task
+
+
+def test_its_interval_is_about_the_difference_it_reports() -> None:
+    """All tasks of the long episode gain 0.5, all others nothing: +0.31 a task, and no mean over episodes (+0.07)."""
     n = np.arange(16)
-    cluster = np.array([0] * 10 + [1, 2, 3, 4, 5, 6])  # one long episode, six of one task
-    own = TaskMeans(n, cluster, n, np.array([1.0] * 10 + [0, 0, 0, 1, 0, 0]))
-    found = difference([own], [TaskMeans(n, cluster, n, np.zeros(16))])
-    assert found.delta == pytest.approx(11 / 16)
-    assert found.estimate == pytest.approx(2 / 7)
+    rng = np.random.default_rng(5)
+    noise = rng.normal(0, 0.01, 16)
+    own = TaskMeans(n, UNEVEN, n, np.where(UNEVEN == 0, 0.5, 0.0) + noise)
+    found = difference([own], [TaskMeans(n, UNEVEN, n, np.zeros(16))])
+    assert found.delta == pytest.approx(5 / 16 + noise.mean())
+    assert (found.own, found.other) == pytest.approx((found.delta, 0))
+    for interval in (found.interval, *found.secondary):
+        assert interval is not None
+        assert interval.low < found.delta < interval.high
+
+
+def test_it_weighs_families_and_not_tasks_where_the_metric_does() -> None:
+    n, family = np.arange(16), UNEVEN
+    own = TaskMeans(n, UNEVEN, family, np.array([1.0] * 10 + [0, 0, 0, 1, 0, 0]))
+    found = compare([own], [TaskMeans(n, UNEVEN, family, np.zeros(16))], by_family=True)
+    assert found is not None
+    assert (found.own, found.delta) == pytest.approx((2 / 7, 2 / 7))
+    assert found.interval is not None
+    plain = sign_flip(np.array([1, 0, 0, 0, 1, 0, 0.0])).interval
+    assert plain is not None
+    assert (found.interval.low, found.interval.high) == pytest.approx((plain.low, plain.high))
 
 
 def test_it_turns_round_with_the_sides_and_ignores_the_order_of_tasks() -> None:
@@ -125,7 +146,7 @@ def test_it_does_not_mind_a_constant_added_to_every_task() -> None:
 def test_it_claims_no_interval_where_everything_passed_or_failed(value: float, replicates: int, clusters: int) -> None:
     sides = [side([value] * clusters * 3, 3)] * replicates
     found = difference(sides, sides)
-    assert (found.delta, found.interval, found.p, found.detectable) == (0, None, 1.0, None)
+    assert (found.delta, found.interval, found.p) == (0, None, 1.0)
     assert found.note
 
 
@@ -167,7 +188,7 @@ def test_an_interval_of_rates_stays_within_what_rates_can_differ() -> None:
     assert cut.interval is not None
     assert (cut.interval.low, cut.interval.high) == (max(-1, found.interval.low), 1.0)
     assert cut.excludes_zero == found.excludes_zero
-    assert (cut.p, cut.estimate) == (found.p, found.estimate)
+    assert (cut.p, cut.delta) == (found.p, found.delta)
 
 
 TASKS = np.arange(4)

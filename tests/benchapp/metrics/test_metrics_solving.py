@@ -27,6 +27,14 @@ def test_failures_and_the_author_are_paid_for() -> None:
     assert cost_per_solved(outcomes, spending).over == 2
 
 
+def test_replays_are_on_neither_side() -> None:
+    """A replayed condition costs no more per solved task than the same without replay, and solves no more tasks by it."""
+    replays = [plain_row(number, task=number - 10, phase="replay", success=True) for number in (11, 12, 13)]
+    spent = RunSpending(AGENT, AUTHOR, replays=Spending(things=3, tokens_known=3, cost_known=3, cost_usd=9.0))
+    found = cost_per_solved(as_columns([*SOLVED_TWO, *replays]), spent)
+    assert (found.value, found.over) == (2.0, 2)
+
+
 def test_an_unknown_cost_is_not_free() -> None:
     partly = Spending(things=4, tokens_known=3, cost_known=3, input_tokens=900, output_tokens=100, cost_usd=3.0)
     found = cost_per_solved(as_columns(SOLVED_TWO), RunSpending(partly, AUTHOR))

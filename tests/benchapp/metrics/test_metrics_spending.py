@@ -30,7 +30,9 @@ def slow_bill(run: Run) -> RunSpending:
         for attempt in Attempt.objects.filter(trial__episode__run=run)
         if attempt.status != Attempt.Status.SUPERSEDED
     ]
-    return RunSpending(_slow_sum(attempts), _slow_sum(list(ModelCall.objects.filter(episode__run=run))))
+    first, replays = ([each for each in attempts if (each.trial.phase == "replay") == again] for again in (False, True))
+    calls = list(ModelCall.objects.filter(episode__run=run))
+    return RunSpending(_slow_sum(first), _slow_sum(calls), replays=_slow_sum(replays))
 
 
 def _slow_sum(things: list[Attempt] | list[ModelCall]) -> Spending:
@@ -61,6 +63,16 @@ def test_it_equals_adding_up_row_by_row() -> None:
     assert [found[run.pk].cost_usd for run in runs] == [1.75, None, None]
     assert [found[run.pk].unknown_cost for run in runs] == [0, 1, 0]
     assert found[runs[0].pk].tokens is None, "one attempt tells no output tokens"
+
+
+def test_a_replay_is_billed_and_is_no_cost_of_solving() -> None:
+    episode = make_episode()
+    make_trial(episode, attempt={"cost_usd": 1.0})
+    make_trial(episode, phase="replay", attempt={"cost_usd": None, "output_tokens": None})
+    found = spending_of([episode.run])[episode.run_id]
+    assert (found.agent.things, found.agent.cost_known, found.replays.things) == (2, 1, 1)
+    assert (found.cost_usd, found.unknown_cost, found.tokens) == (1.0, 0, 4200 + 310)
+    assert Progress(spent=(found,)).unknown_cost == 1
 
 
 def test_what_is_known_of_an_unknown_cost_is_in_the_sum_that_says_so() -> None:
