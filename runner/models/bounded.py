@@ -29,6 +29,9 @@ log = logging.getLogger(__name__)
 MAX_REPLY_BYTES = 32 * 1024 * 1024
 CONNECT_SECONDS = 30.0
 SILENCE_SECONDS = 180.0
+# Streams of one call that broke off before a whole reply is asked for. From the source of llama-cpp-python 0.3.36: its server
+# ends a stream as soon as another request comes in (`interrupt_requests`, on by default), but no whole reply.
+MAX_BROKEN = 2
 CALL_SECONDS = 3_600.0
 _NO_END = "the provider did not end its reply in the time for the whole call"
 _NOT_RETURNED = frozenset({"content-length", "content-encoding", "transfer-encoding", "content-type"})
@@ -61,6 +64,7 @@ class Call:
     problem    what kept the latest try from its reply; None where the provider answered
     answering  the latest try reached the provider's model, as far as can be told from here
     used       what the latest try is known to have used, where it did not end in a reply
+    broken     streams that broke off, in all tries
     """
 
     silence_seconds: float = SILENCE_SECONDS
@@ -68,6 +72,7 @@ class Call:
     problem: CallProblem | None = None
     answering: bool = False
     used: Usage = Usage()
+    broken: int = 0
 
     def begin_try(self) -> None:
         self.problem, self.answering, self.used = None, False, Usage()
@@ -119,12 +124,13 @@ def _answer(request: httpx.Request, call: Call) -> httpx.Response:
     if streamed is None:
         return _exchange(request, call)
     server = (f"{request.url.scheme}://{request.url.netloc.decode()}", path, str((body or {}).get("model", "")))
-    if _habits.get(server) == _WHOLE:
-        answer = _exchange(request, call)
-        if answer.is_success and not _tells_usage(answer):
-            _habits[server] = _STREAMED  # a whole reply tells no more than a stream
-        return answer
-    answer = _exchange(_asking(request, streamed), call, streamed)
+    if _habits.get(server) == _WHOLE or call.broken >= MAX_BROKEN:
+        return _ask_whole(request, call, server)
+    try:
+        answer = _exchange(_asking(request, streamed), call, streamed)
+    except Broken:
+        call.broken += 1
+        raise
     if _refuses_streams(answer):
         answer = _exchange(request, call)
         if answer.is_success:
@@ -132,6 +138,20 @@ def _answer(request: httpx.Request, call: Call) -> httpx.Response:
             _habits[server] = _WHOLE
     elif answer.is_success and server not in _habits and not _tells_usage(answer):
         log.info("%s tells no usage in streams: the next reply is asked for as a whole", server[0])
+        _habits[server] = _WHOLE
+    return answer
+
+
+def _ask_whole(request: httpx.Request, call: Call, server: tuple[str, str, str]) -> httpx.Response:
+    try:
+        answer = _exchange(request, call)
+    except Broken:
+        _habits.pop(server, None)
+        raise
+    if answer.is_success and not _tells_usage(answer):
+        _habits[server] = _STREAMED  # a whole reply tells no more than a stream
+    elif answer.is_success and call.broken:
+        log.info("%s broke off its streams: whole replies are asked for", server[0])
         _habits[server] = _WHOLE
     return answer
 
