@@ -194,7 +194,7 @@ def test_a_refused_key_ends_the_run_at_once_and_is_told_by_its_variables_name(
     assert ended.status == "blocked"
     for episode in ended.episodes.all():
         assert (episode.status, episode.lease_owner) == ("blocked", "")
-        assert episode.blocked_reason.startswith("house: the provider refused the key in the environment")
+        assert episode.blocked_reason.startswith("The provider refused the key in the environment")
         assert "variable HOUSE_PASS" in episode.blocked_reason
         assert "Incorrect API key provided: [HOUSE_PASS]" in episode.blocked_reason
     (attempt,) = Attempt.objects.all()

@@ -177,7 +177,7 @@ def test_it_stops_where_the_provider_will_not_take_us_and_records_the_call(provi
     queue = queue_of(2)
     provider.fails(401, f"Incorrect API key provided: {KEY}")
     outcome = judge_queue(queue, judge_model(provider), Budget())
-    assert "the provider refused the key" in outcome.stopped
+    assert "The provider refused the key" in outcome.stopped
     assert len(provider.asked) == 1
     call = JudgeCall.objects.get()
     assert (call.status, call.reply) == ("failed", None)
