@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ from benchapp.importers.problems import MAX_PER_KIND, ProblemList
 from benchapp.importers.walking import Root
 from benchapp.models import Attempt, Blob, Trajectory, Trial
 from benchapp.trajectory_store import iterate_steps
+from runner.trajectories import streams
 from tests.benchapp.import_folders import atif, bring_in, job, release, result, told, trial, write
 
 pytestmark = pytest.mark.django_db
@@ -348,3 +350,29 @@ def test_it_reads_a_line_of_200_megabytes_within_bounds(tmp_path):
     assert peak < 200_000_000
     assert report.exit_status == 3
     assert Trial.objects.filter(status="passed").count() == 3
+
+
+@pytest.mark.parametrize("account", ["trajectory.json", "notes.txt"])
+def test_it_ends_with_sparse_files_of_50_gigabytes_and_names_them(tmp_path, monkeypatch, account):
+    monkeypatch.setattr(streams, "MAX_FILE_BYTES", 4 * 1024 * 1024)
+    has_steps = account == "trajectory.json"
+    files = {} if has_steps else {"agent/notes.txt": "Looked at the column.\n", "agent/trajectory.json": None}
+    folder = trial(job(tmp_path / "job", 1), 2, files=files)
+    for name in (f"agent/{account}", "verifier/test-stdout.txt", "verifier/ctrf.json", "exception.txt"):
+        with (folder / name).open("ab") as stream:
+            stream.truncate(50 << 30)
+    report = bring_in(tmp_path / "job")
+    assert report.counts["created"] == 2
+    named = {problem.path.rpartition("/")[2] for problem in report.problems}
+    assert named == {account, "test-stdout.txt", "ctrf.json"}
+    assert bring_in(tmp_path / "job").counts["unchanged"] == 2
+
+
+def test_a_digest_is_over_all_bytes_of_ordinary_files_and_the_ends_of_larger_ones(tmp_path):
+    path = write(tmp_path / "log", b"a" * 3_000_000)
+    root = Root(tmp_path, ProblemList())
+    assert root.sha256(path) == hashlib.sha256(path.read_bytes()).hexdigest()
+    before = root.sha256(path, 2_000_000)
+    assert root.sha256(path, 2_000_000) == before
+    write(path, b"a" * 2_999_999 + b"b")
+    assert root.sha256(path, 2_000_000) != before
