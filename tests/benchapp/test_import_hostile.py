@@ -17,7 +17,7 @@ from benchapp.importers.walking import Root
 from benchapp.models import Attempt, Blob, Trajectory, Trial
 from benchapp.trajectory_store import iterate_steps
 from runner.trajectories import streams
-from tests.benchapp.import_folders import atif, bring_in, job, release, result, told, trial, write
+from tests.benchapp.import_folders import JOB_ID, atif, bring_in, job, release, result, told, trial, write
 
 pytestmark = pytest.mark.django_db
 
@@ -376,3 +376,26 @@ def test_a_digest_is_over_all_bytes_of_ordinary_files_and_the_ends_of_larger_one
     assert root.sha256(path, 2_000_000) == before
     write(path, b"a" * 2_999_999 + b"b")
     assert root.sha256(path, 2_000_000) != before
+
+
+def test_an_id_that_spells_another_trials_id_does_not_take_its_place(tmp_path):
+    folder = tmp_path / "job"
+    trial(folder, 2, id=f"x|trial:{result(1)['id']}", verifier_result={"rewards": {"reward": 0.0}})
+    bring_in(folder)
+    trial(folder, 1)
+    assert bring_in(folder).counts["created"] == 1
+    assert sorted(Trial.objects.values_list("reward", "attempts_total")) == [(0.0, 1), (1.0, 1)]
+    assert bring_in(folder).counts["unchanged"] == 2
+
+
+def test_a_job_that_gives_the_id_of_another_jobs_trial_does_not_take_its_place(tmp_path):
+    bring_in(job(tmp_path / "honest", 2))
+    other = trial(tmp_path / "other", 1, verifier_result={"rewards": {"reward": 0.0}})
+    for name in ("result.json", "config.json"):
+        write(other / name, (other / name).read_text().replace(JOB_ID, JOB_ID.replace("1", "9")))
+    report = bring_in(tmp_path / "other")
+    assert report.counts["created"] == 1
+    assert told(report, "sum-csv__0000001") == ["id: an id of its own for every trial"]
+    assert sorted(Trial.objects.values_list("reward", "attempts_total")) == [(0.0, 1), (1.0, 1), (1.0, 1)]
+    assert bring_in(tmp_path / "other").counts["unchanged"] == 1
+    assert bring_in(tmp_path / "honest").counts["unchanged"] == 2
