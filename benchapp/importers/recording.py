@@ -39,7 +39,7 @@ from benchapp.importers.trial_rows import AttemptParts, empty
 from benchapp.machine_failures import SPENT
 from benchapp.models import Activity, Attempt, Episode, Run, Snapshot, Trajectory, Trial
 from benchapp.models.base import derived_id
-from benchapp.redaction import Redactor
+from benchapp.redaction import Redactor, redact_text
 from runner.digests import library_digest
 
 logger = logging.getLogger(__name__)
@@ -62,11 +62,12 @@ KNOWN_COLUMNS = ("pk", "source_digest", "status", "trial__episode__run")
 
 
 def _joined(ids: Sequence[str]) -> str:
-    """Ids as one text that comes apart into the same ids: one that cannot be told whole would be told as another's."""
+    """Ids as one text that comes apart into the same ids, without those that hold a secret, or that cannot be told whole and would be
+    told as another's: a trial is also found by what is derived from its first id."""
     found = ""
     for ident in ids:
         joined = f"{found}{IDS_JOINED}{ident}" if found else ident
-        if IDS_JOINED not in ident and len(joined) <= MAX_IDS:
+        if IDS_JOINED not in ident and redact_text(ident) == ident and len(joined) <= MAX_IDS:
             found = joined
     return found
 

@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from django.apps import apps
 
 from benchapp import record_check
 from benchapp.importers.harbor_trial import HarborTrial
@@ -399,3 +400,22 @@ def test_a_job_that_gives_the_id_of_another_jobs_trial_does_not_take_its_place(t
     assert sorted(Trial.objects.values_list("reward", "attempts_total")) == [(0.0, 1), (1.0, 1), (1.0, 1)]
     assert bring_in(tmp_path / "other").counts["unchanged"] == 1
     assert bring_in(tmp_path / "honest").counts["unchanged"] == 2
+
+
+def test_no_name_brings_a_secret_into_the_record(tmp_path):
+    key = "sk-ant-api03-AbcDefGhiJklMnoPqrStuVwxYz0123456789AbcDefGhi"
+    told_by_files = trial(tmp_path / "job", 1, task_name=f"acme/{key}", trial_name=key)
+    config = {**result(1)["config"], "agent": {"name": key, "model_name": f"lab/{key}", "kwargs": {}}}
+    info = {"name": key, "version": key, "model_info": {"name": key, "provider": "lab"}}
+    write(
+        told_by_files / "result.json",
+        result(1, task_name=f"{key}/sum", trial_name=key, config=config, agent_info=info),
+    )
+    line = {"parentUuid": None, "isSidechain": False, "sessionId": key, "type": "assistant", "uuid": "a"}
+    message = {"id": "m", "model": key, "role": "assistant", "content": [{"type": "text", "text": "Done."}]}
+    write(tmp_path / "logs" / f"{key}.jsonl", json.dumps({**line, "message": message}) + "\n")
+    assert bring_in(tmp_path / "job", tmp_path / "logs").counts["created"] == 2
+    assert bring_in(tmp_path / "job", tmp_path / "logs").counts["unchanged"] == 2
+    models = apps.get_app_config("benchapp").get_models()
+    rows = [str(row) for model in models for row in model._default_manager.values()]
+    assert [row for row in rows if key in row] == []
