@@ -25,7 +25,7 @@ from benchapp.importers.sources import (
 )
 from benchapp.importers.times import aware, phase_seconds, read_time, seconds_between, zoneless_text
 from benchapp.importers.trajectory_files import NEVER_ENTERED, choose, is_candidate
-from benchapp.importers.walking import Entry, Root, name_of
+from benchapp.importers.walking import MAX_HASHED_BYTES, Entry, Root, name_of
 from runner.trajectories.text import storable
 from runner.types import Usage, Verdict
 
@@ -119,13 +119,13 @@ class HarborTrial:
                     yield replace(entry, name=f"{prefix}{sub.name}/{entry.name}")
 
     def digest(self) -> str:
-        digest = hashlib.sha256()
+        digest, left = hashlib.sha256(), MAX_HASHED_BYTES
         for name, entry in self._entries.items():
             try:
-                with self.root.open(entry.path) as stream:
-                    content = hashlib.file_digest(stream, "sha256").hexdigest()
+                content = self.root.sha256(entry.path, left)
             except OSError:
                 content = "unreadable"
+            left -= entry.size if entry.size <= left else 0
             digest.update(f"{name}\0{content}\n".encode("utf-8", "surrogateescape"))
         return digest.hexdigest()
 

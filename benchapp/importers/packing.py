@@ -14,7 +14,7 @@ from benchapp.importers.problems import ProblemList
 from benchapp.importers.sources import Choice, TrajectorySource, TrialSource, place_of
 from benchapp.importers.trajectory_files import references
 from benchapp.models import Attempt, Blob, Compaction, SkillUse, Trajectory
-from benchapp.redaction import Redactor
+from benchapp.redaction import Redactor, redact_text
 from benchapp.trajectory_store import Packed, pack_steps
 from runner.digests import canonical_json
 from runner.trajectories.compaction import compact
@@ -58,7 +58,7 @@ class PackedTrajectory:
             ordinal=ordinal,
             reader_version=READER_VERSION,
             source=self.source,
-            source_path=self.path,
+            source_path=redact_text(self.path),
             extra=self.extra,
         )
         Compaction.objects.bulk_create(_compaction_row(row, value) for value in self.compactions)
@@ -155,7 +155,8 @@ class AttemptPacker:
         self._take_problems(read, source, part)
         if not packed.steps_total:
             return None
-        head = replace(read.head, kind=kind, parent=parent, extra=self._storable(read.head.extra))
+        model = read.head.model and self.redactor.text(read.head.model)
+        head = replace(read.head, kind=kind, parent=parent, model=model, extra=self._storable(read.head.extra))
         extra = self._extra(read, source, self.redactor.counts.total() - redacted_before)
         self.found.append(
             PackedTrajectory(
@@ -232,7 +233,7 @@ class AttemptPacker:
 
     def _unique(self, name: str) -> str:
         """The name, or the name with the first number that makes it new."""
-        name = storable(name)[:280] or "trajectory"
+        name = redact_text(storable(name))[:280] or "trajectory"
         numbers = (f"{name}#{number}" for number in range(2, 1_000_000))
         chosen = name if name not in self.names else next(found for found in numbers if found not in self.names)
         self.names.add(chosen)

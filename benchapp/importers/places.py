@@ -5,6 +5,7 @@ Every id is derived from what identifies the thing at its source, so importing a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from benchapp.importers.sources import EpisodeSource, ExperimentSource, RunSource, TaskFacts, TaskSource
@@ -75,17 +76,18 @@ class Places:
     def suite(self, key: str) -> Suite:
         """Imported suites have keys of their own, apart from those whose task folders are known here."""
         if key not in self._suites:
-            full = (key if key in SUITE_NAMES else f"harbor/{key}")[:200]
+            named = redact_text(key)
+            full = (key if key in SUITE_NAMES else f"harbor/{named}")[:200]
             self._suites[key], _ = Suite.objects.get_or_create(
                 key=full,
-                defaults={"name": SUITE_NAMES.get(key, key)[:200], "public_id": derived_id("suite", full)},
+                defaults={"name": SUITE_NAMES.get(key, named)[:200], "public_id": derived_id("suite", full)},
             )
         return self._suites[key]
 
     def family(self, suite: str, key: str) -> Family:
         if (suite, key) not in self._families:
             self._families[suite, key], _ = Family.objects.get_or_create(
-                suite=self.suite(suite), key=key[:200], defaults={"name": key[:200]}
+                suite=self.suite(suite), key=redact_text(key)[:200], defaults={"name": redact_text(key)[:200]}
             )
         return self._families[suite, key]
 
@@ -93,6 +95,7 @@ class Places:
         place = (source.suite, source.key)
         if place not in self._tasks:
             suite = self.suite(source.suite)
+            source = replace(source, key=redact_text(source.key), title=redact_text(source.title))
             titles = self._titles_of(suite)
             title = (
                 source.title
@@ -134,15 +137,15 @@ class Places:
                 public_id=derived_id("run", self.source.key, *source.key),
                 defaults={
                     "experiment": self.experiment,
-                    "condition": source.condition[:100],
+                    "condition": redact_text(source.condition)[:100],
                     "replicate": source.replicate,
-                    "harness": source.harness[:100],
-                    "harness_version": source.harness_version[:100],
-                    "agent_model": source.agent_model[:200],
-                    "author_model": source.author_model[:200],
+                    "harness": redact_text(source.harness)[:100],
+                    "harness_version": redact_text(source.harness_version)[:100],
+                    "agent_model": redact_text(source.agent_model)[:200],
+                    "author_model": redact_text(source.author_model)[:200],
                     "status": Run.Status.CANCELLED if self.source.was_cut_short else Run.Status.DONE,
                     "setup": redact_value(dict(source.setup)),
-                    "source_key": " | ".join(part for part in source.key if part)[:1000],
+                    "source_key": redact_text(" | ".join(part for part in source.key if part))[:1000],
                 },
             )
         return self._runs[source.key]
@@ -152,10 +155,10 @@ class Places:
         if place not in self._episodes:
             self._episodes[place], _ = Episode.objects.get_or_create(
                 run=run,
-                key=source.key[:300],
+                key=redact_text(source.key)[:300],
                 defaults={
                     "public_id": derived_id("episode", str(run.public_id), source.key),
-                    "title": source.title[:300],
+                    "title": redact_text(source.title)[:300],
                     "family": self.family(suite, source.family) if source.family else None,
                     "ordinal": source.ordinal,
                     "is_ordered": False,

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
+from uuid import UUID
 
 from django.db import DatabaseError, DataError, IntegrityError, transaction
 from django.db.models import Count, Max
@@ -31,17 +32,18 @@ from benchapp.importers.sources import (
     HistorySource,
     LibrarySource,
     TrialSource,
+    is_of_other_job,
     place_of,
 )
 from benchapp.importers.trial_rows import AttemptParts, empty
 from benchapp.machine_failures import SPENT
 from benchapp.models import Activity, Attempt, Episode, Run, Snapshot, Trajectory, Trial
 from benchapp.models.base import derived_id
-from benchapp.redaction import Redactor
+from benchapp.redaction import Redactor, redact_text
 from runner.digests import library_digest
 
 logger = logging.getLogger(__name__)
-IDS_JOINED = "|"
+IDS_JOINED, MAX_IDS = "|", 1_000  # characters of the column
 CHANGED_AT_SOURCE = "its source changed"
 LOOKED_UP = 500  # trials looked up at once
 
@@ -57,6 +59,17 @@ class Known:
 
 
 KNOWN_COLUMNS = ("pk", "source_digest", "status", "trial__episode__run")
+
+
+def _joined(ids: Sequence[str]) -> str:
+    """Ids as one text that comes apart into the same ids, without those that hold a secret, or that cannot be told whole and would be
+    told as another's: a trial is also found by what is derived from its first id."""
+    found = ""
+    for ident in ids:
+        joined = f"{found}{IDS_JOINED}{ident}" if found else ident
+        if IDS_JOINED not in ident and redact_text(ident) == ident and len(joined) <= MAX_IDS:
+            found = joined
+    return found
 
 
 @dataclass(slots=True)
@@ -121,8 +134,16 @@ class ExperimentRecorder:
         """The same trials under another experiment: their job's files told another id then."""
         wanted = {derived_id("trial", found.ids[0]): found for found in trials if found.ids[0] not in self.known}
         attempts = Attempt.objects.filter(trial__public_id__in=wanted).order_by("number")
-        for ident, *row in attempts.values_list("trial__public_id", *KNOWN_COLUMNS):
-            self._remember(wanted[ident].ids, Known(*row))
+        strangers: dict[UUID, str] = {}
+        for ident, key, *row in attempts.values_list("trial__public_id", "source_key", *KNOWN_COLUMNS):
+            if is_of_other_job(wanted[ident].ids, key.split(IDS_JOINED)):
+                strangers[ident] = key
+            else:
+                self._remember(wanted[ident].ids, Known(*row))
+        for ident, key in strangers.items():
+            wanted[ident].report_duplicate(wanted[ident].ids[0], f"the trial {key} in the record")
+        if strangers:  # they may have come in before, under the ids they have now
+            self._look_elsewhere([wanted[ident] for ident in strangers])
 
     def _record_trial(self, found: FoundTrial) -> int:
         earlier = next((self.known[ident] for ident in found.ids if ident in self.known), [])
@@ -142,7 +163,7 @@ class ExperimentRecorder:
         attempt = Attempt(
             public_id=derived_id("attempt", found.ids[0], *([digest] if earlier else [])),
             number=1,
-            source_key=IDS_JOINED.join(found.ids)[:1000],
+            source_key=_joined(found.ids),
             source_digest=digest,
         )
         with transaction.atomic():

@@ -150,8 +150,7 @@ class Session:
     def digest(self) -> str:
         digest = hashlib.sha256()
         for session in (self, *self.sides):
-            with session.root.open(session.entry.path) as stream:
-                digest.update(hashlib.file_digest(stream, "sha256").digest())
+            digest.update(bytes.fromhex(session.root.sha256(session.entry.path)))
         return digest.hexdigest()
 
     @cached_property

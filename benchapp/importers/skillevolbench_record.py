@@ -81,8 +81,7 @@ class Record:
         digest = hashlib.sha256(b"" if self.harbor is None else self.harbor.digest().encode())
         for path in (self.document.path, *self._reports.values()):
             try:
-                with self.document.root.open(path) as stream:
-                    digest.update(hashlib.file_digest(stream, "sha256").digest())
+                digest.update(bytes.fromhex(self.document.root.sha256(path)))
             except OSError:
                 digest.update(b"unreadable")
         return digest.hexdigest()

@@ -6,7 +6,6 @@ earlier round. The logs below eval_keypoints are oracle trajectories: a run of t
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -266,8 +265,7 @@ class Instance:
 
     def digest(self) -> str:
         assert self.log is not None
-        with self.root.open(self.log.path) as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+        return self.root.sha256(self.log.path)
 
     def read(self) -> TrialSource:
         log = self.log

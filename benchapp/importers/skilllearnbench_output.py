@@ -273,8 +273,7 @@ class Trial:
     def digest(self) -> str:
         digest = hashlib.sha256(repr(self._mounted()).encode())
         for entry in self._entries:
-            with self.output.root.open(entry.path) as stream:
-                digest.update(f"{entry.name}\0{hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
+            digest.update(f"{entry.name}\0{self.output.root.sha256(entry.path)}\n".encode())
         return digest.hexdigest()
 
     def read(self) -> TrialSource:

@@ -171,6 +171,18 @@ class FoundTrial(Protocol):
 
     def read(self) -> TrialSource: ...
 
+    def report_duplicate(self, ident: str, other: str) -> None:
+        """Another trial has that id: told, and from now on `ids` are others. Only ids that files claim can clash."""
+        ...
+
+
+def is_of_other_job(ids: Iterable[str], others: Iterable[str]) -> bool:
+    """Do two trials name different jobs by id? Then they are two, though an id of theirs is the same: files can claim any."""
+    jobs, other_jobs = (
+        {ident.rpartition("/")[0] for ident in each if ident.startswith("id:")} for each in (ids, others)
+    )
+    return bool(jobs and other_jobs) and jobs.isdisjoint(other_jobs)
+
 
 def place_of(trial: str, path: str, others: Iterable[str]) -> str:
     """Where a trajectory lies: `path` is relative to the trial's folder, but a trial can be a single file as well, whose

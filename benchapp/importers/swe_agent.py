@@ -7,7 +7,6 @@ failed.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -127,8 +126,7 @@ class Instance:
         self.order = (self.task, name_of(self.entry.path))
 
     def digest(self) -> str:
-        with self.root.open(self.entry.path) as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+        return self.root.sha256(self.entry.path)
 
     @cached_property
     def _told(self) -> dict[str, Any]:

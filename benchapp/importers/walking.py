@@ -6,6 +6,7 @@ every read are bounded; what goes over a bound is reported.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ TAIL = (
     3  # parts of a path that tell things of one name apart: <split>/<submission>/trajs, <project>/<session>/wire.jsonl
 )
 MAX_TREE_FILES = 20_000  # of one trial, or one skill library
+MAX_HASHED_BYTES = 1024 * 1024 * 1024  # of one trial's files; what is larger is told by its ends
+END_BYTES = 1024 * 1024
 
 
 def name_of(path: Path) -> str:
@@ -180,6 +183,21 @@ class Root:
         except BaseException:
             os.close(descriptor)
             raise
+
+    def sha256(self, path: Path, whole: int = MAX_HASHED_BYTES) -> str:
+        """Hex SHA-256 of a file's bytes; of one with more than `whole`, of its size, its time of change, its first and its
+        last bytes: a file of any size takes bounded time. OSError where it cannot be read."""
+        with self.open(path) as stream:
+            told = os.fstat(stream.fileno())
+            digest, left = hashlib.sha256(), told.st_size  # what is written from now on is for the next import
+            if left > whole:
+                digest.update(f"ends\0{told.st_size}\0{told.st_mtime_ns}\0".encode() + stream.read(END_BYTES))
+                stream.seek(max(0, told.st_size - END_BYTES))
+                left = END_BYTES
+            while left > 0 and (piece := stream.read(min(left, END_BYTES))):
+                digest.update(piece)
+                left -= len(piece)
+        return digest.hexdigest()
 
     def read_ends(self, path: Path, limit: int) -> bytes | None:
         """The file's bytes; of one over `limit` its first and last limit/2 around a mark, which is reported."""

@@ -25,6 +25,7 @@ MAX_STRING_BYTES = 8 * 1024 * 1024
 SMALL_BYTES = 1024 * 1024  # a file of no more cannot hold too many values, nor too long a text
 MAX_DIGITS = 18  # of an integer that any database holds
 MAX_LINE_BYTES = 32 * 1024 * 1024
+MAX_FILE_BYTES = 1024 * 1024 * 1024  # of a trajectory
 MAX_OPENINGS = MAX_DEPTH  # a line with no more brackets than this cannot be too deep
 MAX_VALUE_NODES = 1_000_000
 MAX_VALUE_CHARS = 64 * 1024 * 1024
@@ -233,6 +234,34 @@ class _Utf8File(io.RawIOBase):
         super().close()
 
 
+# --- size --------------------------------------------------------------------------------------------------------
+
+
+def capped(stream: BinaryIO, problems: Problems) -> BinaryIO:
+    """The stream, ended after MAX_FILE_BYTES, which is reported: a sparse file, or one that grows, has no end in time."""
+    return cast(BinaryIO, io.BufferedReader(_Capped(stream, problems), CHUNK))
+
+
+class _Capped(io.RawIOBase):
+    def __init__(self, stream: BinaryIO, problems: Problems) -> None:
+        self._stream, self._problems, self._left = stream, problems, MAX_FILE_BYTES
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._left and self._stream.read(1):
+            self._problems.add("whole file", f"at most {MAX_FILE_BYTES:,} bytes", "more; the rest was not read")
+        piece = self._stream.read(min(len(buffer), self._left))
+        buffer[: len(piece)] = piece
+        self._left -= len(piece)
+        return len(piece)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
 # --- one big value ----------------------------------------------------------------------------------------------
 
 
@@ -261,6 +290,8 @@ def walk(
             if not _descend(events, key, index):
                 return
         yield from _walk_value(events, problems, streamed, nested)
+        for _ in () if inside else events:  # the parser looks for an end only when it is asked for more
+            pass
     except (ijson.JSONError, ValueError, OverflowError) as error:
         problems.add("end of what could be read", "one whole JSON value", _first_line(error))
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
 from pathlib import Path
 
 import pytest
+from django.apps import apps
 
 from benchapp import record_check
 from benchapp.importers.harbor_trial import HarborTrial
@@ -15,7 +17,8 @@ from benchapp.importers.problems import MAX_PER_KIND, ProblemList
 from benchapp.importers.walking import Root
 from benchapp.models import Attempt, Blob, Trajectory, Trial
 from benchapp.trajectory_store import iterate_steps
-from tests.benchapp.import_folders import atif, bring_in, job, release, result, told, trial, write
+from runner.trajectories import streams
+from tests.benchapp.import_folders import JOB_ID, atif, bring_in, job, release, result, told, trial, write
 
 pytestmark = pytest.mark.django_db
 
@@ -348,3 +351,71 @@ def test_it_reads_a_line_of_200_megabytes_within_bounds(tmp_path):
     assert peak < 200_000_000
     assert report.exit_status == 3
     assert Trial.objects.filter(status="passed").count() == 3
+
+
+@pytest.mark.parametrize("account", ["trajectory.json", "notes.txt"])
+def test_it_ends_with_sparse_files_of_50_gigabytes_and_names_them(tmp_path, monkeypatch, account):
+    monkeypatch.setattr(streams, "MAX_FILE_BYTES", 4 * 1024 * 1024)
+    has_steps = account == "trajectory.json"
+    files = {} if has_steps else {"agent/notes.txt": "Looked at the column.\n", "agent/trajectory.json": None}
+    folder = trial(job(tmp_path / "job", 1), 2, files=files)
+    for name in (f"agent/{account}", "verifier/test-stdout.txt", "verifier/ctrf.json", "exception.txt"):
+        with (folder / name).open("ab") as stream:
+            stream.truncate(50 << 30)
+    report = bring_in(tmp_path / "job")
+    assert report.counts["created"] == 2
+    named = {problem.path.rpartition("/")[2] for problem in report.problems}
+    assert named == {account, "test-stdout.txt", "ctrf.json"}
+    assert bring_in(tmp_path / "job").counts["unchanged"] == 2
+
+
+def test_a_digest_is_over_all_bytes_of_ordinary_files_and_the_ends_of_larger_ones(tmp_path):
+    path = write(tmp_path / "log", b"a" * 3_000_000)
+    root = Root(tmp_path, ProblemList())
+    assert root.sha256(path) == hashlib.sha256(path.read_bytes()).hexdigest()
+    before = root.sha256(path, 2_000_000)
+    assert root.sha256(path, 2_000_000) == before
+    write(path, b"a" * 2_999_999 + b"b")
+    assert root.sha256(path, 2_000_000) != before
+
+
+def test_an_id_that_spells_another_trials_id_does_not_take_its_place(tmp_path):
+    folder = tmp_path / "job"
+    trial(folder, 2, id=f"x|trial:{result(1)['id']}", verifier_result={"rewards": {"reward": 0.0}})
+    bring_in(folder)
+    trial(folder, 1)
+    assert bring_in(folder).counts["created"] == 1
+    assert sorted(Trial.objects.values_list("reward", "attempts_total")) == [(0.0, 1), (1.0, 1)]
+    assert bring_in(folder).counts["unchanged"] == 2
+
+
+def test_a_job_that_gives_the_id_of_another_jobs_trial_does_not_take_its_place(tmp_path):
+    bring_in(job(tmp_path / "honest", 2))
+    other = trial(tmp_path / "other", 1, verifier_result={"rewards": {"reward": 0.0}})
+    for name in ("result.json", "config.json"):
+        write(other / name, (other / name).read_text().replace(JOB_ID, JOB_ID.replace("1", "9")))
+    report = bring_in(tmp_path / "other")
+    assert report.counts["created"] == 1
+    assert told(report, "sum-csv__0000001") == ["id: an id of its own for every trial"]
+    assert sorted(Trial.objects.values_list("reward", "attempts_total")) == [(0.0, 1), (1.0, 1), (1.0, 1)]
+    assert bring_in(tmp_path / "other").counts["unchanged"] == 1
+    assert bring_in(tmp_path / "honest").counts["unchanged"] == 2
+
+
+def test_no_name_brings_a_secret_into_the_record(tmp_path):
+    key = "sk-ant-api03-AbcDefGhiJklMnoPqrStuVwxYz0123456789AbcDefGhi"
+    told_by_files = trial(tmp_path / "job", 1, task_name=f"acme/{key}", trial_name=key)
+    config = {**result(1)["config"], "agent": {"name": key, "model_name": f"lab/{key}", "kwargs": {}}}
+    info = {"name": key, "version": key, "model_info": {"name": key, "provider": "lab"}}
+    write(
+        told_by_files / "result.json",
+        result(1, task_name=f"{key}/sum", trial_name=key, config=config, agent_info=info),
+    )
+    line = {"parentUuid": None, "isSidechain": False, "sessionId": key, "type": "assistant", "uuid": "a"}
+    message = {"id": "m", "model": key, "role": "assistant", "content": [{"type": "text", "text": "Done."}]}
+    write(tmp_path / "logs" / f"{key}.jsonl", json.dumps({**line, "message": message}) + "\n")
+    assert bring_in(tmp_path / "job", tmp_path / "logs").counts["created"] == 2
+    assert bring_in(tmp_path / "job", tmp_path / "logs").counts["unchanged"] == 2
+    models = apps.get_app_config("benchapp").get_models()
+    rows = [str(row) for model in models for row in model._default_manager.values()]
+    assert [row for row in rows if key in row] == []

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any, BinaryIO
 
 from runner.trajectories.problems import Problems
+from runner.trajectories.streams import capped
 from runner.trajectories.text import storable, storable_value
 from runner.types import Step, Trajectory, TrajectoryHead, TrajectoryKind, Usage
 
@@ -67,7 +68,7 @@ class ReadTrajectory:
     def __init__(
         self, open_binary: Opener, *, name: str, source_format: str, reader: Reader, thread: Thread | None = None
     ) -> None:
-        self.open_binary, self.reader, self.thread = open_binary, reader, thread or Thread()
+        self._open, self.reader, self.thread = open_binary, reader, thread or Thread()
         kind = TrajectoryKind.SUBAGENT if thread else TrajectoryKind.MAIN
         self.head = TrajectoryHead(kind=kind, name=name, source_format=source_format)
         self.problems = Problems()
@@ -80,6 +81,10 @@ class ReadTrajectory:
         if thread is None:  # so that the head is filled before anyone asks; sub-agents would hold their file open
             first = next(self.steps, None)
             self.steps = iter(()) if first is None else chain((first,), self.steps)
+
+    def open_binary(self) -> BinaryIO:
+        """The file from its beginning, for the reader."""
+        return capped(self._open(), self.problems)
 
     def _numbered(self) -> Iterator[Step]:
         number = 0
@@ -112,7 +117,7 @@ class ReadTrajectory:
     def subagent(self, name: str, parent: str, thread: Thread, **values: Any) -> ReadTrajectory:
         """Another trajectory in the same file, read by the same reader."""
         found = ReadTrajectory(
-            self.open_binary, name=name, source_format=self.head.source_format, reader=self.reader, thread=thread
+            self._open, name=name, source_format=self.head.source_format, reader=self.reader, thread=thread
         )
         found.set_head(parent=parent, agent_name=self.head.agent_name, agent_version=self.head.agent_version)
         if values:
