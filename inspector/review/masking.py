@@ -20,8 +20,10 @@ MIN_TERM = 3  # characters: shorter names would be masked inside every second se
 # Where a name may begin. A colour of a terminal, an escaped line break or an escaped byte of an address ends in a letter or
 # a digit that is no part of the word after it.
 _START = (
-    r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-F]{2})|(?<=\[m)|(?<=\[\dm)|(?<=\[\d\dm)|(?<=;\dm)|(?<=;\d\dm)|(?<=;\d\d\dm))"
+    r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-F]{2})"
+    r"|(?<=\[m)|(?<=\[\dm)|(?<=\[\d\dm)|(?<=;\dm)|(?<=;\d\dm)|(?<=;\d\d\dm))"
 )
+
 # Names by which agent models and their makers go, with whatever version follows. One list for all, so that masking
 # never depends on which of them it was.
 _MODELS = (
