@@ -109,8 +109,9 @@ def unread_mentions(user: User) -> int:
 
 
 def read_mentions(user: User, *, place: str = "") -> int:
-    """Marks them read: all, or those that hang on one place. Returns how many were not before."""
-    unread = Mention.objects.filter(user=user, read_at=None)
+    """Marks them read: all, or those that hang on one place. Returns how many were not before. What a blind review still
+    hides from them stays unread."""
+    unread = Mention.objects.filter(user=user, read_at=None, comment__in=comments_for(user).values("pk"))
     if place:
         unread = unread.filter(comment__place=place)
     return unread.update(read_at=timezone.now())

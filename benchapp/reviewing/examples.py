@@ -12,12 +12,13 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 
-from benchapp.models import Code, CodeExample, Decision, Mark, Review, Trial, User
+from benchapp.models import Code, CodeExample, Decision, Mark, QueueItem, Review, Trial, User
 from benchapp.reviewing.acts import note_activity
 from benchapp.reviewing.blinding import open_to
 from benchapp.reviewing.codebook_file import MAX_QUOTE, MAX_TEXT
 from benchapp.reviewing.codebooks import CodebookRefused, draft_of, hold
 from benchapp.reviewing.diffing import VersionDiff
+from benchapp.reviewing.seeing import note_items_seen
 
 MAX_EXAMPLES = 50  # of one code
 MARKED = ("step", "field", "start", "end", "quote", "path")
@@ -90,6 +91,20 @@ def hidden_examples(user: User, examples: Iterable[CodeExample]) -> frozenset[in
     )
     closed = set(waiting.values_list("trial_id", "decision_id"))
     return frozenset(row.pk for row in rows if (row.trial_id, row.decision_id) in closed)
+
+
+def note_examples_seen(user: User, examples: Iterable[CodeExample]) -> None:
+    """Call it where these are shown: they tell what somebody said of the same trial or decision, maybe with another
+    codebook, since a clone takes the examples along.
+
+    One query; none where there are no examples.
+    """
+    rows = [example for example in examples if example.trial_id or example.decision_id]
+    if not rows:
+        return
+    shown = Q(trial__in={row.trial_id for row in rows if row.trial_id})
+    shown |= Q(decision__in={row.decision_id for row in rows if row.decision_id})
+    note_items_seen(user, QueueItem.objects.filter(shown))
 
 
 def _add(code: Code, user: User | None, *, quote: str, note: str, **place: Any) -> CodeExample:

@@ -23,27 +23,36 @@ UNIT = ("item__trial", "item__decision", "item__snapshot", "item__episode")
 
 
 def note_seen(user: User, queue: Queue, item: QueueItem | None = None) -> None:
-    """Call it where what others said is shown. Kept once, where there is something this person has not answered themselves.
+    """Call it where what others said is shown. Kept once, where there is something this person has not said themselves.
 
-    `item`: only what was said of it is shown, else what was said in the whole queue.
+    `item`: only what was said of it is shown, else what was said in the whole queue. A queue that hides no labels shows
+    all of them to everybody.
     """
-    if not queue.hides_labels:
-        return
-    target = item or queue
-    said = Review.objects.filter(state=Review.State.SUBMITTED).exclude(reviewer=user)
-    said = said.filter(item=item) if item else said.filter(item__queue=queue)
-    own = Review.objects.filter(item=OuterRef("item"), reviewer=user).exclude(state=Review.State.DRAFT)
-    if not said.filter(~Exists(own)).exists() or _acts(user).filter(target_id=target.public_id).exists():
-        return
-    with transaction.atomic():
-        note_activity(user, SEEN, target)
+    if item and queue.hides_labels:
+        note_items_seen(user, QueueItem.objects.filter(pk=item.pk))
+    elif _said_by_others(user, queue.items).exists() and not _acts(user).filter(target_id=queue.public_id).exists():
+        with transaction.atomic():
+            note_activity(user, SEEN, queue)
+
+
+def note_items_seen(user: User, items: QuerySet[QueueItem]) -> None:
+    """The same where a page shows what was said of several items, each by itself. One query where nothing is to be kept."""
+    known = _acts(user).filter(target_id=OuterRef("public_id"))
+    found = list(_said_by_others(user, items).filter(~Exists(known)))
+    if found:
+        with transaction.atomic():
+            for item in found:
+                note_activity(user, SEEN, item)
 
 
 def informed_reviews(queue: Queue) -> frozenset[int]:
     """Keys of the submitted reviews of this queue whose author had seen labels of a unit's queue before, when somebody
     else had already said something there. One query where nobody had, else two more."""
     reviewers = Review.objects.filter(item__queue=queue).order_by().values("reviewer")
-    acts = list(Activity.objects.filter(verb=SEEN, actor__in=reviewers).values_list("actor", "target_id", "at"))
+    rows = Activity.objects.filter(verb=SEEN, actor__in=reviewers)
+    if not queue.hides_labels:  # whoever made it let everybody read along; what was read elsewhere still counts
+        rows = rows.exclude(target_id=queue.public_id).exclude(target_id__in=queue.items.values("public_id"))
+    acts = list(rows.values_list("actor", "target_id", "at"))
     if not acts:
         return frozenset()
     own = Review.objects.filter(item__queue=queue, state=Review.State.SUBMITTED, reviewer__in={act[0] for act in acts})
@@ -68,6 +77,12 @@ def _said_in(targets: Iterable[Any]) -> dict[tuple[Any, Any], list[tuple[int, da
         found[queue, tuple(unit)].append((reviewer, at))
         found[item, tuple(unit)].append((reviewer, at))
     return found
+
+
+def _said_by_others(user: User, items: QuerySet[QueueItem]) -> QuerySet[QueueItem]:
+    """Those of which somebody else said something and this person nothing: to skip an item is to say nothing of it."""
+    submitted = Review.objects.filter(item=OuterRef("pk"), state=Review.State.SUBMITTED)
+    return items.filter(Exists(submitted.exclude(reviewer=user)), ~Exists(submitted.filter(reviewer=user)))
 
 
 def _acts(user: User) -> QuerySet[Activity]:

@@ -17,10 +17,17 @@ from inspector.visible import changes, visible
 HIDDEN = "[hidden]"
 MIN_TERM = 3  # characters: shorter names would be masked inside every second sentence
 
+# Where a name may begin. A colour of a terminal, an escaped line break or an escaped byte of an address ends in a letter or
+# a digit that is no part of the word after it.
+_START = (
+    r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-F]{2})"
+    r"|(?<=\[m)|(?<=\[\dm)|(?<=\[\d\dm)|(?<=;\dm)|(?<=;\d\dm)|(?<=;\d\d\dm))"
+)
+
 # Names by which agent models and their makers go, with whatever version follows. One list for all, so that masking
 # never depends on which of them it was.
 _MODELS = (
-    r"(?<![A-Za-z0-9])(?:claude|anthropic|chatgpt|gpt|openai|codex|gemini|gemma|qwen|alibaba|kimi|moonshot|deepseek|glm"
+    rf"{_START}(?:claude|anthropic|chatgpt|gpt|openai|codex|gemini|gemma|qwen|alibaba|kimi|moonshot|deepseek|glm"
     r"|z-?ai|zhipu|minimax|llama|mistral|codestral|devstral|grok|nemotron|o[134]-(?:mini|pro|preview)"
     r"|(?:sonnet|opus|haiku)[- ]?(?=\d))(?![a-z])"
     r"[\w\-/:@.]*(?<![.:/])(?:[ ](?:sonnet|opus|haiku|pro|flash|mini|code|cli|max|turbo|coder)(?![a-z]))*(?:[ ]\d+(?:\.\d+)*)?"
@@ -168,5 +175,5 @@ def _name(name: str) -> str:
     parts = [re.escape(part) for part in re.split(r"[-_ ]+", name) if part]
     joined = r"[-_ ]+".join(parts)
     if len(parts) > 1 or re.search(r"\d|\W", name):
-        return rf"(?<![A-Za-z0-9]){joined}(?![A-Za-z0-9])"
+        return rf"{_START}{joined}(?![A-Za-z0-9])"
     return rf"(?:(?<=[`'\"/]){joined}(?=[`'\"/])|(?<![A-Za-z0-9]){joined}(?=[ ]skill)|(?<=skill[ ]){joined}(?![A-Za-z0-9]))"

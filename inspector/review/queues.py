@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db.models import Count, F, Q
@@ -21,6 +21,8 @@ from inspector.pages import absolute
 
 # Parts of a selection that tell nothing about condition or models; all others stay hidden from the blind.
 TOLD_TO_THE_BLIND = ("environment", "family", "task", "role", "phase", "outcome", "covered", "suite")
+# Presets that tell the condition, and what of them the blind are told.
+TOLD_INSTEAD = {"silent-bypass": "failed", "regressions": "failed", "improvements": "passed"}
 HIDDEN = {
     "hides_labels": "what others said, until one's own review is submitted",
     "hides_suggestions": "suggestions of rules and judges, until one's own review is submitted",
@@ -97,6 +99,7 @@ def drawing_of(queue: Queue, *, blinded: bool) -> Drawing:
         population = None
     chips = population.narrowed_by() if population else []
     told = [text for name, _, text in chips if not blinded or name in TOLD_TO_THE_BLIND]
+    hides_preset = blinded and population is not None and population.preset in TOLD_INSTEAD
     rows = list(
         queue.items.filter(is_control=False)
         .order_by()
@@ -110,9 +113,9 @@ def drawing_of(queue: Queue, *, blinded: bool) -> Drawing:
     inclusions = {inclusion for _, inclusion, _ in rows}
     hidden = blinded and queue.strata in HIDES
     return Drawing(
-        says=population.says() if population else f"{queue.get_unit_display()} ({queue.population})",
+        says=_drawn_from(queue, population, blinded=blinded),
         chips=tuple(told),
-        masked=len(told) < len(chips),
+        masked=len(told) < len(chips) or hides_preset,
         strata=() if hidden or not queue.strata else tuple((stratum, n, p) for stratum, p, n in rows),
         drawn=counts["all"] - counts["controls"],
         controls=counts["controls"],
@@ -120,6 +123,13 @@ def drawing_of(queue: Queue, *, blinded: bool) -> Drawing:
         inclusion=inclusions.pop() if len(inclusions) == 1 else None,
         trials_query=population.shown_query() if population and queue.unit == "trial" and not blinded else "",
     )
+
+
+def _drawn_from(queue: Queue, population: Population | None, *, blinded: bool) -> str:
+    if population is None:
+        return queue.get_unit_display() + ("" if blinded else f" ({queue.population})")
+    preset = TOLD_INSTEAD.get(population.preset, population.preset) if blinded else population.preset
+    return replace(population, preset=preset).says()
 
 
 def unsaid_items(queue: Queue, user: User) -> frozenset[int]:

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.models import Activity, QueueItem, User
 from benchapp.reviewing.blinding import open_to, same_unit
+from benchapp.reviewing.seeing import note_items_seen
 from inspector.pages import next_url, paginate, render_page
 from inspector.visible import visible
 
@@ -41,6 +42,8 @@ def activity(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     reader: User = request.user  # type: ignore[assignment]
     unseen = _unseen_queues(reader)
     acts = [_fact(act, reader, unseen) for act in page]
+    told = {act.target_id for act, fact in zip(page, acts, strict=True) if fact["detail"] or fact["reason"]}
+    note_items_seen(reader, QueueItem.objects.filter(public_id__in=told, resolutions__isnull=False).distinct())
     data = {"acts": acts, "filter": chosen, "next": next_url(request, page)}
     context = {
         "page": page,

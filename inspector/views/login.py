@@ -46,7 +46,7 @@ class Login(Braked, LoginView):
     redirect_authenticated_user = True
 
     def account(self) -> str:
-        return self.request.POST.get("username", "")
+        return self.request.POST.get("username", "").strip()  # as its form reads it
 
     def was_wrong(self, form: Any) -> bool:
         return True

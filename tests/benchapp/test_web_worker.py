@@ -158,6 +158,12 @@ def test_an_endless_head_is_refused(port: int) -> None:
     assert status(talk(port, b"GET /healthz HTTP/1.1\r\n", *[b"X-A: " + b"a" * 8000 + b"\r\n"] * 20)) == 431
 
 
+@pytest.mark.parametrize("name", ["SCRIPT_NAME", "Script-Name", "PATH_INFO"])
+def test_a_client_does_not_say_below_which_path_the_pages_lie(port: int, name: str) -> None:
+    asked = f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n{name}: /elsewhere\r\n\r\n"
+    assert status(talk(port, asked.encode())) == 200
+
+
 def test_a_malformed_head_is_answered_as_one(port: int) -> None:
     assert status(talk(port, b"POST /login/ HTTP/1.1\r\n" + HEAD + b"Content-Length: many\r\n\r\n")) == 400
     assert status(talk(port, b"nonsense\r\n\r\n")) == 400

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from benchapp.comparing.choices import Choices
-from benchapp.models import Activity, Comment, Experiment, Mention, Run, Trajectory, Trial, User
+from benchapp.models import Activity, Comment, Experiment, Mention, Queue, Run, Trajectory, Trial, User
 from benchapp.reviewing.commenting import (
     CommentRefused,
     mentions_in,
@@ -332,6 +332,14 @@ def test_the_frame_asks_once_for_mentions(client: Client, ada: User) -> None:
 
 def make_blind(trial: Trial, reviewer: User) -> None:
     make_queue([trial], reviewers=[reviewer])
+
+
+def test_a_hidden_mention_waits_until_it_can_be_read(client: Client, ada: User, trajectory: Trajectory) -> None:
+    write_comment(at(**step(trajectory)), make_user(username="grace", level=User.Level.REVIEWER), "@ada, see this")
+    make_blind(trajectory.attempt.trial, ada)
+    assert "0 mentions marked as read" in client.post("/comments/read/", follow=True).text
+    Queue.objects.update(closed_at=timezone.now())
+    assert unread_mentions(ada) == 1
 
 
 def test_comments_are_closed_to_who_reviews_their_trial_blindly(

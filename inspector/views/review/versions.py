@@ -17,7 +17,7 @@ from benchapp.reviewing.carrying import CarryPlan, carry
 from benchapp.reviewing.codebook_file import write_codebook
 from benchapp.reviewing.codebooks import CodebookRefused, clone, discard, freeze, text_of
 from benchapp.reviewing.diffing import VersionDiff
-from benchapp.reviewing.examples import hidden_examples
+from benchapp.reviewing.examples import hidden_examples, note_examples_seen
 from benchapp.reviewing.seeing import note_seen
 from inspector.access import needs
 from inspector.pages import absolute, render_page
@@ -50,6 +50,8 @@ def version_page(
 ) -> HttpResponse:
     """`form`, `refusal`, `note`: what somebody sent and why it was not done, so that nothing typed is lost."""
     rows = code_rows(found, request.user)  # type: ignore[arg-type]
+    shown = [each.example for row in rows for each in row.examples]
+    note_examples_seen(request.user, shown)  # type: ignore[arg-type]
     names = {row.code.pk: row.code.name for row in rows}
     data = {
         "id": found.public_id,
@@ -151,7 +153,9 @@ def version_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResp
         raise Http404(f"There are {', '.join(CONTENT_TYPES)}.")
     found = version_of(public_id)
     examples = CodeExample.objects.filter(code__version=found)
-    text = text_of(found, without=hidden_examples(request.user, examples))  # type: ignore[arg-type]
+    hidden = hidden_examples(request.user, examples)  # type: ignore[arg-type]
+    note_examples_seen(request.user, [each for each in examples if each.pk not in hidden])  # type: ignore[arg-type]
+    text = text_of(found, without=hidden)
     name = f"codebook-{str(found.codebook.public_id)[:8]}-v{found.number}.{form}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return HttpResponse(write_codebook(text, form), CONTENT_TYPES[form], headers=headers)

@@ -29,6 +29,11 @@ MASK = mask_of(names=["no-skill", "Spring comparison"], skills=["tidy-tables", "
         ("ls -R ../skills; pwd", "ls -R [hidden]; pwd"),
         ("skills matter", "skills matter"),
         ("unskilled no-skillet", "unskilled no-skillet"),
+        ("[1mgpt-5", "[1m[hidden]"),
+        (r'{"out": "model:\nclaude-opus-4\ttidy-tables"}', r'{"out": "model:\n[hidden]\t[hidden]"}'),
+        ("[38;5;214mno-skill[0m", "[38;5;214m[hidden][0m"),
+        (r"\u001b[1;32mtidy_tables\u001b[0m", r"\u001b[1;32m[hidden]\u001b[0m"),
+        ("?model=x%2Fgpt-5&set=%20no-skill", "?model=x%2F[hidden]&set=%20[hidden]"),
     ],
 )
 def test_it_hides_names_and_leaves_words(text: str, shown: str) -> None:

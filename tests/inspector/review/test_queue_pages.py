@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -271,6 +272,27 @@ def test_nothing_tells_a_blind_reviewer_the_condition(people: None) -> None:
         assert str(queue.items.first().trial.episode.run.public_id) not in text
     assert "Parts of the selection are hidden from you" in client.get(queue.get_absolute_url()).text
     assert client.get(f"/review/queues/{queue.public_id}.json").json()["drawing"]["strata"] == []
+
+
+@pytest.mark.parametrize(
+    ("population", "says", "tells"),
+    [
+        ("preset=silent-bypass", "trials that failed", "none read"),
+        ("preset=regressions", "trials that failed", "baseline"),
+        ("preset=improvements", "trials that passed", "baseline"),
+        ("preset=gone&condition=selfgen-always", "trial", "selfgen-always"),
+    ],
+)
+def test_what_a_queue_was_drawn_from_does_not_tell_the_condition(
+    people: None, population: str, says: str, tells: str
+) -> None:
+    ann, queue = reviewer(), make_small_queue()
+    queue.reviewers.add(ann)
+    Queue.objects.filter(pk=queue.pk).update(population=f"unit=trial&{population}", hides_conditions=True)
+    blind, other = as_person(ann).get(queue.get_absolute_url()), as_person(reviewer()).get(queue.get_absolute_url())
+    assert tells not in blind.text
+    assert re.search(rf"All \d+ {says}\.", blind.text, re.IGNORECASE)
+    assert tells in other.text
 
 
 def test_who_has_nothing_left_to_code_sees_how_it_was_drawn(people: None) -> None:

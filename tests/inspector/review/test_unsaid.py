@@ -8,14 +8,15 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from benchapp.models import Activity, Comment, Label, Queue, Trial, User
+from benchapp.models import Activity, Comment, Label, Queue, Resolution, Trial, User
 from benchapp.reviewing import codes as acts
 from benchapp.reviewing.agreeing import Occasion, agreement_of, take_report
 from benchapp.reviewing.carrying import carry
 from benchapp.reviewing.codebooks import draft_of, freeze
 from benchapp.reviewing.codes import Wording
-from benchapp.reviewing.examples import add_example
+from benchapp.reviewing.examples import add_example, add_from_mark
 from benchapp.reviewing.overlap import answered_items
+from benchapp.reviewing.resolving import Verdict, resolve
 from benchapp.reviewing.seeing import SEEN, informed_reviews
 from benchapp.reviewing.suggesting import suggest
 from inspector.review.results_charts import FIGURES
@@ -279,6 +280,70 @@ def test_closing_reading_and_carrying_over_is_remembered(client: Client, ann: Us
     make_review(made.items.get(), bob, [CODE])
     answers = [answer for item in answered_items(made) for answer in item.answers]
     assert [answer.informed for answer in answers if answer.reviewer == bob.pk] == [True]
+
+
+def elsewhere(trial: Trial, queue: Queue, cas: User, bob: User) -> Queue:
+    """Another queue of the same trial, where both answer."""
+    made = make_queue([trial], version=queue.version, reviewers=[cas, bob])
+    for user in (cas, bob):
+        make_review(made.items.get(), user, [CODE])
+    return made
+
+
+def test_to_skip_an_item_is_to_say_nothing_of_it(client: Client, ann: User, bob: User, cas: User) -> None:
+    trial = make_trial(success=False)
+    queue = told(make_queue([trial], reviewers=[ann, bob, cas], reviews_per_item=3), ann)
+    item = queue.items.get()
+    sent = {"reviewer": "bob", "revision": 0, "draft": {}, "reason": "tomorrow"}
+    skipped = client.post(reverse("review-skip", args=[item.public_id]), sent, content_type="application/json")
+    assert skipped.json()["state"] == "skipped"
+    assert len(client.get(f"/review/items/{item.public_id}.json").json()["others"]) == 1
+    assert answers_counted(elsewhere(trial, queue, cas, bob)) == (0, 1)
+
+
+@pytest.mark.parametrize("page", range(16))
+def test_a_queue_that_hides_no_labels_is_remembered_in_one_that_does(
+    client: Client, ann: User, bob: User, cas: User, page: int
+) -> None:
+    trial = make_trial(success=False)
+    queue = told(make_queue([trial], reviewers=[ann, cas], hides_labels=False, reviews_per_item=3), ann, cas)
+    take_report(queue, Occasion.DISCUSSION, ann)
+    addresses = [*pages_of(queue)[:-1], f"/review/items/{queue.items.get().public_id}/"]
+    assert client.get(addresses[page]).status_code == 200
+    assert answers_counted(elsewhere(trial, queue, cas, bob))[1] == 1
+    queue.reviewers.add(bob)
+    make_review(queue.items.get(), bob, [CODE])
+    assert answers_counted(queue) == (1, 0), "there everybody reads along"
+
+
+def test_an_admin_who_read_a_resolution_in_the_log_is_not_independent(
+    client: Client, ann: User, bob: User, cas: User
+) -> None:
+    boss = make_user(level="admin")
+    queue = told(make_queue([make_trial(success=False)], reviewers=[ann, bob], reviews_per_item=3), ann, bob)
+    take_report(queue, Occasion.DISCUSSION, ann)
+    item = queue.items.get()
+    code = queue.version.codes.get(name=CODE)
+    resolve(item, cas, Verdict(frozenset({code.public_id}), Resolution.Category.AGREED, memo="they agreed"), seen=None)
+    client.force_login(boss)
+    assert "they agreed" in client.get("/activity/").text
+    queue.reviewers.add(boss)
+    make_review(item, boss, [CODE])
+    assert answers_counted(queue) == (1, 1)
+
+
+@pytest.mark.parametrize("page", ["codebook-version", "codebook-version-json", "codebook-export"])
+def test_who_read_an_example_from_an_item_is_not_independent(client: Client, ann: User, bob: User, page: str) -> None:
+    trial = make_trial(success=False)
+    queue = told(make_queue([trial, make_trial(success=False)], reviewers=[ann]), ann)
+    first, second = queue.items.all()
+    [example] = add_from_mark(first.reviews.get().marks.get(), queue.version.codes.get(name=CODE), ann)
+    address = [example.code.version.public_id, *(["yaml"] if page == "codebook-export" else [])]
+    assert str(trial.public_id) in client.get(reverse(page, args=address)).text
+    queue.reviewers.add(bob)
+    for item in (first, second):
+        make_review(item, bob, [CODE])
+    assert answers_counted(queue) == (1, 1)
 
 
 def test_what_nobody_had_said_yet_is_still_coded_independently(client: Client, ann: User, bob: User) -> None:
