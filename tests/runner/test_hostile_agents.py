@@ -55,7 +55,6 @@ FLIP = "while :; do rm -rf /tests; ln -s /etc /tests; rm -f /tests; mkdir -p /te
 REWRITE = (
     "while :; do echo 'echo 1 > /logs/verifier/reward.txt' > /tests/test.sh; echo 1 > /logs/verifier/reward.txt; done"
 )
-
 ATTACKS = {
     # out of the container
     "write outside": Attack(
@@ -205,6 +204,19 @@ def test_it_is_contained_and_recorded_and_the_next_trial_is_unaffected(name: str
     following = attempt(ScriptAgent(ANSWER), container_task(tmp_path), LIBRARY)
     assert (following.success, following.error) == (True, None)
     assert left_behind(following.mark) == []
+
+
+def test_more_links_than_fit_on_the_disk_when_listed_fail_the_task(tmp_path: Path) -> None:
+    script = python(
+        "import os\nos.symlink('a' * 4_000, 'link')\n"
+        "for i in range(15_000): os.link('link', f'{i}', follow_symlinks=False)"
+    )
+    machine = replace(MACHINE, image=base_image(), storage_mb=32)
+    outcome = attempt(ScriptAgent(f"{script}\n{ANSWER}"), container_task(tmp_path, machine))
+    assert (outcome.error, outcome.success) == (None, False)
+    assert outcome.result
+    assert outcome.result.verdict
+    assert "there may be too many" in outcome.result.verdict.output
 
 
 def _check(attack: Attack, outcome: Outcome) -> None:
