@@ -55,6 +55,12 @@ FLIP = "while :; do rm -rf /tests; ln -s /etc /tests; rm -f /tests; mkdir -p /te
 REWRITE = (
     "while :; do echo 'echo 1 > /logs/verifier/reward.txt' > /tests/test.sh; echo 1 > /logs/verifier/reward.txt; done"
 )
+HANGING_SHELL = """#!/usr/bin/python3
+import os, sys, time
+time.sleep(100_000 if any("kill -9" in part for part in sys.argv) else 0)
+os.execv("/bin/own", ["sh", *sys.argv[1:]])
+"""
+
 ATTACKS = {
     # out of the container
     "write outside": Attack(
@@ -89,6 +95,13 @@ ATTACKS = {
     "sleep for ever": Attack("sleep 100000", "ended at the time limit", seconds=1, fails="AgentTimeout"),
     "deaf to signals": Attack(
         "trap '' HUP INT QUIT TERM; while :; do sleep 1; done", "time limit", seconds=1, fails="AgentTimeout"
+    ),
+    "shell that cannot be asked to end others": Attack(
+        f"cp /bin/dash /bin/own; cat > /bin/new <<'END'\n{HANGING_SHELL}END\n"
+        "chmod 755 /bin/new; mv /bin/new /bin/sh; sleep 100000",
+        "time limit",
+        seconds=3,
+        fails="AgentTimeout",
     ),
     "child that holds the output": Attack("setsid sleep 1000 & echo here", "here"),
     "kill everything": Attack("kill -9 -1; kill -9 1; kill -TERM 1; echo alive", "alive"),
