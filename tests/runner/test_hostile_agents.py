@@ -103,6 +103,10 @@ ATTACKS = {
         seconds=3,
         fails="AgentTimeout",
     ),
+    "pipe that the engine itself reads": Attack(f"rm -f /etc/passwd; mkfifo /etc/passwd; {ANSWER}; echo done", "done"),
+    "pipe behind a link that the engine itself reads": Attack(
+        f"mkfifo /pipe; ln -sf ../pipe /etc/group; {ANSWER}; echo done", "done"
+    ),
     "child that holds the output": Attack("setsid sleep 1000 & echo here", "here"),
     "kill everything": Attack("kill -9 -1; kill -9 1; kill -TERM 1; echo alive", "alive"),
     "trace init": Attack(
