@@ -14,7 +14,7 @@ _MAX_STEPS = (
     10_000_000  # parts of paths, for all links together; a hundred thousand ordinary links take about two million
 )
 # They lead elsewhere for each process that opens them: to the tests, where the verifier stands there.
-_EACH_ITS_OWN = ("/proc", "/dev/fd", "/dev/stdin")
+_EACH_ITS_OWN = ("/proc", "/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr")
 _MOUNTS = {"/proc/mounts", "/proc/self/mounts"}  # /etc/mtab, which packages make
 
 

@@ -19,7 +19,13 @@ def test_links_that_take_too_long_to_follow_ruin_the_sandbox(monkeypatch: pytest
 
 @pytest.mark.parametrize(
     ("target", "place"),
-    [("/tests/a", "/tests/a"), ("../../..", "/"), ("up/tests", "/tests"), ("d/./../../tests", "/tests")],
+    [
+        ("/tests/a", "/tests/a"),
+        ("../../..", "/"),
+        ("up/tests", "/tests"),
+        ("d/./../../tests", "/tests"),
+        ("/dev/stdout", "/dev/stdout"),
+    ],
 )
 def test_a_link_is_followed_to_its_end(target: str, place: str) -> None:
     made = {"/w/l": target, "/w/up": ".."}
