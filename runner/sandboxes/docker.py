@@ -44,6 +44,7 @@ FOLDERS = {name: f"/{name}" for name in (SKILLS, TESTS, LOGS, SOLUTION)}  # as i
 _ROOTS = ("/tests", "/logs/verifier")  # made at the start where they are missing; and those of the image's user:
 _USERS = (SKILLS_PATH, "/logs/agent")
 _NOT_RUNNING = 409
+_NO_FILE = 0x8F280000  # bits of a mode, as the engine spells it (Go's fs.ModeType)
 log = logging.getLogger(__name__)
 AT_TIME_LIMIT = "ended at the time limit"
 WENT_DOWN = "the container went down; everything that ran in it is gone"
@@ -317,6 +318,7 @@ class DockerSandbox:
         user = user or ("0" if self._sealed or not self.image.user else self.image.user)
         for _ in range(2):
             self._start()
+            self._refuse_traps()
             with engine_errors("running a command"):
                 try:
                     return Execution(
@@ -347,6 +349,7 @@ class DockerSandbox:
         self._refuse_ruined()
         if self._runs:
             return
+        self._refuse_traps()
         try:
             with engine_errors(f"starting a container of {self.image.name}"):
                 self.client.start(self.container)
@@ -358,6 +361,31 @@ class DockerSandbox:
             raise
         self._runs = self._has_run = True
         self._watch_disk()
+
+    def _refuse_traps(self) -> None:
+        """The engine reads these files itself, on its own side. At a pipe it waits for ever, and can then neither start
+        nor remove the container. Only root in the container can put one there."""
+        if not self._has_run or self.image.user:
+            return
+        for path in ("/etc/passwd", "/etc/group"):
+            if self._is_special(path):
+                self._kill_quietly()
+                self._runs = False
+                self.ruined = f"nothing can run in the sandbox any more: {path} is no file"
+                raise SandboxRuined(self.ruined)
+
+    def _is_special(self, path: str) -> bool:
+        """Is it, or what a link there leads to, neither a file nor missing?"""
+        with engine_errors(f"looking at {path}"):
+            try:
+                chunks, status = self.client.get_archive(self.container, path)
+                chunks.close()
+                if status["linkTarget"]:
+                    chunks, status = self.client.get_archive(self.container, status["linkTarget"])
+                    chunks.close()
+            except APIError:  # it is missing, or a folder above it is; whoever runs a command finds out
+                return False
+        return bool(status["mode"] & _NO_FILE)
 
     def _blame(self, said: str) -> SandboxError:
         """Whose fault is it that nothing can run? A fresh container of the same image tells: SandboxRuined when that

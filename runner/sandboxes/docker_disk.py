@@ -179,12 +179,13 @@ def measured(
     """What lies below the folders and what the container holds open, counted until either limit is passed, it took too
     long or it is given up. What vanishes meanwhile is not counted."""
     found, until = Measured(), time.monotonic() + _LONGEST_LOOK
-    held: Iterator[_Held] = iter(())
+    held: Iterator[_Held | None] = iter(())
     if container:
         held = _held_open(container, {folder.stat().st_dev for folder in folders})
-    everything: Iterator[os.DirEntry[str] | _Held] = chain(_entries(folders, found), held)
+    everything: Iterator[os.DirEntry[str] | _Held | None] = chain(_entries(folders, found), held)
     for number, entry in enumerate(everything):
-        found.add(entry)
+        if entry is not None:
+            found.add(entry)
         if found.bytes > stop_at_bytes or found.count > stop_at_count:
             break
         if number % _ENTRIES_PER_QUESTION:
@@ -218,7 +219,7 @@ class _Held:
         return self.status
 
 
-def _held_open(container: str, devices: set[int]) -> Iterator[_Held]:
+def _held_open(container: str, devices: set[int]) -> Iterator[_Held | None]:
     """Files of the container that were removed and take room until the last process lets go of them: no folder shows
     them. None where the engine's processes are not to be seen from here."""
     for process in PROC.iterdir():
@@ -227,15 +228,22 @@ def _held_open(container: str, devices: set[int]) -> Iterator[_Held]:
                 yield from _removed_files(process, {*devices, (process / "root").stat().st_dev})
 
 
-def _removed_files(process: Path, devices: set[int]) -> Iterator[_Held]:
-    """Of these devices only: others lie in memory. Each thread may have files of its own."""
+def _removed_files(process: Path, devices: set[int]) -> Iterator[_Held | None]:
+    """Of these devices only: others lie in memory. Each thread may have files of its own. None stands for any other open
+    file: a thousand threads that share a million of them must not hold up the look unnoticed."""
     for place in (process / "map_files", *(process / "task").glob("*/fd")):
         with contextlib.suppress(OSError), os.scandir(place) as entries:
             for entry in entries:
-                with contextlib.suppress(OSError):
-                    status = entry.stat()
-                    if status.st_nlink == 0 and stat.S_ISREG(status.st_mode) and status.st_dev in devices:
-                        yield _Held(status)
+                yield _removed_file(entry, devices)
+
+
+def _removed_file(entry: os.DirEntry[str], devices: set[int]) -> _Held | None:
+    try:
+        status = entry.stat()
+    except OSError:
+        return None
+    is_removed = status.st_nlink == 0 and stat.S_ISREG(status.st_mode) and status.st_dev in devices
+    return _Held(status) if is_removed else None
 
 
 def asked(client: Any, container: str) -> Measured:

@@ -13,7 +13,7 @@ from typing import Any
 
 from docker.errors import APIError, NotFound
 
-from runner.sandboxes.docker_engine import engine_errors
+from runner.sandboxes.docker_engine import FAILURES, engine_errors
 
 # The shell tells its process id first, then becomes the command's shell: the engine makes each command the leader of
 # a session of its own, so the id names the session too. $1: command, $2: folder.
@@ -233,9 +233,11 @@ class Execution:
     def _end(self) -> None:
         """Ends the command's session; where that cannot be done, everything in the container."""
         if self.pid is not None:
-            with contextlib.suppress(APIError):
+            with contextlib.suppress(*FAILURES):
                 argv = ["/bin/sh", "-c", _END_SESSION, "sh", str(self.pid)]
-                self.client.exec_start(self.client.exec_create(self.container, argv, user="0", stdin=False)["Id"])
+                ending = self.client.exec_create(self.container, argv, user="0", stdin=False)["Id"]
+                with contextlib.closing(self.client.exec_start(ending, socket=True)) as stream:
+                    _await_end(stream, _SLOWEST_NEWS)
             if self._ends_within(_SLOWEST_NEWS):
                 return
         with engine_errors("ending a command at its time limit"), contextlib.suppress(APIError):
@@ -248,3 +250,13 @@ class Execution:
                 return False
             time.sleep(0.02)
         return True
+
+
+def _await_end(stream: Any, seconds: float) -> None:
+    """Until nobody writes to the stream any more, but no longer than that: the agent may have replaced the shell."""
+    until = time.monotonic() + seconds
+    poll = select.poll()
+    poll.register(stream.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)
+    while (left := until - time.monotonic()) > 0:
+        if poll.poll(1000 * left) and not os.read(stream.fileno(), _READ_BYTES):
+            return

@@ -21,10 +21,11 @@ CAPABILITIES = (
 
 # The first process must not end and must bury the orphans that others leave. A signal from inside cannot kill it;
 # `kill -9 -1` takes its sleep, and the loop starts another. Folders are made each time it starts. Only what it made
-# itself is given to the user: what the image brings belongs to whom the image says.
+# itself is given to the user, and only where no link leads elsewhere: what the image brings belongs to whom the image says.
 _INIT = (
     "mkdir -p {roots}; for folder in {users}; do"
-    ' [ -e "$folder" ] || {{ mkdir -p "$folder" && chown {user} "$folder"; }}; done;'
+    ' [ -e "$folder" ] || {{ mkdir -p "$folder" && [ "$(cd "$folder" && pwd -P)" = "$folder" ] && chown {user} "$folder"; }};'
+    " done;"
     ' trap "" HUP INT QUIT TERM; while :; do sleep 86400 & wait; done'
 )
 

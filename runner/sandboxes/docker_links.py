@@ -13,12 +13,15 @@ from runner.sandboxes.links import leading_into, removed
 from runner.types import File
 
 # The time is that of the last change, which nothing in the container can set back: links of the image are older than the
-# container. The engine remakes the folders that are left out whenever the container starts.
+# container. The engine remakes the folders that are left out whenever the container starts. The list may have 40,000
+# blocks of 512 bytes: longer than what is read of it (32,768), so that too many links are told from a full disk.
 _LIST = """PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 command -v find > /dev/null || exit 3
+ulimit -c 0; ulimit -f 40000
+full() {{ [ -n "$(find {into} -size +32768)" ]; }}
 list() {{ find / \\( -path /proc -o -path /sys -o -path /dev \\) -prune -o -type l "$@" > {into} 2> /dev/null; }}
-list -printf '%C@\\0%p\\0%l\\0' || list -exec sh -c '
-  for link; do printf "%s\\0%s\\0%s\\0" "$(stat -c %Z -- "$link")" "$link" "$(readlink -- "$link")"; done' sh {{}} + || exit 4
+list -printf '%C@\\0%p\\0%l\\0' || full || list -exec sh -c '
+  for link; do printf "%s\\0%s\\0%s\\0" "$(stat -c %Z -- "$link")" "$link" "$(readlink -- "$link")"; done' sh {{}} + || full || exit 4
 """
 _REMOVE = """PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 if [ -s {doomed} ]; then xargs -0 rm -f -- < {doomed} || exit; fi

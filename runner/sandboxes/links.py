@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePosixPath
 
+from runner.errors import SandboxRuined
 from runner.suites.findings import plain
 
 _MAX_NAMED = 20
 _MAX_FOLLOWED = 40  # as the kernel
+_MAX_STEPS = (
+    10_000_000  # parts of paths, for all links together; a hundred thousand ordinary links take about two million
+)
 # They lead elsewhere for each process that opens them: to the tests, where the verifier stands there.
-_EACH_ITS_OWN = ("/proc", "/dev/fd", "/dev/stdin")
+_EACH_ITS_OWN = ("/proc", "/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr")
 _MOUNTS = {"/proc/mounts", "/proc/self/mounts"}  # /etc/mtab, which packages make
 
 
@@ -20,12 +24,12 @@ def leading_into(
     """Those of the links `made` that must not be followed, each with where it leads.
 
     That is into one of the folders, to a folder above one, or to what is each process's own. All paths are absolute;
-    `read` tells what a link says, and None for what is no link.
+    `read` tells what a link says, and None for what is no link. SandboxRuined where following them takes too long.
     """
     guarded = [*map(PurePosixPath, folders), *map(PurePosixPath, _EACH_ITS_OWN)]
-    found = []
+    found, walk = [], _Walk(read)
     for link in made:
-        place = _destination(link, read)
+        place = walk.destination(link)
         if place is None or str(place) in _MOUNTS:
             continue
         if any(place.is_relative_to(one) or one.is_relative_to(place) for one in guarded):
@@ -44,24 +48,37 @@ def _shown(path: str) -> str:
     return plain(path).replace("\n", "?")[:500]
 
 
-def _destination(path: str, read: Callable[[str], str | None]) -> PurePosixPath | None:
-    """Where the path ends when every link on the way is followed, whether or not something lies there. None: in a loop."""
-    place, left, followed = PurePosixPath("/"), _backwards(path), 0
-    while left:
-        part = left.pop()
-        if part == "..":
-            place = place.parent
-            continue
-        target = read(str(place / part))
-        if target is None:
-            place /= part
-            continue
-        followed += 1
-        if followed > _MAX_FOLLOWED:
-            return None
-        place = PurePosixPath("/") if target.startswith("/") else place
-        left += _backwards(target)
-    return place
+class _Walk:
+    """Follows links, with one limit for all: links of 4,095 bytes that lead to each other would keep us for hours."""
+
+    def __init__(self, read: Callable[[str], str | None]) -> None:
+        self._read, self._steps = read, 0
+
+    def destination(self, path: str) -> PurePosixPath | None:
+        """Where the path ends when every link on the way is followed, whether or not something lies there. None: in a
+        loop."""
+        place, left, followed = "", _backwards(path), 0
+        while left:
+            self._count(place)
+            part = left.pop()
+            if part == "..":
+                place = place.rpartition("/")[0]
+                continue
+            target = self._read(f"{place}/{part}")
+            if target is None:
+                place = f"{place}/{part}"
+                continue
+            followed += 1
+            if followed > _MAX_FOLLOWED:
+                return None
+            place = "" if target.startswith("/") else place
+            left += _backwards(target)
+        return PurePosixPath(place or "/")
+
+    def _count(self, place: str) -> None:
+        self._steps += 1 + len(place) // 256  # a longer path takes longer to extend
+        if self._steps > _MAX_STEPS:
+            raise SandboxRuined("links into the tests cannot be looked for: following all links takes too long")
 
 
 def _backwards(path: str) -> list[str]:

@@ -31,7 +31,8 @@ chmod -R u+rwX {tests} {logs}; rm -rf {tests} {logs}; mkdir -p {tests} {logs}/{r
 _ENVIRONMENT = {"PYTHONNOUSERSITE": "1", "PYTHONSAFEPATH": "1"}
 # Without it Python does not look beside a script either, where its own helpers lie.
 _PYTHONPATH = 'PYTHONPATH="$(cd {tests} && pwd)${{PYTHONPATH:+:$PYTHONPATH}}"; export PYTHONPATH; '
-_MISSING_MODULE = "ModuleNotFoundError"
+_MISSING_MODULE = "No module named "  # of an import and of `python -m`
+_FOREIGN_REPOSITORY = "detected dubious ownership in repository"  # git
 _FULL = 1.0 - 1e-9  # rewards are written with six decimals
 
 
@@ -140,6 +141,11 @@ def _doubts(task: Task, sandbox: Sandbox, tests: Files, done: Completed) -> list
         doubts.append(
             "a Python module was not found: verifiers run with PYTHONSAFEPATH=1, so Python looks for modules neither in "
             "the working directory nor beside a script (docs/sandboxes.md)"
+        )
+    if _FOREIGN_REPOSITORY in done.output:
+        doubts.append(
+            "git refused a repository of the agent's user because verifiers run as root: GIT_CONFIG_COUNT, "
+            "GIT_CONFIG_KEY_0 and GIT_CONFIG_VALUE_0 in [verifier.env] allow it (docs/sandboxes.md)"
         )
     if _starts_in_tests(task, sandbox, tests):
         doubts.append(

@@ -200,3 +200,16 @@ def test_a_file_that_comes_and_goes_does_not_hide_those_listed_after_it(
 
     monkeypatch.setattr(os, "scandir", lambda _: Listing())
     assert measured([tmp_path]).bytes == 200 * 512
+
+
+def test_a_look_at_a_great_many_open_files_can_be_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    layer, process, asked = tmp_path / "layer", tmp_path / "proc" / "77", []
+    files = process / "task" / "77" / "fd"
+    for folder in (layer, files, process / "root"):
+        folder.mkdir(parents=True)
+    (process / "cgroup").write_text("0::/docker/the-container\n")
+    for number in range(MANY):
+        (files / str(number)).symlink_to("/dev/null")
+    monkeypatch.setattr(docker_disk, "PROC", tmp_path / "proc")
+    measured([layer], given_up=lambda: bool(asked.append(1)), container="the-container")
+    assert len(asked) > 1, "none of them is a removed file, and the look never asked whether it goes on"

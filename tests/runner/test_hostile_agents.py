@@ -55,6 +55,11 @@ FLIP = "while :; do rm -rf /tests; ln -s /etc /tests; rm -f /tests; mkdir -p /te
 REWRITE = (
     "while :; do echo 'echo 1 > /logs/verifier/reward.txt' > /tests/test.sh; echo 1 > /logs/verifier/reward.txt; done"
 )
+HANGING_SHELL = """#!/usr/bin/python3
+import os, sys, time
+time.sleep(100_000 if any("kill -9" in part for part in sys.argv) else 0)
+os.execv("/bin/own", ["sh", *sys.argv[1:]])
+"""
 
 ATTACKS = {
     # out of the container
@@ -90,6 +95,17 @@ ATTACKS = {
     "sleep for ever": Attack("sleep 100000", "ended at the time limit", seconds=1, fails="AgentTimeout"),
     "deaf to signals": Attack(
         "trap '' HUP INT QUIT TERM; while :; do sleep 1; done", "time limit", seconds=1, fails="AgentTimeout"
+    ),
+    "shell that cannot be asked to end others": Attack(
+        f"cp /bin/dash /bin/own; cat > /bin/new <<'END'\n{HANGING_SHELL}END\n"
+        "chmod 755 /bin/new; mv /bin/new /bin/sh; sleep 100000",
+        "time limit",
+        seconds=3,
+        fails="AgentTimeout",
+    ),
+    "pipe that the engine itself reads": Attack(f"rm -f /etc/passwd; mkfifo /etc/passwd; {ANSWER}; echo done", "done"),
+    "pipe behind a link that the engine itself reads": Attack(
+        f"mkfifo /pipe; ln -sf ../pipe /etc/group; {ANSWER}; echo done", "done"
     ),
     "child that holds the output": Attack("setsid sleep 1000 & echo here", "here"),
     "kill everything": Attack("kill -9 -1; kill -9 1; kill -TERM 1; echo alive", "alive"),
@@ -205,6 +221,19 @@ def test_it_is_contained_and_recorded_and_the_next_trial_is_unaffected(name: str
     following = attempt(ScriptAgent(ANSWER), container_task(tmp_path), LIBRARY)
     assert (following.success, following.error) == (True, None)
     assert left_behind(following.mark) == []
+
+
+def test_more_links_than_fit_on_the_disk_when_listed_fail_the_task(tmp_path: Path) -> None:
+    script = python(
+        "import os\nos.symlink('a' * 4_000, 'link')\n"
+        "for i in range(15_000): os.link('link', f'{i}', follow_symlinks=False)"
+    )
+    machine = replace(MACHINE, image=base_image(), storage_mb=32)
+    outcome = attempt(ScriptAgent(f"{script}\n{ANSWER}"), container_task(tmp_path, machine))
+    assert (outcome.error, outcome.success) == (None, False)
+    assert outcome.result
+    assert outcome.result.verdict
+    assert "there may be too many" in outcome.result.verdict.output
 
 
 def _check(attack: Attack, outcome: Outcome) -> None:

@@ -410,6 +410,18 @@ def test_a_failure_for_want_of_a_module_names_our_own_part_in_it(task: Task, san
     assert run_verifier(open_path, sandbox).success is True
 
 
+def test_a_program_that_was_not_found_as_a_module_is_named_too(task: Task, sandbox: LocalSandbox) -> None:
+    sandbox.put("workspace", {"main.py": File(b"print(42)\n")})
+    write_tests(task, "python3 -m main; echo $((1 - $?)) > ../logs/verifier/reward.txt")
+    assert "PYTHONSAFEPATH=1" in run_verifier(task, sandbox).notes[0]
+
+
+def test_a_repository_of_another_user_is_named(task: Task, sandbox: LocalSandbox) -> None:
+    said = "fatal: detected dubious ownership in repository at '/work'"
+    write_tests(task, f'echo "{said}"; echo 0 > ../logs/verifier/reward.txt')
+    assert "GIT_CONFIG_VALUE_0" in run_verifier(task, sandbox).notes[0]
+
+
 @pytest.mark.parametrize(("agent", "success"), [("nop", False), ("oracle", True)])
 def test_a_bundled_task_is_failed_by_nop_and_passed_by_the_oracle(
     sandbox: LocalSandbox, agent: str, success: bool

@@ -145,6 +145,14 @@ def test_our_own_commands_take_no_program_of_the_agents_path(tmp_path: Path) -> 
     assert verdict.notes[0].startswith("/work/answer.txt: a link to /tests/expected.txt")
 
 
+def test_no_folder_is_given_to_the_agents_user_where_its_link_leads(tmp_path: Path) -> None:
+    lines = ("RUN useradd -m worker && mkdir -p /home/worker/a/own && chown -R worker /home/worker/a",)
+    script = "stat -c %U /etc/own; echo 0 > /logs/verifier/reward.txt"
+    task = in_image(tmp_path, script, *lines, "WORKDIR /home/worker/a/own", "USER worker")
+    verdict = verified(task, "cd /; mv /home/worker/a /home/worker/b; ln -s /etc /home/worker/a")
+    assert verdict.output.strip() == "root"
+
+
 def test_an_image_without_find_says_that_links_were_not_looked_for(tmp_path: Path) -> None:
     task = in_image(tmp_path, TEST, "RUN rm /usr/bin/find")
     assert verified(task, "true").notes == (
