@@ -140,6 +140,7 @@ class LiteLLM:
         request = self._within_limits(request)
         sending, patience = self._sending(litellm, request), Patience(self.name, self.sleep)
         notes: list[str] = []
+        left_out: set[str] = set()
         reply: ModelReply | None = None
         with bounded(Call(self.timeout_seconds, time.monotonic() + _call_seconds())) as call:
             while reply is None:
@@ -149,7 +150,10 @@ class LiteLLM:
                 except Passing as failure:
                     reply = self._outlast(failure, patience, request)
                 except _Refused as parameter:
-                    self._refused[parameter.name] = parameter.reason  # one more each time, so this ends
+                    if parameter.name in left_out:  # refused with it and without it
+                        raise ModelRefused(f"{parameter.reason} (model {self.name})") from None
+                    left_out.add(parameter.name)  # one more each time, so this ends
+                    self._refused[parameter.name] = parameter.reason
                     sending = self._sending(litellm, request)
                 except _Overflowed as found:
                     if not notes and (lowered := sending.lower_answer(found.overflow)):
