@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -247,11 +248,19 @@ def _read(answer: httpx.Response, call: Call, streamed: Streamed | None) -> http
 
 def _require_plain(answer: httpx.Response) -> None:
     if 300 <= answer.status_code < 400:
-        host = httpx.URL(answer.headers.get("location", "")).host
-        to = f" to the host {host[:200]!r}" if host else ""
+        host = _host_of(answer.headers.get("location", ""))
+        to = f" to the host {host}" if host else ""
         raise Unacceptable(f"the provider answered {answer.status_code}, a redirect{to}, which is not followed")
     if answer.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
         raise Unacceptable("the provider's reply is compressed, though it was asked not to be")
+
+
+def _host_of(address: str) -> str:
+    """As it is spelled, and whole: the caller must find a key in it."""
+    try:
+        return urlsplit(address).netloc.rpartition("@")[2]
+    except ValueError:
+        return ""
 
 
 def _is_stream(content_type: str) -> bool:

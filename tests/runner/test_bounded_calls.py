@@ -319,6 +319,18 @@ def test_no_redirect_of_any_kind_is_followed(serve: Callable[..., WireProvider],
     assert len(server.asked) == 1
 
 
+@pytest.mark.parametrize("answer", ["an error", "a redirect"])
+def test_no_part_of_a_key_is_told_where_a_text_is_cut(serve: Callable[..., WireProvider], answer: str) -> None:
+    for length in range(1_400, 2_050, 10) if answer == "an error" else range(150, 210, 10):
+        quoted = "x" * length + KEY
+        told = whole({"error": {"message": quoted}}, "400 Bad Request")
+        leads = sends(head("text/html", f"Location: http://{quoted}.example/", status="302 Found"))
+        with pytest.raises(ModelRefused) as raised:
+            model(serve(told if answer == "an error" else leads)).complete(REQUEST)
+        assert "xxx" in str(raised.value)
+        assert KEY[:6] not in str(raised.value)
+
+
 def test_a_key_goes_to_no_server_whose_certificate_is_not_trusted(tmp_path: Path) -> None:
     certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
     made = f"req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost -out {certificate} -keyout {key}"
