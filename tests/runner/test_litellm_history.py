@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -280,6 +281,19 @@ def test_reasoning_that_is_demanded_goes_to_a_provider_that_usually_refuses_it(
     server = serve(strict.moonshot, *KIMI)
     converse(model(server, "groq/moonshotai/kimi-k2"), 3)
     assert len(server.refusals) == 1
+
+
+@pytest.mark.parametrize("name", ["shell.run", "", "bash ls", "functions/shell", "x" * 300, "werä"])
+def test_a_tools_name_that_no_provider_takes_back_does_not_end_the_conversation(serve: Serve, name: str) -> None:
+    def takes_names(body: strict.Body) -> strict.Refusal:
+        told = [call["function"]["name"] for message in body["messages"] for call in message.get("tool_calls", ())]
+        odd = [each for each in told if not re.fullmatch("[a-zA-Z0-9_-]{1,64}", each)]
+        return strict.openai_error("string does not match pattern '^[a-zA-Z0-9_-]+$'") if odd else None
+
+    called = chat_reply("", "c1")
+    called["choices"][0]["message"]["tool_calls"][0]["function"]["name"] = name
+    replies = converse(model(serve(takes_names, called, chat_reply()), "openai/house"), 2)
+    assert (replies[0].tool_calls[0].name, replies[1].text) == (name, "hello")
 
 
 # --- the cache ------------------------------------------------------------------------------------------------------
