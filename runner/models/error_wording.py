@@ -60,6 +60,9 @@ STATUS = {
 }
 # "litellm.RateLimitError: ", "Hosted_vllmException - ", "AnthropicException BadGatewayError - ", "RateLimitError: "
 _PREFIX = re.compile(r"\A(?:litellm\.\w+: |\w*(?:Exception|Error)(?: \w+Error)? - |(?P<name>\w+): )\s*")
+_TRACEBACK = re.compile(
+    r"\s*Traceback \(most recent call last\):.*", re.DOTALL
+)  # litellm's own, with the reply behind it
 _ADVICE = re.compile(r"\s*\.?\s*Handle with `litellm\.[A-Za-z]+`\.?\s*\Z")
 
 
@@ -120,7 +123,7 @@ def _cause(error: BaseException, chain: list[BaseException]) -> str:
 def _words(error: BaseException, chain: list[BaseException]) -> str:
     """What the provider said, without litellm's names of classes before it and the JSON around it."""
     classes = {type(one).__name__ for one in chain}
-    text = str(error).strip()
+    text = _TRACEBACK.sub("", str(error)).strip()
     while (prefix := _PREFIX.match(text)) is not None and prefix["name"] in {None, *classes}:
         text = text[prefix.end() :]
     return (_said(_ADVICE.sub("", text)) or "").strip()

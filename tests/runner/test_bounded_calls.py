@@ -76,6 +76,54 @@ def test_a_reply_is_asked_for_as_a_stream_and_read_as_a_whole(serve: Callable[..
     assert (path, asked["stream"], asked["stream_options"]) == ("/v1/chat/completions", True, {"include_usage": True})
 
 
+@pytest.mark.parametrize("kind", ["application/json", "text/plain", "application/octet-stream"])
+def test_a_stream_under_another_content_type_is_read(serve: Callable[..., WireProvider], kind: str) -> None:
+    server = serve(sends(head(kind) + HELLO))
+    reply = model(server).complete(REQUEST)
+    assert (reply.text, reply.usage.output_tokens, len(server.asked)) == ("hello", 2, 1)
+
+
+def test_ollamas_lines_are_read_under_another_content_type(serve: Callable[..., WireProvider]) -> None:
+    lines = [{"message": {"role": "assistant", "content": text}, "done": False} for text in ("hel", "lo")]
+    end = {"message": {"content": ""}, "done": True, "done_reason": "stop", "prompt_eval_count": 9, "eval_count": 2}
+    said = b"".join(json.dumps({"model": "m", **line}).encode() + b"\n" for line in (*lines, end))
+    reply = model(serve(sends(head("text/plain") + said)), "ollama_chat/m").complete(REQUEST)
+    assert (reply.text, reply.usage.input_tokens) == ("hello", 9)
+
+
+def test_an_error_under_a_status_of_success_is_that_error(serve: Callable[..., WireProvider]) -> None:
+    failed = whole({"error": {"code": 502, "message": "Upstream is away"}})
+    reply = model(serve(failed, sends(head() + HELLO))).complete(REQUEST)
+    assert (reply.text, len(reply.failed_tries)) == ("hello", 1)
+    assert "Upstream is away" in reply.failed_tries[0].reason
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("openai/gpt-4.1-mini", json.dumps(REPLY)[:-9]),
+        ("gemini/gemini-2.5-flash", '{"candidates": [{"content": {"parts": [{"text": "hel'),
+        ("openai/gpt-4.1-mini", json.dumps({**REPLY, "usage": "maximum context length is 5"})),
+        (
+            "openai/gpt-4.1-mini",
+            json.dumps(REPLY).replace(
+                '"content"',
+                '"tool_calls": [{"type": "custom", "id": "a", "custom": {"name": "shell", "input": "ls"}}], "content"',
+            ),
+        ),
+        ("openai/gpt-4.1-mini", json.dumps(REPLY).replace('"content"', '"tool_calls": "none", "content"')),
+    ],
+)
+def test_a_reply_that_cannot_be_read_is_asked_for_again_and_told_in_few_words(
+    serve: Callable[..., WireProvider], name: str, content: str
+) -> None:
+    server = serve(sends(head("application/json") + content.encode()))
+    with pytest.raises(ModelUnavailable) as raised:
+        model(server, name).complete(REQUEST)
+    assert "Traceback" not in str(raised.value)
+    assert len(server.asked) == TRIES
+
+
 def test_a_server_that_takes_no_streams_is_asked_for_whole_replies_from_then_on(
     serve: Callable[..., WireProvider],
 ) -> None:
@@ -203,7 +251,7 @@ def test_how_long_it_is_waited_for_is_a_setting(
 def test_a_server_that_is_not_up_yet_is_waited_for() -> None:
     pauses: list[float] = []
     nowhere = LiteLLM("litellm/openai/x", api_base="http://127.0.0.1:9/v1", sleep=pauses.append)
-    with pytest.raises(ModelUnavailable, match="cannot connect"):
+    with pytest.raises(ModelUnavailable, match="Connection refused"):
         nowhere.complete(REQUEST)
     assert 500 < sum(pauses) <= 600
 
@@ -347,6 +395,6 @@ def test_a_key_goes_to_no_server_whose_certificate_is_not_trusted(tmp_path: Path
 
         threading.Thread(target=accept, daemon=True).start()
         address = f"https://127.0.0.1:{listener.getsockname()[1]}/v1"
-        with pytest.raises(ModelRefused, match="certificate is not trusted"):
+        with pytest.raises(ModelRefused, match="Certificate not accepted"):
             LiteLLM("litellm/openai/x", api_base=address, sleep=lambda _: None).complete(REQUEST)
     assert told == []

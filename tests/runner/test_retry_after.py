@@ -14,7 +14,6 @@ from runner.retry_after import retry_after_seconds
 from runner.sandboxes import Provider
 from runner.sandboxes.gateway_rules import trouble_of
 
-
 FAR = f"Mon, 01 Jan {10**20} 00:00:00 GMT"
 
 
