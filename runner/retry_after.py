@@ -16,6 +16,6 @@ def retry_after_seconds(told: str | None) -> float | None:
         seconds = (
             float(text) if text[:1].isdigit() else (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()
         )
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return max(seconds, 0.0) if seconds < LONGEST_SECONDS else None

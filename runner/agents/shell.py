@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -47,6 +48,7 @@ The library is empty.
 NUDGE = "Your reply called no tool. Call `shell` to continue, or `submit` if the task is done."
 FEW_TURNS = 5  # from here on the model is told how many are left
 MAX_NUDGES = 2
+MAX_NAME_CHARS = 64  # of a tool, by OpenAI's documents
 MAX_QUOTED_CHARS = 500  # of a provider's refusal
 
 
@@ -256,7 +258,10 @@ def _assistant_message(reply: ModelReply) -> Mapping[str, Any]:
         {
             "id": call.id,
             "type": "function",
-            "function": {"name": call.name, "arguments": json.dumps(dict(call.arguments), ensure_ascii=False)},
+            "function": {
+                "name": _takeable(call.name),
+                "arguments": json.dumps(dict(call.arguments), ensure_ascii=False),
+            },
             **call_fields(reply.carried, call.id),
         }
         for call in reply.tool_calls
@@ -264,3 +269,8 @@ def _assistant_message(reply: ModelReply) -> Mapping[str, Any]:
     if calls:
         return {"role": "assistant", **text, "tool_calls": calls, **carried}
     return {"role": "assistant", "content": "(nothing)", **text, **carried}
+
+
+def _takeable(name: str) -> str:
+    """A tool's name as providers take it back: OpenAI and Anthropic refuse a conversation over any other, for good."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:MAX_NAME_CHARS] or "unnamed"

@@ -6,21 +6,24 @@ replies, headers included, are cut off at limits, however slowly they come.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import json
 import logging
+import re
 import ssl
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
 from runner.hanging_up import HangUp
-from runner.models.streams import BrokenStream, ErrorInStream, EventReader, Streamed, as_stream
+from runner.models.streams import BrokenStream, ErrorInStream, EventReader, Streamed, as_stream, error_in
 from runner.sandboxes.metering import Meter
 from runner.types import Usage
 
@@ -34,6 +37,7 @@ SILENCE_SECONDS = 180.0
 MAX_BROKEN = 2
 CALL_SECONDS = 3_600.0
 _NO_END = "the provider did not end its reply in the time for the whole call"
+_REPLIES = ("choices", "content", "output", "candidates", "message", "response")  # what holds a reply, by format
 _NOT_RETURNED = frozenset({"content-length", "content-encoding", "transfer-encoding", "content-type"})
 
 
@@ -63,6 +67,7 @@ class Call:
 
     problem    what kept the latest try from its reply; None where the provider answered
     answering  the latest try reached the provider's model, as far as can be told from here
+    replied    the latest try got a whole reply with a status of success
     used       what the latest try is known to have used, where it did not end in a reply
     broken     streams that broke off, in all tries
     """
@@ -71,11 +76,12 @@ class Call:
     ends_at: float = field(default_factory=lambda: time.monotonic() + CALL_SECONDS)
     problem: CallProblem | None = None
     answering: bool = False
+    replied: bool = False
     used: Usage = Usage()
     broken: int = 0
 
     def begin_try(self) -> None:
-        self.problem, self.answering, self.used = None, False, Usage()
+        self.problem, self.answering, self.replied, self.used = None, False, False, Usage()
 
 
 _call: ContextVar[Call | None] = ContextVar("model call", default=None)
@@ -106,7 +112,9 @@ class BoundedTransport(httpx.BaseTransport):
         call = _call.get() or Call()
         request.read()
         try:
-            return _answer(request, call)
+            answer = _answer(request, call)
+            call.replied = answer.is_success
+            return answer
         except CallProblem as problem:
             call.problem = problem
             raise httpx.RemoteProtocolError(str(problem), request=request) from problem
@@ -252,11 +260,15 @@ def _read(answer: httpx.Response, call: Call, streamed: Streamed | None) -> http
     call.answering = answer.is_success
     headers = {name: value for name, value in answer.headers.items() if name.lower() not in _NOT_RETURNED}
     kind = answer.headers.get("content-type", "application/json")
-    if streamed is None or not answer.is_success or not _is_stream(kind):
-        content = b"".join(_pieces(answer))
-        return httpx.Response(answer.status_code, headers={**headers, "content-type": kind}, content=content)
+    is_stream = streamed is not None and answer.is_success and _is_stream(kind)
+    content = b"" if is_stream else b"".join(_pieces(answer))
     try:
-        status, reply = answer.status_code, _put_together(answer, call, streamed)
+        if streamed is not None and is_stream:
+            status, reply = answer.status_code, _put_together(_pieces(answer), call, streamed)
+        elif answer.is_success and (found := _reply_in(content, call, streamed)) is not None:
+            status, reply = answer.status_code, found
+        else:
+            return httpx.Response(answer.status_code, headers={**headers, "content-type": kind}, content=content)
     except ErrorInStream as error:
         status, reply = error.status, error.body
     except BrokenStream as error:
@@ -267,22 +279,44 @@ def _read(answer: httpx.Response, call: Call, streamed: Streamed | None) -> http
 
 def _require_plain(answer: httpx.Response) -> None:
     if 300 <= answer.status_code < 400:
-        host = httpx.URL(answer.headers.get("location", "")).host
-        to = f" to the host {host[:200]!r}" if host else ""
+        host = _host_of(answer.headers.get("location", ""))
+        to = f" to the host '{host}'" if host else ""
         raise Unacceptable(f"the provider answered {answer.status_code}, a redirect{to}, which is not followed")
     if answer.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
         raise Unacceptable("the provider's reply is compressed, though it was asked not to be")
+
+
+def _host_of(address: str) -> str:
+    """As it is spelled, and whole: the caller must find a key in it."""
+    try:
+        return re.sub(r":[0-9]*\Z", "", urlsplit(address).netloc.rpartition("@")[2])
+    except ValueError:
+        return ""
 
 
 def _is_stream(content_type: str) -> bool:
     return content_type.partition(";")[0].strip().lower() in ("text/event-stream", "application/x-ndjson")
 
 
-def _put_together(answer: httpx.Response, call: Call, streamed: Streamed) -> dict[str, Any]:
+def _reply_in(content: bytes, call: Call, streamed: Streamed | None) -> dict[str, Any] | None:
+    """A stream under the name of another content type, put together; None for what is passed on as it came.
+
+    ErrorInStream for an error with a status of success, as OpenRouter sends it, and BrokenStream.
+    """
+    whole = _json(content)
+    if whole is not None:
+        if (error := error_in(whole)) and not any(whole.get(name) for name in _REPLIES):
+            raise ErrorInStream(error)
+        return None
+    is_stream = content.lstrip(codecs.BOM_UTF8 + b" \r\n").startswith((b"data:", b"event:", b":", b"{"))
+    return _put_together([content], call, streamed) if streamed is not None and is_stream else None
+
+
+def _put_together(pieces: Iterable[bytes], call: Call, streamed: Streamed) -> dict[str, Any]:
     """Keeps what the stream has told of its usage, for the case that it does not come to its end."""
     reader, meter = EventReader(streamed.assembler()), Meter(streamed.path, "text/event-stream")
     try:
-        for piece in _pieces(answer):
+        for piece in pieces:
             meter.feed(piece)
             reader.feed(piece)
         return reader.whole()

@@ -15,7 +15,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 MAX_WRAPPED = 12  # errors inside each other
-MAX_WORDS = 1_500  # characters of what the provider said
 
 # What broke before there was a reply: the innermost of these decides.
 CONNECTION: tuple[tuple[type[BaseException], str], ...] = (
@@ -61,6 +60,9 @@ STATUS = {
 }
 # "litellm.RateLimitError: ", "Hosted_vllmException - ", "AnthropicException BadGatewayError - ", "RateLimitError: "
 _PREFIX = re.compile(r"\A(?:litellm\.\w+: |\w*(?:Exception|Error)(?: \w+Error)? - |(?P<name>\w+): )\s*")
+_TRACEBACK = re.compile(
+    r"\s*Traceback \(most recent call last\):.*", re.DOTALL
+)  # litellm's own, with the reply behind it
 _ADVICE = re.compile(r"\s*\.?\s*Handle with `litellm\.[A-Za-z]+`\.?\s*\Z")
 
 
@@ -68,7 +70,8 @@ def describe_error(error: BaseException, address: str | None) -> str:
     """ "Connection refused: http://127.0.0.1:8000/v1", "Server not ready (503): http://127.0.0.1:8000/v1: Loading model".
 
     `address`: that of the model's server, or the name of the variable that holds it, where it is one's own; None: the
-    provider's, which the model's name tells. Of an address neither user, password nor query is shown. What the provider said may quote a key: the caller takes it out.
+    provider's, which the model's name tells. Of an address neither user, password nor query is shown. What the provider
+    said may quote a key: the caller takes it out, and then cuts the text. Half a key would not be found.
     """
     chain = list(_wrapped(error))
     where = _shown(address) if address else ""
@@ -102,7 +105,7 @@ def _broken(chain: list[BaseException]) -> tuple[str, str] | None:
 
 def _detail(innermost: BaseException, outermost: BaseException) -> str:
     if isinstance(innermost, ssl.SSLError) and innermost.args:
-        return str(innermost.args[-1])[:200]
+        return str(innermost.args[-1])
     tells_how_long = isinstance(innermost, TimeoutError) and type(outermost).__name__ in ("Broken", "TimeUp")
     return str(outermost) if tells_how_long else ""
 
@@ -120,10 +123,10 @@ def _cause(error: BaseException, chain: list[BaseException]) -> str:
 def _words(error: BaseException, chain: list[BaseException]) -> str:
     """What the provider said, without litellm's names of classes before it and the JSON around it."""
     classes = {type(one).__name__ for one in chain}
-    text = str(error).strip()
+    text = _TRACEBACK.sub("", str(error)).strip()
     while (prefix := _PREFIX.match(text)) is not None and prefix["name"] in {None, *classes}:
         text = text[prefix.end() :]
-    return (_said(_ADVICE.sub("", text)) or "")[:MAX_WORDS].strip()
+    return (_said(_ADVICE.sub("", text)) or "").strip()
 
 
 def _said(text: str) -> str:

@@ -20,7 +20,7 @@ from runner.errors import AccountRefused, ContextExceeded, KeyRefused, ModelRefu
 from runner.models.context_overflow import Overflow, fills, is_bare_500, overflow_of
 from runner.models.error_wording import describe_error
 from runner.models.finish_reasons import FILTERED, TOO_LONG
-from runner.models.litellm_errors import is_away, is_of_the_key, is_passing, provider_body, retry_after
+from runner.models.litellm_errors import NoReply, is_away, is_of_the_key, is_passing, provider_body, retry_after
 from runner.models.litellm_package import load_litellm, missing_module
 from runner.models.litellm_parameters import target_of
 from runner.models.litellm_reply import read_reply
@@ -140,6 +140,7 @@ class LiteLLM:
         request = self._within_limits(request)
         sending, patience = self._sending(litellm, request), Patience(self.name, self.sleep)
         notes: list[str] = []
+        left_out: set[str] = set()
         reply: ModelReply | None = None
         with bounded(Call(self.timeout_seconds, time.monotonic() + _call_seconds())) as call:
             while reply is None:
@@ -149,7 +150,10 @@ class LiteLLM:
                 except Passing as failure:
                     reply = self._outlast(failure, patience, request)
                 except _Refused as parameter:
-                    self._refused[parameter.name] = parameter.reason  # one more each time, so this ends
+                    if parameter.name in left_out:  # refused with it and without it
+                        raise ModelRefused(f"{parameter.reason} (model {self.name})") from None
+                    left_out.add(parameter.name)  # one more each time, so this ends
+                    self._refused[parameter.name] = parameter.reason
                     sending = self._sending(litellm, request)
                 except _Overflowed as found:
                     if not notes and (lowered := sending.lower_answer(found.overflow)):
@@ -170,6 +174,8 @@ class LiteLLM:
 
     def _failure(self, problem: Exception, sending: Sending, call: Call) -> Exception:
         """What a failed try means for the call."""
+        if call.replied and missing_module(problem) is None:
+            return _unreadable(self._told(_no_reply(problem)), call)
         told = f"{self._told(problem)} (model {self.name})"
         if (overflow := overflow_of(problem)) is not None:
             return _Overflowed(self._told(problem), overflow)
@@ -292,6 +298,20 @@ class LiteLLM:
         except Exception:  # litellm raises a bare Exception for a model without a price
             return None
         return float(cost) if cost else None
+
+
+def _no_reply(problem: Exception) -> Exception:
+    if isinstance(problem, NoReply):
+        return problem
+    found = NoReply(str(problem))
+    found.__cause__ = problem
+    return found
+
+
+def _unreadable(told: str, call: Call) -> Passing:
+    """The provider refused nothing: it gave a reply that litellm or we cannot read, whatever status litellm gives that."""
+    used = call.used if call.answering else None
+    return Passing(told, is_away=False, is_last=False, is_bare=False, retry_after=None, usage=used)
 
 
 def _advice(sending: Sending, error: Exception) -> str:

@@ -31,8 +31,12 @@ def messages_for(target: Target, request: ModelRequest, refused: Collection[str]
 
 
 def _takes_reasoning(target: Target, message: Mapping[str, Any], refused: Collection[str]) -> bool:
-    """Only with a turn that called tools, where Kimi and DeepSeek demand it. DeepSeek refuses it in any other."""
-    return bool(message.get("tool_calls")) and target.provider not in TAKE_NO_REASONING and REASONING not in refused
+    """Only with a turn that called tools, where Kimi and DeepSeek demand it. DeepSeek refuses it in any other.
+
+    Azure hosts Kimi too: a provider that demands reasoning is sent it, whatever is usual there.
+    """
+    is_usual = target.provider not in TAKE_NO_REASONING or NO_REASONING in refused
+    return bool(message.get("tool_calls")) and is_usual and REASONING not in refused
 
 
 def cached_places(messages: Sequence[Mapping[str, Any]]) -> list[int]:

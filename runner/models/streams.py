@@ -7,6 +7,7 @@ those of chat completions, Anthropic's Messages, OpenAI's Responses, Gemini's ge
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Callable, Iterator, Mapping, Sized
 from dataclasses import dataclass
@@ -81,6 +82,7 @@ class EventReader:
         self._rest: list[bytes] = []
         self._data: list[bytes] = []
         self._is_done = False
+        self._has_begun = False
 
     def feed(self, piece: bytes) -> None:
         """ErrorInStream, BrokenStream."""
@@ -102,6 +104,8 @@ class EventReader:
             raise BrokenStream(f"the reply is not of its format ({type(error).__name__})") from error
 
     def _line(self, line: bytes) -> None:
+        if not self._has_begun:
+            line, self._has_begun = line.removeprefix(codecs.BOM_UTF8), True
         if line.startswith(b"data:"):
             self._data.append(line[5:])
             if len(self._data) == 1:  # not all servers put an empty line between two events
@@ -223,6 +227,13 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
     return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())
 
 
+def chat_usage(event: Mapping[str, Any]) -> Any:
+    """None where the event tells none. Moonshot puts it into the last piece's choice, Groq into a field of its own."""
+    own = event.get("x_groq")
+    holders = [event, *_objects(event.get("choices")), own if isinstance(own, Mapping) else {}]
+    return next((holder["usage"] for holder in holders if holder.get("usage")), None)
+
+
 # --- formats ----------------------------------------------------------------------------------------------------
 
 
@@ -235,7 +246,8 @@ class _Chat:
     def add(self, event: Mapping[str, Any]) -> None:
         for choice in _objects(event.get("choices")):
             self._add(choice)
-        self._reply.update({name: value for name, value in event.items() if name != "choices" and value is not None})
+        told = {**event, "usage": chat_usage(event)}
+        self._reply.update({name: value for name, value in told.items() if name != "choices" and value is not None})
 
     def _add(self, choice: dict[str, Any]) -> None:
         place = choice.get("index") or 0
@@ -250,7 +262,10 @@ class _Chat:
         if isinstance(piece, dict):
             for call in _objects(piece.get("tool_calls")):
                 _add_call(self._calls[place], call)
-            _merge(kept["message"], {name: value for name, value in piece.items() if name != "tool_calls"})
+            _add_content(kept["message"], piece.get("content"))
+            _merge(
+                kept["message"], {name: value for name, value in piece.items() if name not in ("tool_calls", "content")}
+            )
         others = {name: value for name, value in choice.items() if name not in ("index", "delta", "message")}
         kept.update({name: value for name, value in others.items() if value is not None})
 
@@ -264,14 +279,44 @@ class _Chat:
         return {**self._reply, "object": "chat.completion", "choices": choices}
 
 
+def _add_content(message: dict[str, Any], piece: Any) -> None:
+    """A text, or parts of one: Mistral's reasoning models send their thinking as parts and their answer as text."""
+    kept = message.get("content")
+    if not isinstance(piece, list) and (kept is None or isinstance(kept, _Text)):
+        _merge(message, {"content": piece})
+    elif piece:
+        parts = [{"type": "text", "text": kept}] if isinstance(kept, _Text) else kept or []
+        _join_parts(parts, piece if isinstance(piece, list) else [{"type": "text", "text": piece}])
+        message["content"] = parts
+
+
+def _join_parts(parts: list[dict[str, Any]], pieces: list[Any]) -> None:
+    """Neighbours of one type are one part."""
+    for piece in _objects(pieces):
+        _require_few(parts)
+        if not parts or parts[-1].get("type") != piece.get("type"):
+            parts.append({"type": piece.get("type")})
+        last = parts[-1]
+        for name, value in piece.items():
+            if isinstance(value, list):
+                last.setdefault(name, [])
+                _join_parts(last[name], value)
+            else:
+                _merge(last, {name: value})
+
+
 def _add_call(calls: list[dict[str, Any]], piece: dict[str, Any]) -> None:
-    """Calls are told apart by their index or, where a server gives none or the same to all, by their ids."""
+    """Calls are told apart by their index or, where a server gives none or the same to all, by their ids.
+
+    Where it gives no ids either, a call ends once its arguments are whole and the next name comes.
+    """
     place, identifier = piece.get("index"), piece.get("id")
     given = piece.get("function")
     function: dict[str, Any] = given if isinstance(given, dict) else {}
     _require_few(calls)
     call = _same_place(calls, place) if place is not None else calls[-1] if calls else None
-    if call is None or (identifier and function.get("name") and call["id"] not in ("", identifier)):
+    is_another = identifier and function.get("name") and call and call["id"] not in ("", identifier)
+    if call is None or is_another or _begins_anew(call, function):
         call = {"index": place, "id": "", "type": "function", "function": {"name": "", "arguments": _Text()}}
         calls.append(call)
     call["id"] = call["id"] or identifier or ""
@@ -283,6 +328,19 @@ def _add_call(calls: list[dict[str, Any]], piece: dict[str, Any]) -> None:
     elif arguments:
         call["function"]["arguments"].append(json.dumps(arguments))
     _merge(call, {name: value for name, value in piece.items() if name not in ("index", "id", "type", "function")})
+
+
+def _begins_anew(call: dict[str, Any], function: Mapping[str, Any]) -> bool:
+    """A name and arguments after arguments that are whole: nothing could go on with those."""
+    pieces = call["function"]["arguments"]
+    more = function.get("arguments")
+    has_more = bool(more.strip() if isinstance(more, str) else more)
+    if not (function.get("name") and has_more and pieces and pieces[-1].rstrip().endswith("}")):
+        return False
+    try:
+        return isinstance(json.loads("".join(pieces), strict=False), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 class _Messages:
@@ -339,7 +397,7 @@ def _input(text: str) -> Any:
     """A tool's arguments; as text where they are no JSON, cut off at the limit of tokens for instance."""
     try:
         return json.loads(text, strict=False) if text.strip() else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
@@ -391,8 +449,13 @@ class _Gemini:
 
 
 def _add_part(parts: list[dict[str, Any]], part: dict[str, Any]) -> None:
-    """Pieces of one text are joined, of thoughts apart from those of the answer. A signature ends a text."""
+    """Pieces of one text are joined, of thoughts apart from those of the answer. A signature ends a text.
+
+    A call of a tool without parameters may come without arguments; litellm refuses that.
+    """
     _require_few(parts)
+    if isinstance(call := part.get("functionCall"), dict):
+        part = {**part, "functionCall": {**call, "args": call.get("args") or {}}}
     last = parts[-1] if parts else {}
     is_text = set(part) <= {"text", "thought"} and isinstance(part.get("text"), str)
     if is_text and isinstance(last.get("text"), _Text) and bool(last.get("thought")) == bool(part.get("thought")):
@@ -419,7 +482,7 @@ class _Ollama:
         if not self._has_end:
             raise BrokenStream("the stream ended before the reply did")
         texts: dict[str, Any] = _finished(self._texts)
-        return {**self._reply, **texts}
+        return {**dict.fromkeys(("prompt_eval_count", "eval_count"), 0), **self._reply, **texts}  # litellm would guess
 
 
 _FORMATS: dict[str, tuple[Mapping[str, Any], Callable[[], Assembler]]] = {

@@ -7,12 +7,14 @@ An error in the middle of an answer is read as well: by then its status of succe
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from runner.models.streams import chat_usage
 from runner.no_credit import says_no_credit
 from runner.types import Usage
 
@@ -57,7 +59,7 @@ class Meter:
     def feed(self, piece: bytes) -> None:
         *lines, rest = piece.split(b"\n") if self._is_stream else [piece]  # a long line is not searched again
         for line in lines:
-            self._take_line(bytes(self._rest) + line)
+            self._take_line((bytes(self._rest) + line).removeprefix(codecs.BOM_UTF8))
             self._rest.clear()
         self._rest += rest
         if len(self._rest) > MAX_EVENT_BYTES:
@@ -113,7 +115,7 @@ def _responses(event: Mapping[str, Any], known: Mapping[str, int]) -> dict[str, 
 
 def _chat(event: Mapping[str, Any], known: Mapping[str, int]) -> dict[str, int]:
     """Moonshot and DeepSeek have places of their own for the cached part."""
-    raw = _object(event, "usage")
+    raw = _object({"usage": chat_usage(event)}, "usage")
     cached = _count(_object(raw, "prompt_tokens_details"), "cached_tokens")
     for name in ("cached_tokens", "prompt_cache_hit_tokens"):
         cached = _count(raw, name) if cached is None else cached

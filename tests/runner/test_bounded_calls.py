@@ -77,6 +77,54 @@ def test_a_reply_is_asked_for_as_a_stream_and_read_as_a_whole(serve: Callable[..
     assert (path, asked["stream"], asked["stream_options"]) == ("/v1/chat/completions", True, {"include_usage": True})
 
 
+@pytest.mark.parametrize("kind", ["application/json", "text/plain", "application/octet-stream"])
+def test_a_stream_under_another_content_type_is_read(serve: Callable[..., WireProvider], kind: str) -> None:
+    server = serve(sends(head(kind) + HELLO))
+    reply = model(server).complete(REQUEST)
+    assert (reply.text, reply.usage.output_tokens, len(server.asked)) == ("hello", 2, 1)
+
+
+def test_ollamas_lines_are_read_under_another_content_type(serve: Callable[..., WireProvider]) -> None:
+    lines = [{"message": {"role": "assistant", "content": text}, "done": False} for text in ("hel", "lo")]
+    end = {"message": {"content": ""}, "done": True, "done_reason": "stop", "prompt_eval_count": 9, "eval_count": 2}
+    said = b"".join(json.dumps({"model": "m", **line}).encode() + b"\n" for line in (*lines, end))
+    reply = model(serve(sends(head("text/plain") + said)), "ollama_chat/m").complete(REQUEST)
+    assert (reply.text, reply.usage.input_tokens) == ("hello", 9)
+
+
+def test_an_error_under_a_status_of_success_is_that_error(serve: Callable[..., WireProvider]) -> None:
+    failed = whole({"error": {"code": 502, "message": "Upstream is away"}})
+    reply = model(serve(failed, sends(head() + HELLO))).complete(REQUEST)
+    assert (reply.text, len(reply.failed_tries)) == ("hello", 1)
+    assert "Upstream is away" in reply.failed_tries[0].reason
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("openai/gpt-4.1-mini", json.dumps(REPLY)[:-9]),
+        ("gemini/gemini-2.5-flash", '{"candidates": [{"content": {"parts": [{"text": "hel'),
+        ("openai/gpt-4.1-mini", json.dumps({**REPLY, "usage": "maximum context length is 5"})),
+        (
+            "openai/gpt-4.1-mini",
+            json.dumps(REPLY).replace(
+                '"content"',
+                '"tool_calls": [{"type": "custom", "id": "a", "custom": {"name": "shell", "input": "ls"}}], "content"',
+            ),
+        ),
+        ("openai/gpt-4.1-mini", json.dumps(REPLY).replace('"content"', '"tool_calls": "none", "content"')),
+    ],
+)
+def test_a_reply_that_cannot_be_read_is_asked_for_again_and_told_in_few_words(
+    serve: Callable[..., WireProvider], name: str, content: str
+) -> None:
+    server = serve(sends(head("application/json") + content.encode()))
+    with pytest.raises(ModelUnavailable) as raised:
+        model(server, name).complete(REQUEST)
+    assert "Traceback" not in str(raised.value)
+    assert len(server.asked) == TRIES
+
+
 def test_a_server_that_takes_no_streams_is_asked_for_whole_replies_from_then_on(
     serve: Callable[..., WireProvider],
 ) -> None:
@@ -338,6 +386,18 @@ def test_no_redirect_of_any_kind_is_followed(serve: Callable[..., WireProvider],
     with pytest.raises(ModelRefused, match="not followed"):
         model(server).complete(REQUEST)
     assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("answer", ["an error", "a redirect"])
+def test_no_part_of_a_key_is_told_where_a_text_is_cut(serve: Callable[..., WireProvider], answer: str) -> None:
+    for length in range(1_400, 2_050, 10) if answer == "an error" else range(150, 210, 10):
+        quoted = "x" * length + KEY
+        told = whole({"error": {"message": quoted}}, "400 Bad Request")
+        leads = sends(head("text/html", f"Location: http://{quoted}.example/", status="302 Found"))
+        with pytest.raises(ModelRefused) as raised:
+            model(serve(told if answer == "an error" else leads)).complete(REQUEST)
+        assert "xxx" in str(raised.value)
+        assert KEY[:6] not in str(raised.value)
 
 
 def test_a_key_goes_to_no_server_whose_certificate_is_not_trusted(tmp_path: Path) -> None:

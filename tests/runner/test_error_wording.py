@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import threading
@@ -70,6 +71,7 @@ def closed() -> str:
 
 
 def error_of(provider: str, address: str) -> Exception:
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else its import waits for a price list
     import litellm
 
     options: dict[str, Any] = {"api_base": address, "api_key": "sk-nothing-real", "num_retries": 0, "max_retries": 0}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from runner.agents.shell import _assistant_message
 from runner.cleaning import Cleaner
 from runner.digests import canonical_json
 from runner.encoding import decode, encode
+from runner.errors import ModelRefused
 from runner.models.carried import MAX_BYTES
 from runner.models.litellm import LiteLLM
 from runner.models.presets import Preset
@@ -252,6 +254,46 @@ def test_a_turn_that_came_without_reasoning_is_given_the_least_there_is(
     assert len(server.refusals) == 1
     sent = [message for message in server.taken[-1]["messages"] if message["role"] == "assistant"]
     assert [message["reasoning_content"] for message in sent] == [" ", "Then."]
+
+
+def contradicts_itself(body: strict.Body) -> strict.Refusal:
+    """Reasoning is unsupported where it is sent, and missing where it is not."""
+    turns = [message for message in body["messages"] if message["role"] == "assistant"]
+    if any("reasoning_content" in turn for turn in turns):
+        return strict.openai_error("property 'reasoning_content' is unsupported")
+    return strict.moonshot(body) if turns else None
+
+
+def test_a_provider_that_demands_what_it_refuses_is_not_asked_for_ever(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SKILLGLASS_MODEL_CALL_SECONDS", "20")
+    server = serve(contradicts_itself, *KIMI)
+    with pytest.raises(ModelRefused, match="reasoning_content"):
+        converse(model(server, "openai/house"), 2)
+    assert len(server.refusals) == 3
+
+
+def test_reasoning_that_is_demanded_goes_to_a_provider_that_usually_refuses_it(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SKILLGLASS_MODEL_CALL_SECONDS", "20")
+    server = serve(strict.moonshot, *KIMI)
+    converse(model(server, "groq/moonshotai/kimi-k2"), 3)
+    assert len(server.refusals) == 1
+
+
+@pytest.mark.parametrize("name", ["shell.run", "", "bash ls", "functions/shell", "x" * 300, "werä"])
+def test_a_tools_name_that_no_provider_takes_back_does_not_end_the_conversation(serve: Serve, name: str) -> None:
+    def takes_names(body: strict.Body) -> strict.Refusal:
+        told = [call["function"]["name"] for message in body["messages"] for call in message.get("tool_calls", ())]
+        odd = [each for each in told if not re.fullmatch("[a-zA-Z0-9_-]{1,64}", each)]
+        return strict.openai_error("string does not match pattern '^[a-zA-Z0-9_-]+$'") if odd else None
+
+    called = chat_reply("", "c1")
+    called["choices"][0]["message"]["tool_calls"][0]["function"]["name"] = name
+    replies = converse(model(serve(takes_names, called, chat_reply()), "openai/house"), 2)
+    assert (replies[0].tool_calls[0].name, replies[1].text) == (name, "hello")
 
 
 # --- the cache ------------------------------------------------------------------------------------------------------

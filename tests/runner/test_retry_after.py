@@ -14,11 +14,13 @@ from runner.retry_after import retry_after_seconds
 from runner.sandboxes import Provider
 from runner.sandboxes.gateway_rules import trouble_of
 
+FAR = f"Mon, 01 Jan {10**20} 00:00:00 GMT"
+
 
 @pytest.mark.parametrize(
     ("told", "seconds"),
     [("7", 7.0), (" 7 ", 7.0), ("1.5", 1.5), ("0", 0.0), ("Mon, 01 Jan 2001 00:00:00 GMT", 0.0)]
-    + [(odd, None) for odd in (None, "", "soon", "-3", "nan", "86400", "1e400", "9" * 5_000, "Mon, 32 Jan 2001")],
+    + [(odd, None) for odd in (None, "", "soon", "-3", "nan", "86400", "1e400", "9" * 5_000, "Mon, 32 Jan 2001", FAR)],
 )
 def test_seconds_a_date_or_nothing(told: str | None, seconds: float | None) -> None:
     assert retry_after_seconds(told) == seconds

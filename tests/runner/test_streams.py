@@ -9,6 +9,7 @@ import pytest
 
 from runner.models.litellm import LiteLLM
 from runner.models.streams import BrokenStream, ErrorInStream, EventReader, as_stream
+from runner.sandboxes.metering import Meter
 from runner.types import ModelRequest
 from tests.anthropic_provider import AnthropicProvider
 from tests.gemini_provider import GeminiProvider
@@ -120,6 +121,97 @@ def test_a_name_that_is_repeated_in_every_piece_is_one_name() -> None:
     found = whole(CHAT, events(*(chunk({"tool_calls": [piece]}) for piece in pieces), chunk({}, "stop")))
     (call,) = found["choices"][0]["message"]["tool_calls"]
     assert call["function"] == {"name": "shell", "arguments": '{"a": 1}'}
+
+
+@pytest.mark.parametrize("given", [{}, {"index": 0}, {"index": 0, "id": ""}, {"index": 0, "id": "same"}])
+def test_calls_without_index_and_id_of_their_own_are_told_apart_by_their_ends(given: dict[str, Any]) -> None:
+    pieces = [
+        {**given, "function": {"name": name, "arguments": f'{{"command": "{name}"}}'}}
+        for name in ("shell", "read", "read")
+    ]
+    found = whole(CHAT, events(*(chunk({"tool_calls": [piece]}) for piece in pieces), chunk({}, "stop")))
+    calls = found["choices"][0]["message"]["tool_calls"]
+    assert [call["function"]["name"] for call in calls] == ["shell", "read", "read"]
+    assert [json.loads(call["function"]["arguments"])["command"] for call in calls] == ["shell", "read", "read"]
+
+
+def test_mistrals_thinking_comes_in_parts_and_its_answer_as_text() -> None:
+    def thinks(text: str) -> dict[str, Any]:
+        return chunk({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": text}]}]})
+
+    said = [
+        chunk({"content": ""}),
+        thinks("I "),
+        thinks("think."),
+        chunk({"content": "An"}),
+        chunk({"content": "swer"}),
+    ]
+    found = whole(CHAT, events(*said, chunk({}, "stop")))
+    assert found["choices"][0]["message"]["content"] == [
+        {"type": "text", "text": ""},
+        {"type": "thinking", "thinking": [{"type": "text", "text": "I think."}]},
+        {"type": "text", "text": "Answer"},
+    ]
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        {**chunk({}), "choices": [{"index": 0, "delta": {}, "finish_reason": "stop", "usage": {"prompt_tokens": 3}}]},
+        chunk({}, "stop", x_groq={"id": "r", "usage": {"prompt_tokens": 3}}),
+        chunk({}, "stop", usage={"prompt_tokens": 3}),
+    ],
+)
+def test_usage_is_found_where_moonshot_and_groq_put_it(last: dict[str, Any]) -> None:
+    content = events(chunk({"content": "hello"}), last, {**chunk({}), "choices": [], "usage": {}}, done=True)
+    assert whole(CHAT, content)["usage"] == {"prompt_tokens": 3}
+    meter = Meter(CHAT, "text/event-stream")
+    meter.feed(content)
+    assert meter.total().usage.input_tokens == 3
+
+
+def test_a_byte_order_mark_takes_no_event_with_it() -> None:
+    content = b"\xef\xbb\xbf" + events(
+        chunk({"content": "hel"}, usage={"prompt_tokens": 3}), chunk({"content": "lo"}, "stop")
+    )
+    assert whole(CHAT, content)["choices"][0]["message"]["content"] == "hello"
+    meter = Meter(CHAT, "text/event-stream")
+    meter.feed(content)
+    assert meter.total().usage.input_tokens == 3
+
+
+def test_gemini_calls_a_tool_without_parameters_without_arguments() -> None:
+    part = {"functionCall": {"name": "submit"}}
+    found = whole(GEMINI, events({"candidates": [{"content": {"parts": [part]}, "finishReason": "STOP"}]}))
+    assert found["candidates"][0]["content"]["parts"] == [{"functionCall": {"name": "submit", "args": {}}}]
+
+
+def test_arguments_nested_beyond_all_measure_are_kept_as_text() -> None:
+    block = {"type": "tool_use", "id": "t1", "name": "shell", "input": {}}
+    deep = "[" * 100_000
+    found = whole(
+        ANTHROPIC,
+        named_events(
+            [
+                {"type": "message_start", "message": {"usage": {}}},
+                {"type": "content_block_start", "index": 0, "content_block": block},
+                {
+                    "type": "content_block_delta",
+                    "index": 0,
+                    "delta": {"type": "input_json_delta", "partial_json": deep},
+                },
+                {"type": "message_stop"},
+            ]
+        ),
+        size=100_000,
+    )
+    assert found["content"][0]["input"] == deep
+
+
+def test_ollama_tells_no_count_of_a_prompt_that_it_had_read_before() -> None:
+    """litellm counts the words itself where the field is missing, and takes zero for unknown."""
+    said = b'{"message": {"content": "hi"}, "done": true, "eval_count": 5}\n'
+    assert whole(OLLAMA, said)["prompt_eval_count"] == 0
 
 
 def test_events_need_no_empty_line_between_them_and_may_break_lines_inside() -> None:
