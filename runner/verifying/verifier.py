@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from runner.digests import digest_json, manifest
 from runner.errors import SandboxRuined, SuiteError, VerifierError
@@ -16,7 +16,7 @@ from runner.evaluating.verdicts import of_ruin
 from runner.sandboxes import LOGS, TESTS, WORKSPACE, Completed, Sandbox
 from runner.suites.host_variables import resolved
 from runner.suites.task_files import script_command, test_files
-from runner.types import Files, Task, Verdict
+from runner.types import File, Files, Task, Verdict
 from runner.verifying.reports import REWARDS, SIDE_REPORTS, ReportProblem, read_reward, read_rewards, read_side_reports
 
 SOURCE = "suite"
@@ -29,9 +29,11 @@ chmod -R u+rwX {tests} {logs}; rm -rf {tests} {logs}; mkdir -p {tests} {logs}/{r
 """
 # The agent owned HOME and the working directory. A task that needs one of them sets the variable itself, to nothing.
 _ENVIRONMENT = {"PYTHONNOUSERSITE": "1", "PYTHONSAFEPATH": "1"}
-# Without it Python does not look beside a script either, where its own helpers lie.
-_PYTHONPATH = 'PYTHONPATH="$(cd {tests} && pwd)${{PYTHONPATH:+:$PYTHONPATH}}"; export PYTHONPATH; '
-_MISSING_MODULE = "No module named "  # of an import and of `python -m`
+_PYTHON_START = File((Path(__file__).parent / "python_start.py").read_bytes())
+_START_FOLDER = ".skillglass"  # below the tests
+_PYTHONPATH = (
+    f'PYTHONPATH="$(cd {{tests}}/{_START_FOLDER} && pwd)${{{{PYTHONPATH:+:$PYTHONPATH}}}}"; export PYTHONPATH; '
+)
 _FOREIGN_REPOSITORY = "detected dubious ownership in repository"  # git
 _FULL = 1.0 - 1e-9  # rewards are written with six decimals
 
@@ -97,11 +99,9 @@ def _clear(task: Task, sandbox: Sandbox) -> list[str]:
 def _run(task: Task, sandbox: Sandbox, tests: Files) -> Completed:
     """Runs the tests where nothing of the agent's lies in their way. Nothing runs any more afterwards."""
     environment = resolved(task.verifier_environment, task.machine.host_variables)
-    sandbox.put(TESTS, tests)
+    sandbox.put(TESTS, {**tests, f"{_START_FOLDER}/sitecustomize.py": _PYTHON_START})
     place = sandbox.path(TESTS)
-    command = script_command(f"{place}/test.sh", tests["test.sh"])
-    if _has_helpers(tests):
-        command = _PYTHONPATH.format(tests=place) + command
+    command = _PYTHONPATH.format(tests=place) + script_command(f"{place}/test.sh", tests["test.sh"])
     if _starts_in_tests(task, sandbox, tests):
         command = f"cd {place} && {command}"
     done = sandbox.execute(
@@ -109,12 +109,6 @@ def _run(task: Task, sandbox: Sandbox, tests: Files) -> Completed:
     )
     sandbox.end_processes()
     return done
-
-
-def _has_helpers(tests: Files) -> bool:
-    """Are there Python modules beside test.sh that may be on the path of every Python program it starts?"""
-    names = {path.removesuffix(".py") for path in tests if path.endswith(".py") and "/" not in path}
-    return bool(names) and not names & sys.stdlib_module_names
 
 
 def _starts_in_tests(task: Task, sandbox: Sandbox, tests: Files) -> bool:
@@ -136,12 +130,7 @@ def _starts_in_tests(task: Task, sandbox: Sandbox, tests: Files) -> bool:
 
 def _doubts(task: Task, sandbox: Sandbox, tests: Files, done: Completed) -> list[str]:
     """What our own precautions may have to do with a verdict that is no success."""
-    doubts = []
-    if _MISSING_MODULE in done.output and "PYTHONSAFEPATH" not in task.verifier_environment:
-        doubts.append(
-            "a Python module was not found: verifiers run with PYTHONSAFEPATH=1, so Python looks for modules neither in "
-            "the working directory nor beside a script (docs/sandboxes.md)"
-        )
+    doubts: list[str] = []
     if _FOREIGN_REPOSITORY in done.output:
         doubts.append(
             "git refused a repository of the agent's user because verifiers run as root: GIT_CONFIG_COUNT, "

@@ -400,20 +400,24 @@ def test_a_verifier_finds_its_own_modules(task: Task, sandbox: LocalSandbox, com
     assert run_verifier(replace(task, verifier_environment=logs), sandbox).success is True
 
 
-def test_a_failure_for_want_of_a_module_names_our_own_part_in_it(task: Task, sandbox: LocalSandbox) -> None:
-    sandbox.put("workspace", {"solution.py": File(b"def solve():\n    return 42\n")})
-    write_tests(task, "python3 -c 'import solution'; echo $((1 - $?)) > ../logs/verifier/reward.txt")
+PROGRAM = {
+    "main.py": "from parts import helper\nimport solution\nassert helper.ANSWER == solution.solve() == 42\n",
+    "solution.py": "def solve():\n    return 42\n",
+    "parts/__init__.py": "",
+    "parts/helper.py": "ANSWER = 42\n",
+}
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["python3 main.py", "python3 -m main", "python3 -c 'import main'", "echo import main | python3", "cd / && python3 $OLDPWD/main.py"],
+)  # fmt: skip
+def test_a_submitted_program_of_several_modules_is_run(task: Task, sandbox: LocalSandbox, command: str) -> None:
+    sandbox.put("workspace", {path: File(text.encode()) for path, text in PROGRAM.items()})
+    logs = '"$(cd ../logs/verifier && pwd)"'
+    write_tests(task, f"logs={logs}; {command}; echo $((1 - $?)) > $logs/reward.txt")
     verdict = run_verifier(task, sandbox)
-    assert verdict.success is False
-    assert "PYTHONSAFEPATH=1" in verdict.notes[0]
-    open_path = replace(task, verifier_environment={"PYTHONSAFEPATH": ""})
-    assert run_verifier(open_path, sandbox).success is True
-
-
-def test_a_program_that_was_not_found_as_a_module_is_named_too(task: Task, sandbox: LocalSandbox) -> None:
-    sandbox.put("workspace", {"main.py": File(b"print(42)\n")})
-    write_tests(task, "python3 -m main; echo $((1 - $?)) > ../logs/verifier/reward.txt")
-    assert "PYTHONSAFEPATH=1" in run_verifier(task, sandbox).notes[0]
+    assert (verdict.success, verdict.notes) == (True, ()), verdict.output
 
 
 def test_a_repository_of_another_user_is_named(task: Task, sandbox: LocalSandbox) -> None:

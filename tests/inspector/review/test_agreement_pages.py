@@ -178,7 +178,9 @@ def test_its_queries_do_not_grow_with_the_items(client: Client, opened: Queue, p
                 make_review(item, person, [code])
 
     more(1)
-    client.get(page("disagreements", opened))  # the first look at what others said is written down, by queries of its own
+    client.get(
+        page("disagreements", opened)
+    )  # the first look at what others said is written down, by queries of its own
     assert_queries_flat(client, page("disagreements", opened), more)
     assert_queries_flat(client, page("agreement", opened), more)
 
