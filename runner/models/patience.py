@@ -100,7 +100,7 @@ class Patience:
         self._others += 1
         if self._others >= TRIES or asked > LONGEST_PAUSE_SECONDS:
             return None
-        return max(asked, _doubling(len(self.failed)))
+        return max(asked, _doubling(self._others - 1))
 
 
 def _doubling(failed: int) -> float:

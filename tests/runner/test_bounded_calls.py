@@ -258,6 +258,13 @@ def test_a_model_that_loads_is_waited_for(serve: Callable[..., WireProvider]) ->
     assert reply.delay_seconds >= sum(pauses) > 100
 
 
+def test_a_model_that_has_loaded_is_tried_like_any_other(serve: Callable[..., WireProvider]) -> None:
+    loading, broken = whole(LOADING, "503 Service Unavailable"), sends(head() + events(chunk({"content": "a"})))
+    server, pauses = serve(*[loading] * 20, broken, sends(head() + HELLO)), []
+    assert model(server, sleep=pauses.append).complete(REQUEST).text == "hello"
+    assert pauses[-1] <= 1.0
+
+
 @pytest.mark.parametrize("seconds", ["0", "40"])
 def test_how_long_it_is_waited_for_is_a_setting(
     serve: Callable[..., WireProvider], monkeypatch: pytest.MonkeyPatch, seconds: str
