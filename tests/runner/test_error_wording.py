@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import socket
 import threading
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from runner.errors import ModelUnavailable
+from runner.errors import ModelUnavailable, RunnerError
 from runner.models.error_wording import describe_error
 from runner.models.litellm import LiteLLM
 from runner.models.litellm_errors import NoReply
@@ -70,20 +69,25 @@ def closed() -> str:
         return f"127.0.0.1:{taken.getsockname()[1]}"
 
 
-def error_of(provider: str, address: str) -> Exception:
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else its import waits for a price list
-    import litellm
-
-    options: dict[str, Any] = {"api_base": address, "api_key": "sk-nothing-real", "num_retries": 0, "max_retries": 0}
-    try:
-        litellm.completion(f"{provider}/local-llama", [{"role": "user", "content": "hello"}], timeout=1, **options)
-    except Exception as error:
-        return error
-    raise AssertionError("expected a failure")
+def error_of(provider: str, address: str) -> str:
+    model = LiteLLM(
+        f"litellm/{provider}/local-llama",
+        key_variable="LAB_KEY",
+        api_base=address,
+        timeout_seconds=1,
+        sleep=lambda _: None,
+    )
+    with pytest.raises(RunnerError) as raised:
+        model.complete(ModelRequest(({"role": "user", "content": "hello"},)))
+    return str(raised.value)
 
 
 @pytest.mark.parametrize("provider", ["openai", "hosted_vllm", "anthropic"])
-def test_it_says_what_happened_and_where_and_then_what_the_server_said(provider: str, server: str, closed: str) -> None:
+def test_it_says_what_happened_and_where_and_then_what_the_server_said(
+    provider: str, server: str, closed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAB_KEY", "sk-nothing-real")
+    monkeypatch.setenv("SKILLGLASS_MODEL_WAIT_SECONDS", "0")
     for address, told in (
         (f"http://{closed}/v1", "Connection refused: {}"),
         ("http://no-such-host.invalid:8000/v1", "Host not found: {}"),
@@ -96,13 +100,14 @@ def test_it_says_what_happened_and_where_and_then_what_the_server_said(provider:
         (f"http://{server}/500", "Server error (500): {}: ValueError: CUDA out of memory"),
         (f"http://{server}/503", "Server not ready (503): {}: Loading model"),
     ):
-        found = describe_error(error_of(provider, address), address)
+        found = error_of(provider, address).replace(f" (model litellm/{provider}/local-llama)", "")
+        found = found.removeprefix("The provider refused the key in the environment variable LAB_KEY: ")
         assert found.startswith(told.format(address)), found
         assert not re.search(r"litellm|OpenAI|Exception|InternalServerError", found)
 
 
 def test_it_shows_no_user_password_or_query_of_an_address(closed: str) -> None:
-    error = error_of("openai", f"http://{closed}/v1")
+    error = ConnectionRefusedError(111, "Connection refused")
     shown = describe_error(error, f"http://ada:sk-abcdef@{closed}/v1?key=sk-abcdef#top")
     assert shown == f"Connection refused: http://{closed}/v1"
     assert describe_error(error, "http://[::1]:8000/v1") == "Connection refused: http://[::1]:8000/v1"
@@ -119,7 +124,7 @@ def test_a_private_address_is_told_by_its_variables_name(closed: str, monkeypatc
     monkeypatch.setenv("LAB_ADDRESS", f"http://{closed}/v1")
     preset = Preset("lab", "lab", "shell", "local-llama", "openai/local-llama", api_base_variable="LAB_ADDRESS")
     model = LiteLLM.of_preset(preset)
-    model._sleep = lambda _: None
+    model.sleep = lambda _: None
     with pytest.raises(ModelUnavailable) as refused:
         model.complete(ModelRequest(({"role": "user", "content": "hello"},)))
-    assert str(refused.value) == "lab: Connection refused: LAB_ADDRESS"
+    assert str(refused.value) == "Connection refused: LAB_ADDRESS (model lab)"
