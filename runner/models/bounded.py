@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 MAX_REPLY_BYTES = 32 * 1024 * 1024
 CONNECT_SECONDS = 30.0
 SILENCE_SECONDS = 180.0
+WHOLE_FACTOR = 5  # a provider that is asked for a whole reply is silent while it makes one: so much longer it may be
 # Streams of one call that broke off before a whole reply is asked for. From the source of llama-cpp-python 0.3.36: its server
 # ends a stream as soon as another request comes in (`interrupt_requests`, on by default), but no whole reply.
 MAX_BROKEN = 2
@@ -195,7 +196,7 @@ def _exchange(request: httpx.Request, call: Call, streamed: Streamed | None = No
     left = call.ends_at - time.monotonic()
     if left <= 0:
         raise TimeUp("the time for the whole call is used up")
-    silence = min(call.silence_seconds, left)
+    silence = min(call.silence_seconds * (1 if streamed else WHOLE_FACTOR), left)
     request.headers["Accept-Encoding"] = "identity"
     request.extensions = {**request.extensions, "timeout": _timeouts(silence)}
     with HangUp(left) as hang_up, _client() as client:

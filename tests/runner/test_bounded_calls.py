@@ -9,6 +9,7 @@ import socket
 import ssl
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -204,6 +205,20 @@ def test_a_provider_that_falls_silent_has_hung(serve: Callable[..., WireProvider
     assert reply.text == "hello"
     assert "silent for 1 seconds" in reply.failed_tries[0].reason
     assert reply.lost_usage == Usage()  # it used some, and nothing is known of it
+
+
+def test_a_whole_reply_may_be_longer_in_the_making_than_a_stream_may_be_silent(
+    serve: Callable[..., WireProvider],
+) -> None:
+    refusal = {"error": {"message": "Your organization must be verified to stream this model.", "param": "stream"}}
+    answer = whole({**REPLY, "usage": USAGE})
+
+    def takes_its_time(connection: socket.socket) -> None:
+        time.sleep(1.5)
+        answer(connection)
+
+    reply = model(serve(whole(refusal, "400 Bad Request"), takes_its_time), timeout_seconds=1).complete(REQUEST)
+    assert (reply.text, reply.failed_tries) == ("whole", ())
 
 
 def test_a_call_that_failed_for_good_says_what_is_known_of_its_tokens(serve: Callable[..., WireProvider]) -> None:
