@@ -174,13 +174,13 @@ class LiteLLM:
 
     def _failure(self, problem: Exception, sending: Sending, call: Call) -> Exception:
         """What a failed try means for the call."""
-        if call.replied and missing_module(problem) is None:
+        if missing := missing_module(problem):
+            return self._without(missing)
+        if call.replied:
             return _unreadable(self._told(_no_reply(problem)), call)
         told = f"{self._told(problem)} (model {self.name})"
         if (overflow := overflow_of(problem)) is not None:
             return _Overflowed(self._told(problem), overflow)
-        if missing := missing_module(problem):
-            return self._without(missing)
         if name := sending.refused(problem):
             return _Refused(name, self._told(problem)[:MAX_REASON])
         if is_of_the_key(problem):
