@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from benchapp.examining.tally import Tally
-from benchapp.published.cells import Cells, count_of, rounds_to
-from benchapp.published.checking_skilllearnbench import counts_make
+from benchapp.published.cells import Cells, count_of, counts_make, rounds_to
 from benchapp.published.rows import Printed, decimals
 from benchapp.published.skilllearnbench import METHODS, MODELS, REFERENCES, TASKS
 

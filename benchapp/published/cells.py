@@ -1,7 +1,6 @@
 """Printed numbers of one paper, found by where they stand, and what their rounding allows. Pure arithmetic.
 
-A printed number stands for every number that rounds to it: "30.44" for 30.435 to 30.445. A sum or mean of printed numbers
-contradicts another printed number only where no numbers that round to them agree.
+A printed number stands for every number that rounds to it: "30.44" for 30.435 to 30.445.
 """
 
 from __future__ import annotations
@@ -46,23 +45,6 @@ class Cells:
         return [metric for of, metric in self._columns if of == table]
 
 
-def mean(cells: Sequence[Printed]) -> Fraction:
-    """Of the numbers as printed, in the unit of the cells."""
-    return sum((cell.number for cell in cells), Fraction(0)) / len(cells)
-
-
-def sum_may_be(parts: Sequence[Printed], whole: Printed, share: Fraction = Fraction(1)) -> bool:
-    """Whether some numbers that round to `parts` have a sum, times `share`, that rounds to `whole`."""
-    spans = [part.span for part in parts]
-    low, high = (share * sum((span[end] for span in spans), Fraction(0)) for end in (0, 1))
-    return low <= whole.span[1] and high >= whole.span[0]
-
-
-def mean_may_be(parts: Sequence[Printed], whole: Printed) -> bool:
-    """Whether some numbers that round to `parts` have a mean that rounds to `whole`."""
-    return sum_may_be(parts, whole, Fraction(1, len(parts)))
-
-
 def rounds_to(exact: Fraction, cell: Printed) -> bool:
     """Whether an exact number rounds to what is printed; a tie may go either way."""
     low, high = cell.span
@@ -73,3 +55,9 @@ def count_of(cell: Printed, n: int) -> int | None:
     """The k for which the printed percentage is k of n, None where no k is."""
     k = round(cell.number * n / 100)
     return k if rounds_to(Fraction(100 * k, n), cell) else None
+
+
+def counts_make(shares: Sequence[Printed], n: int) -> bool:
+    """Whether n things can be split so that each part's percentage is as printed."""
+    counts = [count_of(share, n) for share in shares]
+    return None not in counts and sum(k for k in counts if k is not None) == n

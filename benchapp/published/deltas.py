@@ -42,12 +42,16 @@ class References:
         """None where no delta is printed. LookupError where its reference is not in the table."""
         if not row.printed_delta:
             return None
+        return _recomputed(row, self.find(row), relative=row.reference.endswith(RELATIVE))
+
+    def find(self, row: Printed) -> Printed:
+        """What the printed delta of a row is against. LookupError where the table does not have it."""
         wanted = row.reference.removesuffix(RELATIVE)
         condition, _, metric = wanted.partition(" ")
         reference = self._cells.get(_key(row, condition, metric))
         if reference is None:
             raise LookupError(f"{row.paper}, {row.table}, {row.model}: no {wanted!r} for the delta of {row.metric}")
-        return _recomputed(row, reference, relative=row.reference.endswith(RELATIVE))
+        return reference
 
 
 def _key(row: Printed, condition: str, metric: str) -> tuple[str, ...]:

@@ -1,28 +1,41 @@
-"""The list of what does not add up in the four papers."""
+"""What in the four papers does not add up: the errata, read from `data/findings.json`.
+
+Each names the cells it is about. `tests/benchapp/test_published_findings.py` recomputes all of them from the stored numbers,
+so the file holds nothing that does not follow from them, and misses nothing that does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import json
+from dataclasses import dataclass, fields
 from functools import cache
 
-from benchapp.published.checking import Finding
-from benchapp.published.checking_skillevolbench import skillevolbench_findings
-from benchapp.published.checking_skillflow import skillflow_findings
-from benchapp.published.checking_skillgenbench import skillgenbench_findings
-from benchapp.published.checking_skilllearnbench import skilllearnbench_findings
-from benchapp.published.loading import published_rows
-from benchapp.published.rows import Printed
+from benchapp.published.loading import DATA, published_rows
 
-CHECKS: Mapping[str, Callable[[Iterable[Printed]], list[Finding]]] = {
-    "skillevolbench": skillevolbench_findings,
-    "skillflow": skillflow_findings,
-    "skilllearnbench": skilllearnbench_findings,
-    "skillgenbench": skillgenbench_findings,
-}
+FINDINGS = DATA / "findings.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One contradiction. `place`: row and column as a reader finds them; `printed` and `recomputed` as text.
+
+    `kind`: a short word for its sort ("delta", "average", "text", "no k of n", ...); `sentence`: plain words.
+    """
+
+    paper: str
+    table: str
+    place: str
+    printed: str
+    recomputed: str
+    kind: str
+    sentence: str
 
 
 @cache
 def findings(paper: str | None = None) -> tuple[Finding, ...]:
     """All findings, or those of one paper. PublishedDataError for a paper that is not there."""
-    rows = published_rows(paper)
-    return tuple(finding for name, check in CHECKS.items() if paper in (None, name) for finding in check(rows))
+    published_rows(paper)  # refuses a paper that is not there
+    stored = json.loads(FINDINGS.read_text(encoding="utf-8"))
+    names = [field.name for field in fields(Finding)]
+    found = (Finding(**{name: row[name] for name in names}) for row in stored)
+    return tuple(finding for finding in found if paper in (None, finding.paper))

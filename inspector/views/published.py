@@ -11,8 +11,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from benchapp.published.checking import Finding
-from benchapp.published.findings import findings
+from benchapp.published.findings import Finding, findings
 from benchapp.published.loading import published_rows
 from benchapp.published.names import PAPERS
 from benchapp.published.printing import flat

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from benchapp.published.cells import Cells
-from benchapp.published.checking_skillgenbench import SOURCES, possible_totals, skillgenbench_findings
 from benchapp.published.loading import published_rows
 from benchapp.published.rows import Printed
+from tests.benchapp.errata.skillgenbench import SOURCES, possible_totals, skillgenbench_findings
 
 PAPER = Path(__file__).parents[3] / "shared" / "papers" / "skillgenbench.txt"
 SIX = "average of six models"

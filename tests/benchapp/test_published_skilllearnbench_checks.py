@@ -10,15 +10,16 @@ from random import Random
 
 import pytest
 
-from benchapp.published.cells import Cells, count_of, mean_may_be, rounds_to, sum_may_be
-from benchapp.published.checking import Finding
-from benchapp.published.checking_skilllearnbench import counts_make, skilllearnbench_findings
-from benchapp.published.claims_skilllearnbench import CLAIMS, Claim
+from benchapp.published.cells import Cells, count_of, counts_make, rounds_to
 from benchapp.published.loading import published_rows
-from benchapp.published.readings_skilllearnbench import variance_shares
-from benchapp.published.retest_skilllearnbench import Retest, retest
 from benchapp.published.rows import Printed, decimals
 from benchapp.published.skilllearnbench import METHODS, MODELS
+from tests.benchapp.errata.arithmetic import mean_may_be, sum_may_be
+from tests.benchapp.errata.checks import Erratum
+from tests.benchapp.errata.skilllearnbench import skilllearnbench_findings
+from tests.benchapp.errata.skilllearnbench_claims import CLAIMS, Claim
+from tests.benchapp.errata.skilllearnbench_readings import variance_shares
+from tests.benchapp.errata.skilllearnbench_retest import Retest, retest
 
 ROWS = published_rows("skilllearnbench")
 AS_PRINTED = set(skilllearnbench_findings(ROWS))
@@ -53,7 +54,7 @@ DIMENSIONS = ("executability_", "safety_", "alignment_")
 AVERAGED = ("Table 2", "Table 3", "Table 6", "Table 8", "Table 9", "Table 10", "Table 11", "Table 12")
 
 
-def of_the_text(finding: Finding) -> bool:
+def of_the_text(finding: Erratum) -> bool:
     return finding.place in {claim.place for claim in CLAIMS}
 
 
@@ -80,7 +81,7 @@ def misprinted(*wrong: Printed) -> tuple[Printed, ...]:
     return tuple(other(row) if row in wrong else row for row in ROWS)
 
 
-def new_findings(rows: Iterable[Printed]) -> set[Finding]:
+def new_findings(rows: Iterable[Printed]) -> set[Erratum]:
     return set(skilllearnbench_findings(rows)) - AS_PRINTED
 
 

@@ -11,8 +11,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from benchapp.exporting.spreadsheet import unrun
-from benchapp.published.checking import Finding
-from benchapp.published.findings import findings
+from benchapp.published.findings import Finding, findings
 from benchapp.published.loading import PublishedDataError, published_rows
 from benchapp.published.printing import MARK, flat, plain
 from benchapp.published.rows import Printed

@@ -15,9 +15,10 @@ from math import sqrt
 from statistics import pstdev, stdev
 
 from benchapp.published.cells import Cells, count_of
-from benchapp.published.checking import Finding, place_of
 from benchapp.published.rows import Printed
-from benchapp.published.skilllearnbench import METHODS, MODELS, PAPER, REFERENCES, TASKS, overall
+from benchapp.published.skilllearnbench import METHODS, MODELS, REFERENCES, TASKS
+from tests.benchapp.errata.checks import Erratum, erratum
+from tests.benchapp.errata.skilllearnbench_rows import overall
 
 TABLE = "Table 7"
 TRIALS = 3
@@ -59,20 +60,20 @@ def spread_of(cells: Cells, condition: str) -> Printed:
     return overall(cells, "accuracy_sd", condition, TABLE)
 
 
-def retest_findings(cells: Cells) -> Iterator[Finding]:
+def retest_findings(cells: Cells) -> Iterator[Erratum]:
     """Spreads that no count of disagreeing cells gives, and those that cannot be what the caption can be taken to say."""
     for condition in (*REFERENCES, *METHODS):
         printed = spread_of(cells, condition)
         found = retest(cells, condition)
         if found is None:
             sentence = "No count of tasks whose three trials disagree gives this spread."
-            yield Finding(PAPER, TABLE, place_of(printed), printed.printed, "", "no k of n", sentence)
+            yield erratum(printed, "", "no k of n", sentence)
         elif condition in REFERENCES and not may_spread_means(cells, condition):
             told = f"{found.flipped} of {found.cells} tasks flipped; one pass varies by {found.noise:.1f} points"
             sentence = (
                 "It is the mean spread inside a task; no three accuracies over twenty tasks with this mean spread so."
             )
-            yield Finding(PAPER, TABLE, place_of(printed), printed.printed, told, "unclear", sentence)
+            yield erratum(printed, told, "unclear", sentence, overall(cells, "accuracy", condition, TABLE))
 
 
 def may_spread_means(cells: Cells, condition: str) -> bool:

@@ -1,6 +1,6 @@
 """What the text of SkillLearnBench says about its own tables, recomputed from their cells.
 
-A claim is stated in our words with the place it stands at; its reading is in readings_skilllearnbench. Claims about pictures
+A claim is stated in our words with the place it stands at; its reading is in skilllearnbench_readings. Claims about pictures
 without printed numbers (Figures 2, 4, 5) cannot be checked and are not here. Source: arXiv 2604.20087v1.
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from benchapp.published import readings_skilllearnbench as read
 from benchapp.published.cells import Cells
-from benchapp.published.checking import Finding
-from benchapp.published.readings_skilllearnbench import CREATOR, ONE, SELF, TEACHER, Check
 from benchapp.published.skilllearnbench import PAPER
+from tests.benchapp.errata import skilllearnbench_readings as read
+from tests.benchapp.errata.checks import Erratum, WatchedCells, names_of
+from tests.benchapp.errata.skilllearnbench_readings import CREATOR, ONE, SELF, TEACHER, Check
 
 LOOSE = "loose wording"  # the kind of a claim that one reading breaks and another keeps
 
@@ -29,14 +29,16 @@ class Claim:
     kind: str = "text"
 
 
-def broken_claims(cells: Cells) -> Iterator[Finding]:
+def broken_claims(cells: Cells) -> Iterator[Erratum]:
     """The claims that the tables do not bear out."""
     for claim in CLAIMS:
-        told = claim.check(cells)
+        watched = WatchedCells(cells)
+        told = claim.check(watched)
         if told is not None:
             borne_out = "bears it out only in part" if claim.kind == LOOSE else "says otherwise"
             sentence = f"A claim of the text, in our words; {claim.table} {borne_out}."
-            yield Finding(PAPER, claim.table, claim.place, claim.says, told, claim.kind, sentence)
+            concerned = names_of(watched.read)
+            yield Erratum(PAPER, claim.table, claim.place, claim.says, told, claim.kind, sentence, concerned)
 
 
 def first(metric: str, method: str, table: str, *, lowest: bool = False) -> Check:

@@ -1,21 +1,22 @@
 """What does not add up in the printed numbers of SkillEvolBench beyond its deltas: parts, tables, averages, ranges.
 
 Every percentage of one model is k of 90 or k of 30 (`rows.DENOMINATORS`), so means over the ten models are exact.
-What its text says in words about single cells is checked in claims_skillevolbench.
+What its text says in words about single cells is checked in skillevolbench_claims.
 Source: SkillEvolBench, Tables 1, 2 and 9; sections 5.3 to 5.6; appendix D.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 from benchapp.published.cells import Cells
-from benchapp.published.checking import Finding, count_findings, delta_findings, place_of
-from benchapp.published.claims_skillevolbench import broken_claims
 from benchapp.published.deltas import signed
 from benchapp.published.rows import Printed, half_unit
-from benchapp.published.skillevolbench import (
+from tests.benchapp.errata.checks import Erratum, count_findings, delta_findings, erratum
+from tests.benchapp.errata.skillevolbench_claims import broken_claims
+from tests.benchapp.errata.skillevolbench_runs import (
     AVERAGE,
     METRICS,
     PAPER,
@@ -34,7 +35,7 @@ MODELS, FAMILIES_OF_ENVIRONMENT = 10, 5
 CONDITIONS_TOLD = (8, 9, 10)  # section 5.2 counts eight, Tables 1, 2 and 9 have nine, all together are ten
 
 
-def skillevolbench_findings(rows: Iterable[Printed]) -> list[Finding]:
+def skillevolbench_findings(rows: Iterable[Printed]) -> list[Erratum]:
     """Every contradiction of the paper with itself, in the order of its tables and then of its text."""
     own = [row for row in rows if row.paper == PAPER]
     cells = Cells(own)
@@ -55,29 +56,26 @@ def skillevolbench_findings(rows: Iterable[Printed]) -> list[Finding]:
     return found
 
 
-def off(cell: Printed, recomputed: str, kind: str, sentence: str) -> Finding:
-    return Finding(PAPER, cell.table, place_of(cell), cell.printed, recomputed, kind, sentence)
-
-
 def fits(printed: Printed, low: Fraction, high: Fraction) -> bool:
     """Whether some number of [low, high] rounds to the print."""
     return low <= printed.span[1] and printed.span[0] <= high
 
 
-def sums_of_roles(cells: Cells) -> Iterator[Finding]:
+def sums_of_roles(cells: Cells) -> Iterator[Erratum]:
     """ESR is over the 90 attempts of which CSSR, ARSR and CompSR are over 30 each: its count is the sum of theirs."""
     for table in TABLES:
         for whole in cells.many(table, "ESR"):
-            parts = [cells.one(table, role, condition=whole.condition, model=whole.model).k for role in ROLES]
+            roles = [cells.one(table, role, condition=whole.condition, model=whole.model) for role in ROLES]
+            parts = [role.k for role in roles]
             if None in parts or whole.k is None:
                 continue
             total = sum(k for k in parts if k is not None)
             if total != whole.k:
                 sentence = f"The three roles solved {' + '.join(map(str, parts))} = {total} of 90, ESR says {whole.k}."
-                yield off(whole, f"{100 * total / 90:.1f}", "parts", sentence)
+                yield erratum(whole, f"{100 * total / 90:.1f}", "parts", sentence, *roles)
 
 
-def equal_cells(cells: Cells) -> Iterator[Finding]:
+def equal_cells(cells: Cells) -> Iterator[Erratum]:
     """Runs that stand in several tables: their rates, and the deltas printed beside them."""
     for position, table in enumerate(TABLES[1:], start=1):
         for metric in METRICS:
@@ -90,26 +88,28 @@ def _earlier(cells: Cells, cell: Printed, tables: Iterable[str]) -> Printed | No
     return next((row for row in found if row.model == cell.model), None)
 
 
-def _against(cell: Printed, first: Printed | None) -> Iterator[Finding]:
+def _against(cell: Printed, first: Printed | None) -> Iterator[Erratum]:
     if first is None:
         return
     if first.printed != cell.printed:
-        yield off(cell, first.printed, "table against table", f"{first.table} prints {first.printed} for the same run.")
+        yield erratum(
+            cell, first.printed, "table against table", f"{first.table} prints {first.printed} for the same run.", first
+        )
     if first.printed_delta != cell.printed_delta:
         sentence = (
             f"{first.table} prints {first.printed_delta} beside the same rates, {cell.table} {cell.printed_delta}."
         )
-        place, kind = place_of(cell), "two deltas for one"
-        yield Finding(PAPER, cell.table, place, cell.printed_delta, first.printed_delta, kind, sentence)
+        found = erratum(cell, first.printed_delta, "two deltas for one", sentence, first)
+        yield replace(found, printed=cell.printed_delta)
 
 
-def cells_of_the_text(cells: Cells) -> Iterator[Finding]:
+def cells_of_the_text(cells: Cells) -> Iterator[Erratum]:
     """Rates and changes of single runs that the text repeats from the tables."""
     for metric in METRICS:
         for told in cells.many("Text", metric):
             cell = by_table(cells, metric, told.condition, told.model)
             if cell is not None and cell.printed != told.printed:
-                yield off(told, cell.printed, "text", f"{cell.table} prints {cell.printed}.")
+                yield erratum(told, cell.printed, "text", f"{cell.table} prints {cell.printed}.", cell)
         for told in cells.many("Text", f"{metric}_change"):
             span = change(cells, metric, told.condition, told.model)
             if span is not None and not fits(told, *span):
@@ -117,10 +117,11 @@ def cells_of_the_text(cells: Cells) -> Iterator[Finding]:
                 sentence = (
                     f"The counts behind the tables give {best}; the text repeats a difference of rounded numbers."
                 )
-                yield off(told, best, "text", sentence)
+                runs = (by_table(cells, metric, name, told.model) for name in (told.condition, "no-skill"))
+                yield erratum(told, best, "text", sentence, *filter(None, runs))
 
 
-def mean_changes(cells: Cells) -> Iterator[Finding]:
+def mean_changes(cells: Cells) -> Iterator[Erratum]:
     """Section 5.6: mean change of ESR by condition, over the ten models."""
     base = mean_over_models(cells, "ESR", "no-skill")
     for told in cells.many("Text", "ESR_change", model=AVERAGE):
@@ -128,10 +129,10 @@ def mean_changes(cells: Cells) -> Iterator[Finding]:
         low, high = mean[0] - base[1], mean[1] - base[0]
         if not fits(told, low, high):
             sentence = "The ten models' counts of solved tasks give another mean."
-            yield off(told, signed((low + high) / 2, 2), "average", sentence)
+            yield erratum(told, signed((low + high) / 2, 2), "average", sentence)
 
 
-def wins_and_losses(cells: Cells) -> Iterator[Finding]:
+def wins_and_losses(cells: Cells) -> Iterator[Erratum]:
     """Section 5.6: how many models a condition helps, leaves as they are, hurts."""
     for told in (
         row for kind in ("wins", "ties", "losses") for row in cells.many("Text", f"ESR_{kind}", model=AVERAGE)
@@ -139,7 +140,7 @@ def wins_and_losses(cells: Cells) -> Iterator[Finding]:
         counts = changes_by_sign(change(cells, "ESR", told.condition, row.model) for row in _models(cells))
         count = counts[told.metric.removeprefix("ESR_")]
         if count != told.number:
-            yield off(told, str(count), "text", "The tables give another number of models.")
+            yield erratum(told, str(count), "text", "The tables give another number of models.")
 
 
 def _models(cells: Cells) -> list[Printed]:
@@ -152,7 +153,7 @@ def changes_by_sign(changes: Iterable[Span | None]) -> dict[str, int]:
     return {"wins": wins, "ties": len(found) - wins - losses, "losses": losses}
 
 
-def changes_of_models(cells: Cells) -> Iterator[Finding]:
+def changes_of_models(cells: Cells) -> Iterator[Erratum]:
     """Section 5.6: one model over the nine compared conditions. Raw-trajectory is in no table, so it is solved for."""
     compared = cells.one("Text", "conditions_compared").number
     for told in cells.many("Text", "ESR_change", condition=""):
@@ -160,14 +161,14 @@ def changes_of_models(cells: Cells) -> Iterator[Finding]:
         implied = implied_raw_change(told, known, compared)
         if implied is None:
             sentence = "With the eight conditions of the tables, no count of 90 for raw-trajectory gives this mean."
-            yield off(told, "", "average", sentence)
+            yield erratum(told, "", "average", sentence)
             continue
         counts = changes_by_sign([*known, (Fraction(implied, 90), Fraction(implied, 90))])
         for kind in ("wins", "losses"):
             for said in cells.many("Text", f"ESR_{kind}", model=told.model, condition=""):
                 if said.number != counts[kind]:
                     sentence = f"The tables and the raw-trajectory run that the mean implies give {counts[kind]}."
-                    yield off(said, str(counts[kind]), "text", sentence)
+                    yield erratum(said, str(counts[kind]), "text", sentence)
 
 
 def implied_raw_change(told: Printed, known: Iterable[Span | None], compared: Fraction) -> int | None:
@@ -182,7 +183,7 @@ def implied_raw_change(told: Printed, known: Iterable[Span | None], compared: Fr
     return whole if low <= whole <= high and len(spans) == compared - 1 else None
 
 
-def ranges(cells: Cells) -> Iterator[Finding]:
+def ranges(cells: Cells) -> Iterator[Erratum]:
     """Section 5.5: highest minus lowest mean of a condition; raw-trajectory's is known where the text prints it."""
     for metric in ("LSR", "ESR"):
         told = cells.one("Text", f"{metric}_condition_range")
@@ -195,17 +196,17 @@ def ranges(cells: Cells) -> Iterator[Finding]:
             sentence = "The means over the ten models in the tables lie further apart."
             if told_low > high:
                 sentence = "The means over the ten models in the tables lie closer together."
-            yield off(told, f"{float(low):.2f}", "range", sentence)
+            yield erratum(told, f"{float(low):.2f}", "range", sentence)
 
 
-def strongest_raw(cells: Cells) -> Iterator[Finding]:
+def strongest_raw(cells: Cells) -> Iterator[Erratum]:
     """Section 5.5: raw-trajectory has the highest mean in four metrics; what its own numbers say about the fifth."""
     told = {metric: row for metric in METRICS for row in cells.many("Text", metric, condition=RAW, model=AVERAGE)}
     for metric, row in told.items():
         best = max(conditions(cells, metric), key=lambda name: mean_over_models(cells, metric, name))
         mean = mean_over_models(cells, metric, best)[0]
         if mean > row.span[1]:
-            yield off(row, f"{float(mean):.1f}", "text", f"{best} has a higher mean.")
+            yield erratum(row, f"{float(mean):.1f}", "text", f"{best} has a higher mean.")
     esr, arsr, comp = (whole_count(told[metric], n) for metric, n in (("ESR", 900), ("ARSR", 300), ("CompSR", 300)))
     if None in (esr, arsr, comp):
         return
@@ -218,7 +219,14 @@ def strongest_raw(cells: Cells) -> Iterator[Finding]:
             f"ARSR and CompSR imply {implied} of 300 there, more than any condition of the tables ({best}, "
             f"{float(mean):.1f})."
         )
-        yield off(told["ESR"], f"CSSR {100 * implied / 300:.1f}", "implied by its parts", sentence)
+        yield erratum(
+            told["ESR"],
+            f"CSSR {100 * implied / 300:.1f}",
+            "implied by its parts",
+            sentence,
+            told["ARSR"],
+            told["CompSR"],
+        )
 
 
 def whole_count(row: Printed, n: int) -> int | None:
@@ -228,7 +236,7 @@ def whole_count(row: Printed, n: int) -> int | None:
     return found[0] if len(found) == 1 else None
 
 
-def shares_of_environments(cells: Cells) -> Iterator[Finding]:
+def shares_of_environments(cells: Cells) -> Iterator[Erratum]:
     """Section 5.5: means over all conditions in one environment and role, which are k of 50 per condition."""
     told = [row for role in ROLES for row in cells.many("Text", role, model=AVERAGE) if row.group]
     wrong = {
@@ -245,10 +253,10 @@ def shares_of_environments(cells: Cells) -> Iterator[Finding]:
             sentence += (
                 f"; all such means of the text are counts only for {_listed([str(count) for count in fitting])}."
             )
-            yield off(row, "", "unclear", sentence)
+            yield erratum(row, "", "unclear", sentence)
         else:
             sentence += ", and no number of conditions makes all such means of the text counts of full runs."
-            yield off(row, "", "no k of n", sentence)
+            yield erratum(row, "", "no k of n", sentence)
 
 
 def _is_count(row: Printed, n: int) -> bool:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from benchapp.published.cells import Cells, mean
+from benchapp.published.cells import Cells
 from benchapp.published.rows import Printed
-from benchapp.published.skilllearnbench import AVERAGE, CLAUDE, GEMINI, METHODS, MODELS, overall
+from benchapp.published.skilllearnbench import CLAUDE, GEMINI, METHODS, MODELS
+from tests.benchapp.errata.arithmetic import mean
+from tests.benchapp.errata.skilllearnbench_rows import AVERAGE, overall
 
 Check = Callable[[Cells], str | None]
 ONE, SELF, TEACHER, CREATOR = METHODS

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from benchapp.published.cells import Cells
-from benchapp.published.checking import Finding
 from benchapp.published.rows import Printed
-from benchapp.published.skillevolbench import METRICS, PAPER, TABLES, by_table
+from tests.benchapp.errata.checks import Erratum, WatchedCells, names_of
+from tests.benchapp.errata.skillevolbench_runs import METRICS, PAPER, TABLES, by_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,41 +49,46 @@ SEVERAL = (("5.3", "Gemini 2.5 Pro", "selfgen-always", "selfgen-revision"),)  # 
 HIGHEST = (("5.4", "GPT-5.4", "curated-always"),)  # the model's highest ESR of all conditions
 
 
-def broken_claims(cells: Cells) -> Iterator[Finding]:
+def broken_claims(cells: Cells) -> Iterator[Erratum]:
     """Claims that the cells do not bear out."""
     for claim in CLAIMS:
         for metric in claim.better + claim.worse:
-            difference = _difference(cells, claim.model, metric, claim.condition, claim.against)
+            watched = WatchedCells(cells)
+            difference = _difference(watched, claim.model, metric, claim.condition, claim.against)
             if (metric in claim.better and difference <= 0) or (metric in claim.worse and difference >= 0):
                 said = "better" if metric in claim.better else "worse"
                 sentence = f"Said to be {said} than {claim.against} in {metric}, which it is not."
-                yield _broken(claim.section, claim.model, claim.condition, said, difference, sentence)
+                yield _broken(watched, claim.section, claim.model, claim.condition, said, difference, sentence)
     yield from _broken_counts(cells)
     for section, model, condition in HIGHEST:
-        rates = {row.condition: row.number for table in TABLES for row in cells.many(table, "ESR", model=model)}
+        watched = WatchedCells(cells)
+        rates = {row.condition: row.number for table in TABLES for row in watched.many(table, "ESR", model=model)}
         best = max(rates, key=lambda name: rates[name])
         if rates[best] > rates[condition]:
             sentence = f"Said to be the highest ESR of this model; {best} is higher."
-            yield _broken(section, model, condition, "highest ESR", rates[best] - rates[condition], sentence)
+            yield _broken(watched, section, model, condition, "highest ESR", rates[best] - rates[condition], sentence)
 
 
-def _broken_counts(cells: Cells) -> Iterator[Finding]:
+def _broken_counts(cells: Cells) -> Iterator[Erratum]:
     for section, model, condition in MOST:
-        gains = sum(_difference(cells, model, metric, condition, "no-skill") > 0 for metric in METRICS)
+        watched = WatchedCells(cells)
+        gains = sum(_difference(watched, model, metric, condition, "no-skill") > 0 for metric in METRICS)
         if gains <= len(METRICS) / 2:
             sentence = f"Said to be better than no-skill in most metrics; it is in {gains} of {len(METRICS)}."
-            yield _broken(section, model, condition, "most metrics", Fraction(gains), sentence)
+            yield _broken(watched, section, model, condition, "most metrics", Fraction(gains), sentence)
     for section, model, condition, against in SEVERAL:
-        gains = sum(_difference(cells, model, metric, condition, against) > 0 for metric in METRICS[2:])
+        watched = WatchedCells(cells)
+        gains = sum(_difference(watched, model, metric, condition, against) > 0 for metric in METRICS[2:])
         if gains < 2:
             sentence = f"Said to gain on {against} in several deployment metrics; it does in {gains}."
-            yield _broken(section, model, condition, "several metrics", Fraction(gains), sentence)
+            yield _broken(watched, section, model, condition, "several metrics", Fraction(gains), sentence)
 
 
-def _broken(section: str, model: str, condition: str, said: str, found: Fraction, sentence: str) -> Finding:
-    return Finding(
-        PAPER, "Text", f"Section {section}, {model}, {condition}", said, f"{float(found):+.1f}", "text", sentence
-    )
+def _broken(
+    watched: WatchedCells, section: str, model: str, condition: str, said: str, found: Fraction, sentence: str
+) -> Erratum:
+    place, recomputed = f"Section {section}, {model}, {condition}", f"{float(found):+.1f}"
+    return Erratum(PAPER, "Text", place, said, recomputed, "text", sentence, names_of(watched.read))
 
 
 def _difference(cells: Cells, model: str, metric: str, condition: str, against: str) -> Fraction:

@@ -11,8 +11,8 @@ from fractions import Fraction
 from math import sqrt
 
 from benchapp.published.cells import Cells, count_of, rounds_to
-from benchapp.published.checking import Finding, count_findings, place_of
 from benchapp.published.rows import Printed
+from tests.benchapp.errata.checks import Erratum, count_findings, erratum, names_of
 
 PAPER = "skillgenbench"
 TEXT = "Text"
@@ -20,7 +20,7 @@ SOURCES = ("Code Repo", "Code Doc", "Domain Knowledge Doc")
 Z_95 = 1.96
 
 
-def skillgenbench_findings(rows: Iterable[Printed]) -> list[Finding]:
+def skillgenbench_findings(rows: Iterable[Printed]) -> list[Erratum]:
     """Every contradiction of the text with itself."""
     own = [row for row in rows if row.paper == PAPER]
     cells = Cells(own)
@@ -38,11 +38,7 @@ def skillgenbench_findings(rows: Iterable[Printed]) -> list[Finding]:
     return [*count_findings(own), *(finding for check in checks for finding in check(cells))]
 
 
-def off(cell: Printed, recomputed: str, kind: str, sentence: str) -> Finding:
-    return Finding(PAPER, cell.table, place_of(cell), cell.printed, recomputed, kind, sentence)
-
-
-def ends_of_bands(cells: Cells) -> Iterator[Finding]:
+def ends_of_bands(cells: Cells) -> Iterator[Erratum]:
     """The lowest and highest rate over the whole suite are k of 187, whichever backbone has them.
 
     Rates of Code and Doc alone are not tested: their numbers of tasks are not in the text.
@@ -51,20 +47,22 @@ def ends_of_bands(cells: Cells) -> Iterator[Finding]:
     for metric in ("pass@3_lowest", "pass@3_highest"):
         for cell in cells.many(TEXT, metric, group=""):
             if count_of(cell, n) is None:
-                yield off(cell, "", "no k of n", f"No count of {n} tasks has this rate.")
+                yield erratum(cell, "", "no k of n", f"No count of {n} tasks has this rate.")
 
 
-def acceptance(cells: Cells) -> Iterator[Finding]:
+def acceptance(cells: Cells) -> Iterator[Erratum]:
     kept, seen, share = (cells.one(TEXT, metric) for metric in ("retained", "candidates", "acceptance"))
     exact = Fraction(100 * int(kept.number), int(seen.number))
     if not rounds_to(exact, share):
-        yield off(share, f"{float(exact):.1f}", "share", f"{kept.printed} of {seen.printed} is another share.")
+        yield erratum(
+            share, f"{float(exact):.1f}", "share", f"{kept.printed} of {seen.printed} is another share.", kept, seen
+        )
     tasks = cells.one(TEXT, "tasks")
     if kept.number != tasks.number:
-        yield off(kept, tasks.printed, "table against table", "The suite has another number of tasks.")
+        yield erratum(kept, tasks.printed, "table against table", "The suite has another number of tasks.", tasks)
 
 
-def failure_shares(cells: Cells) -> Iterator[Finding]:
+def failure_shares(cells: Cells) -> Iterator[Erratum]:
     """Some total must give all shares of a source; where the shares make 100 it is the sum of the counts."""
     for source in SOURCES:
         shares = cells.many(TEXT, "failure_share", group=source)
@@ -72,7 +70,7 @@ def failure_shares(cells: Cells) -> Iterator[Finding]:
         if not possible_totals(counts, shares):
             told = " / ".join(share.printed for share in shares)
             sentence = f"No total gives these shares to {', '.join(map(str, counts))} failures."
-            yield Finding(PAPER, TEXT, f"Section 4.4, {source}", told, "", "share", sentence)
+            yield Erratum(PAPER, TEXT, f"Section 4.4, {source}", told, "", "share", sentence, names_of(shares))
 
 
 def possible_totals(counts: list[int], shares: list[Printed]) -> range:
@@ -85,55 +83,66 @@ def possible_totals(counts: list[int], shares: list[Printed]) -> range:
     return range(fits[0], fits[-1] + 1) if fits else range(0)
 
 
-def best_on_average(cells: Cells) -> Iterator[Finding]:
+def best_on_average(cells: Cells) -> Iterator[Erratum]:
     """SkillSeekers is called best on average, so its averages are the upper ends of the ranges."""
     for group in ("Code", "Doc"):
         own = cells.one(TEXT, "pass@3", group=group, condition="SkillSeekers")
         top = cells.one(TEXT, "pass@3_highest", group=group)
         if own.printed != top.printed:
-            yield off(own, top.printed, "text", "It is called the best on average, but the range ends elsewhere.")
+            yield erratum(
+                own, top.printed, "text", "It is called the best on average, but the range ends elsewhere.", top
+            )
 
 
-def bands(cells: Cells) -> Iterator[Finding]:
+def bands(cells: Cells) -> Iterator[Erratum]:
     """SkillSeekers' printed rate lies in its band, and the band reaches EvoSkill's on GPT-5, where SkillSeekers leads."""
     low, high = (cells.one(TEXT, f"pass@3_{end}", condition="SkillSeekers") for end in ("lowest", "highest"))
     for cell in cells.many(TEXT, "pass@3", condition="SkillSeekers", group=""):
         if not low.number <= cell.number <= high.number:
-            yield off(cell, f"{low.printed} to {high.printed}", "text", "It lies outside the band of its generator.")
+            yield erratum(
+                cell,
+                f"{low.printed} to {high.printed}",
+                "text",
+                "It lies outside the band of its generator.",
+                low,
+                high,
+            )
     rival = cells.one(TEXT, "pass@3", model="GPT-5", condition="EvoSkill")
     if rival.number > high.number:
         sentence = "SkillSeekers is said to lead on GPT-5, but its band ends lower."
-        yield off(rival, high.printed, "text", sentence)
+        yield erratum(rival, high.printed, "text", sentence, high)
 
 
-def plateaus(cells: Cells) -> Iterator[Finding]:
+def plateaus(cells: Cells) -> Iterator[Erratum]:
     """Rates printed for single generators against the plateau given for their backbone."""
     for cell in cells.many(TEXT, "pass@3", group=""):
         low = cells.many(TEXT, "pass@3_plateau_lowest", model=cell.model)
         high = cells.many(TEXT, "pass@3_plateau_highest", model=cell.model)
         if low and high and not low[0].number <= cell.number <= high[0].number:
+            others = (low[0], high[0])
             sentence = "It lies outside the plateau that Appendix A.2 gives, roughly, for this backbone."
-            yield off(cell, f"{low[0].printed} to {high[0].printed}", "loose wording", sentence)
+            yield erratum(cell, f"{low[0].printed} to {high[0].printed}", "loose wording", sentence, *others)
 
 
-def saturation(cells: Cells) -> Iterator[Finding]:
+def saturation(cells: Cells) -> Iterator[Erratum]:
     """Two places say up to which budget more tokens help."""
     ends = cells.one(TEXT, "budget_gain_ends_to")
     steep, flat = cells.one(TEXT, "budget_steep_to_to"), cells.one(TEXT, "budget_flat_from")
     if ends.number > flat.number:
         sentence = f"Appendix A.2 sees a steep rise to {steep.printed}K only and a flat line from {flat.printed}K on."
-        yield off(ends, flat.printed, "loose wording", sentence)
+        others = (steep, flat)
+        yield erratum(ends, flat.printed, "loose wording", sentence, *others)
 
 
-def output_limit(cells: Cells) -> Iterator[Finding]:
+def output_limit(cells: Cells) -> Iterator[Erratum]:
     """A sweep beyond the configured number of output tokens needs another meaning of one of the two."""
     limit, top = cells.one(TEXT, "max_output_tokens"), cells.one(TEXT, "budget_highest")
     if top.number * 1000 > limit.number:
         sentence = f"The sweep goes to {top.printed}K; whether this limit holds per reply or was lifted is not said."
-        yield off(limit, f"{top.printed}K", "unclear", sentence)
+        yield erratum(limit, f"{top.printed}K", "unclear", sentence, top)
 
 
-def half_width(cells: Cells) -> Iterator[Finding]:
+def half_width(cells: Cells) -> Iterator[Erratum]:
     """The half-width of a 95 % interval for the extreme printed rates at 187 tasks (normal approximation), to a point."""
     told, tasks = cells.one(TEXT, "pass@3_half_width"), int(cells.one(TEXT, "tasks").number)
     shares = [
@@ -141,4 +150,6 @@ def half_width(cells: Cells) -> Iterator[Finding]:
     ]
     widths = [100 * Z_95 * sqrt(share * (1 - share) / tasks) for share in (min(shares), max(shares))]
     if any(abs(width - float(told.number)) > 1 for width in widths):
-        yield off(told, f"{widths[0]:.1f} to {widths[1]:.1f}", "interval", "The printed rates have other half-widths.")
+        yield erratum(
+            told, f"{widths[0]:.1f} to {widths[1]:.1f}", "interval", "The printed rates have other half-widths."
+        )

@@ -10,16 +10,16 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
 from benchapp.published.cells import Cells
-from benchapp.published.checking import Finding, count_findings, delta_findings, place_of
 from benchapp.published.deltas import signed
 from benchapp.published.rows import Printed
+from tests.benchapp.errata.checks import Erratum, count_findings, delta_findings, erratum, names_of
 
 PAPER = "skillflow"
 VANILLA, SKILLS, HISTORY = "no-skill", "skill-evolution", "history-context"
 LEADER = "Claude Opus 4.6"  # the model of the text's first finding and of Table 6
 
 
-def skillflow_findings(rows: Iterable[Printed]) -> list[Finding]:
+def skillflow_findings(rows: Iterable[Printed]) -> list[Erratum]:
     """Every contradiction of the paper with itself, in the order of its tables and then of its text."""
     own = [row for row in rows if row.paper == PAPER]
     cells = Cells(own)
@@ -39,44 +39,40 @@ def skillflow_findings(rows: Iterable[Printed]) -> list[Finding]:
     return found
 
 
-def off(cell: Printed, recomputed: str, kind: str, sentence: str) -> Finding:
-    return Finding(PAPER, cell.table, place_of(cell), cell.printed, recomputed, kind, sentence)
-
-
 def told(cells: Cells, metric: str) -> Fraction:
     """A number of the text that is said once."""
     return cells.one("Text", metric).number
 
 
-def skills_of_families(cells: Cells) -> Iterator[Finding]:
+def skills_of_families(cells: Cells) -> Iterator[Erratum]:
     """#Skills is a mean over the families, so a multiple of 1/20."""
     families = told(cells, "families")
     for cell in cells.many("Table 1", "skills"):
         k = round(cell.number * families)
         low, high = cell.span
         if not low <= k / families <= high:
-            yield off(cell, f"{float(k / families):g}", "no k of n", f"It is no mean over {families} families.")
+            yield erratum(cell, f"{float(k / families):g}", "no k of n", f"It is no mean over {families} families.")
 
 
-def use_after_the_first_task(cells: Cells) -> Iterator[Finding]:
+def use_after_the_first_task(cells: Cells) -> Iterator[Erratum]:
     """The first task of a family has no skill to use, so at most tasks less families can use one."""
     most = told(cells, "tasks") - told(cells, "families")
     for cell in cells.many("Table 1", "use"):
         if cell.k is not None and cell.k > most:
             sentence = f"Only {most} tasks come after the first of their family and can use a skill."
-            yield off(cell, f"at most {most} tasks", "out of range", sentence)
+            yield erratum(cell, f"at most {most} tasks", "out of range", sentence)
 
 
-def cells_of_the_text(cells: Cells) -> Iterator[Finding]:
+def cells_of_the_text(cells: Cells) -> Iterator[Erratum]:
     """Rates that the text repeats from the tables, and Table 6 from Table 1."""
     for table in ("Text", "Table 6"):
         for cell in (row for metric in ("completion", "use") for row in cells.many(table, metric)):
             for first in cells.many("Table 1", cell.metric, model=cell.model, condition=cell.condition):
                 if first.number != cell.number:
-                    yield off(cell, first.printed, "text", f"Table 1 prints {first.printed}.")
+                    yield erratum(cell, first.printed, "text", f"Table 1 prints {first.printed}.", first)
 
 
-def changes_of_the_text(cells: Cells) -> Iterator[Finding]:
+def changes_of_the_text(cells: Cells) -> Iterator[Erratum]:
     """Differences in completion that the text states, by the counts behind Table 1."""
     for change in cells.many("Text", "completion_change", condition=SKILLS):
         own, base = (
@@ -87,25 +83,29 @@ def changes_of_the_text(cells: Cells) -> Iterator[Finding]:
         if not (low <= change.span[1] and change.span[0] <= high):
             best = signed(low, 2)
             sentence = f"The counts behind Table 1, {base.k} and {own.k} of {own.n}, give {best}."
-            yield off(change, best, "text", sentence)
+            yield erratum(change, best, "text", sentence, own, base)
 
 
-def completed_tasks(cells: Cells) -> Iterator[Finding]:
+def completed_tasks(cells: Cells) -> Iterator[Erratum]:
     """Section 3.2 gives two rates also as counts."""
     for count in cells.many("Text", "completed"):
         cell = cells.one("Table 1", "completion", model=count.model, condition=count.condition)
         if cell.k != count.number:
-            yield off(count, str(cell.k), "text", f"Table 1 prints {cell.printed} %.")
+            yield erratum(count, str(cell.k), "text", f"Table 1 prints {cell.printed} %.", cell)
 
 
-def history_context(cells: Cells) -> Iterator[Finding]:
+def history_context(cells: Cells) -> Iterator[Erratum]:
     """Appendix C.2, section 3.3 and Table 6 print the rate of one setting, and its distance to the two others."""
     table = cells.one("Table 6", "completion", condition=HISTORY)
     others = {"completion_change": VANILLA, "completion_change_to_skills": SKILLS}
     for cell in cells.many("Text", "completion", condition=HISTORY):
         if cell.number != table.number:
-            yield off(
-                cell, table.printed, "table against text", f"Table 6 prints {table.printed} for the same setting."
+            yield erratum(
+                cell,
+                table.printed,
+                "table against text",
+                f"Table 6 prints {table.printed} for the same setting.",
+                table,
             )
     for metric, other in others.items():
         change = cells.one("Text", metric, condition=HISTORY)
@@ -113,30 +113,33 @@ def history_context(cells: Cells) -> Iterator[Finding]:
         if table.number - base.number != change.number:
             best = signed(table.number - base.number, 2)
             sentence = f"The rates of Table 6 differ by {best}; the text goes with the other rate it prints."
-            yield off(change, best, "table against text", sentence)
+            yield erratum(change, best, "table against text", sentence, table, base)
 
 
-def sizes_of_the_benchmark(cells: Cells) -> Iterator[Finding]:
+def sizes_of_the_benchmark(cells: Cells) -> Iterator[Erratum]:
     """Tasks, families and seeds that must fit each other."""
     tasks, families = told(cells, "tasks"), told(cells, "families")
     if not families * told(cells, "family_tasks_lowest") <= tasks <= families * told(cells, "family_tasks_highest"):
-        yield off(cells.one("Text", "tasks"), "", "sum", "Families of the stated sizes cannot hold this many tasks.")
+        yield erratum(
+            cells.one("Text", "tasks"), "", "sum", "Families of the stated sizes cannot hold this many tasks."
+        )
     seeds = [told(cells, f"seed_tasks_from_{source}") for source in ("skillsbench", "gdpval")]
     if sum(seeds) != told(cells, "seed_tasks"):
-        yield off(cells.one("Text", "seed_tasks"), str(sum(seeds)), "sum", "The two sources give another number.")
+        yield erratum(cells.one("Text", "seed_tasks"), str(sum(seeds)), "sum", "The two sources give another number.")
     candidates, filtered = cells.one("Text", "candidate_tasks"), told(cells, "tasks_filtered")
     if tasks + filtered <= candidates.number:
         sentence = (
             f"More than {candidates.printed} candidates are said to be left with {tasks} after {filtered} were filtered "
             f"out, but {tasks} and {filtered} make {tasks + filtered}, unless others were dropped that the text does not count."
         )
-        yield off(candidates, str(tasks + filtered), "sum", sentence)
+        others = (cells.one("Text", metric) for metric in ("tasks", "tasks_filtered"))
+        yield erratum(candidates, str(tasks + filtered), "sum", sentence, *others)
     models = len({row.model for row in cells.many("Table 1", "completion")})
     if models != told(cells, "models"):
-        yield off(cells.one("Text", "models"), str(models), "text", "Table 1 has another number of models.")
+        yield erratum(cells.one("Text", "models"), str(models), "text", "Table 1 has another number of models.")
 
 
-def leader(cells: Cells) -> Iterator[Finding]:
+def leader(cells: Cells) -> Iterator[Erratum]:
     """Section 3: one model gains most, at lower cost; the others' gains lie below its."""
     gains = {
         row.model: row.number - cells.one("Table 1", "completion", model=row.model, condition=VANILLA).number
@@ -145,16 +148,18 @@ def leader(cells: Cells) -> Iterator[Finding]:
     best = max(gains, key=lambda model: gains[model])
     costs = [cells.one("Table 1", "cost", model=LEADER, condition=name) for name in (SKILLS, VANILLA)]
     if best != LEADER:
-        yield off(costs[0], best, "text", f"Said to gain most; {best} gains more.")
+        yield erratum(costs[0], best, "text", f"Said to gain most; {best} gains more.")
     if costs[0].number >= costs[1].number:
-        yield off(costs[0], costs[1].printed, "text", "Said to cost less with skills than without.")
+        yield erratum(costs[0], costs[1].printed, "text", "Said to cost less with skills than without.")
 
 
-def meaning_of_skills(cells: Cells) -> Iterator[Finding]:
+def meaning_of_skills(cells: Cells) -> Iterator[Erratum]:
     """#Skills is given two meanings; no number of the paper decides between them."""
-    if cells.many("Table 1", "skills"):
+    if column := cells.many("Table 1", "skills"):
         sentence = (
             "Section 2.5 means the skills a family's library keeps at the end; the caption of Table 1 and appendix C.1 "
             "mean all skills ever generated. The two differ wherever a skill was deleted."
         )
-        yield Finding(PAPER, "Table 1", "#Skills", "kept at the end", "ever generated", "two meanings", sentence)
+        yield Erratum(
+            PAPER, "Table 1", "#Skills", "kept at the end", "ever generated", "two meanings", sentence, names_of(column)
+        )

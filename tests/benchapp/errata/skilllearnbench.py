@@ -1,20 +1,22 @@
 """What does not add up in the printed numbers of SkillLearnBench: averages, counts, one table against another.
 
-What its text claims about these numbers is checked in claims_skilllearnbench.
+What its text claims about these numbers is checked in skilllearnbench_claims.
 Source: arXiv 2604.20087v1, Tables 1 to 16; equation 2 (accuracy is a mean over tasks of the share of instances solved).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
-from benchapp.published.cells import Cells, count_of, mean, mean_may_be, rounds_to, sum_may_be
-from benchapp.published.checking import Finding, place_of
-from benchapp.published.claims_skilllearnbench import broken_claims
-from benchapp.published.retest_skilllearnbench import retest_findings
+from benchapp.published.cells import Cells, count_of, counts_make, rounds_to
 from benchapp.published.rows import Printed, half_unit
-from benchapp.published.skilllearnbench import AVERAGE, METHODS, MODELS, PAPER, REFERENCES, TASKS, overall
+from benchapp.published.skilllearnbench import METHODS, MODELS, PAPER, REFERENCES, TASKS
+from tests.benchapp.errata.arithmetic import mean, mean_may_be, sum_may_be
+from tests.benchapp.errata.checks import Erratum, erratum, names_of
+from tests.benchapp.errata.skilllearnbench_claims import broken_claims
+from tests.benchapp.errata.skilllearnbench_retest import retest_findings
+from tests.benchapp.errata.skilllearnbench_rows import AVERAGE, overall
 
 BY_MODEL = ("Table 2", "Table 10", "Table 11", "Table 12")
 CASES = ("Table 13", "Table 14", "Table 15")
@@ -22,7 +24,7 @@ STEP = Fraction(1, 6)  # of a percentage: equation 2 over 20 tasks of 2, 3, 5 or
 TRIALS_OF_TABLE_7 = 3
 
 
-def skilllearnbench_findings(rows: Iterable[Printed]) -> list[Finding]:
+def skilllearnbench_findings(rows: Iterable[Printed]) -> list[Erratum]:
     """Every contradiction of the paper with itself, in the order of its tables."""
     cells = Cells(row for row in rows if row.paper == PAPER)
     checks = (
@@ -42,11 +44,7 @@ def skilllearnbench_findings(rows: Iterable[Printed]) -> list[Finding]:
     return [finding for check in checks for finding in check(cells)]
 
 
-def off(cell: Printed, recomputed: str, kind: str, sentence: str) -> Finding:
-    return Finding(PAPER, cell.table, place_of(cell), cell.printed, recomputed, kind, sentence)
-
-
-def averages_over_models(cells: Cells) -> Iterator[Finding]:
+def averages_over_models(cells: Cells) -> Iterator[Erratum]:
     """The block "Average Across All LLMs" of Tables 2, 10, 11 and 12 against its six rows."""
     for table in BY_MODEL:
         for metric in cells.metrics(table):
@@ -54,12 +52,16 @@ def averages_over_models(cells: Cells) -> Iterator[Finding]:
                 parts = [cells.one(table, metric, condition=condition, model=model) for model in MODELS]
                 whole = cells.one(table, metric, condition=condition, model=AVERAGE)
                 if not mean_may_be(parts, whole):
-                    yield off(
-                        whole, f"{float(mean(parts)):.3f}", "average", "It is not the mean of the six rows above it."
+                    yield erratum(
+                        whole,
+                        f"{float(mean(parts)):.3f}",
+                        "average",
+                        "It is not the mean of the six rows above it.",
+                        *parts,
                     )
 
 
-def averages_over_dimensions(cells: Cells) -> Iterator[Finding]:
+def averages_over_dimensions(cells: Cells) -> Iterator[Erratum]:
     """The last column of Tables 10 to 12 (means of the columns before it) against these columns."""
     for table in BY_MODEL[1:]:
         *dimensions, last = cells.metrics(table)
@@ -67,29 +69,35 @@ def averages_over_dimensions(cells: Cells) -> Iterator[Finding]:
             where = {"condition": whole.condition, "model": whole.model}
             parts = [cells.one(table, dimension, **where) for dimension in dimensions]
             if not mean_may_be(parts, whole):
-                yield off(
-                    whole, f"{float(mean(parts)):.3f}", "average", "It is not the mean of the dimensions in its row."
+                yield erratum(
+                    whole,
+                    f"{float(mean(parts)):.3f}",
+                    "average",
+                    "It is not the mean of the dimensions in its row.",
+                    *parts,
                 )
 
 
-def averages_over_tasks(cells: Cells) -> Iterator[Finding]:
+def averages_over_tasks(cells: Cells) -> Iterator[Erratum]:
     """The last rows of Tables 8 and 9; of accuracies exactly, since every cell of Table 8 is a count."""
     for table, metric in (("Table 8", "accuracy"), ("Table 9", "use")):
         for whole in cells.many(table, metric, row="Average"):
             parts = [cell for cell in cells.many(table, metric, condition=whole.condition) if cell.group]
             if not mean_may_be(parts, whole):
-                yield off(whole, f"{float(mean(parts)):.3f}", "average", "It is not the mean of the twenty tasks.")
+                yield erratum(
+                    whole, f"{float(mean(parts)):.3f}", "average", "It is not the mean of the twenty tasks.", *parts
+                )
     for condition, by_task in exact_accuracies(cells).items():
         exact = sum(by_task.values()) * Fraction(100, TASKS)
         for table, where in (("Table 8", {"row": "Average"}), ("Table 3", {"group": ""}), ("Table 6", {})):
             whole = cells.one(table, "accuracy", condition=condition, **where)
             if not rounds_to(exact, whole):
                 sentence = "The counts that Table 8 rounds give another mean over tasks."
-                yield off(whole, f"{float(exact):.3f}", "average", sentence)
+                yield erratum(whole, f"{float(exact):.3f}", "average", sentence)
     yield from exact_average_of_models(cells)
 
 
-def exact_average_of_models(cells: Cells) -> Iterator[Finding]:
+def exact_average_of_models(cells: Cells) -> Iterator[Erratum]:
     """Table 2's accuracies of single models are multiples of 1/600, so their exact mean must be that of Table 8."""
     accuracies = exact_accuracies(cells)
     for condition in METHODS:
@@ -100,10 +108,10 @@ def exact_average_of_models(cells: Cells) -> Iterator[Finding]:
         if by_model != by_task:
             whole = cells.one("Table 2", "accuracy", condition=condition, model=AVERAGE)
             sentence = f"The counts behind Table 8 give {float(by_task):.3f}, those behind Table 2 something else."
-            yield off(whole, f"{float(by_model):.3f}", "table against table", sentence)
+            yield erratum(whole, f"{float(by_model):.3f}", "table against table", sentence)
 
 
-def averages_over_categories(cells: Cells) -> Iterator[Finding]:
+def averages_over_categories(cells: Cells) -> Iterator[Erratum]:
     """Table 3 against the tasks of each category in Table 8."""
     category = {cell.row: cell.group for cell in cells.many("Table 1", "instances") if cell.group}
     accuracies = exact_accuracies(cells)
@@ -114,7 +122,7 @@ def averages_over_categories(cells: Cells) -> Iterator[Finding]:
         value = sum(shares) * Fraction(100, len(shares))
         if not rounds_to(value, whole):
             sentence = "The tasks of this category in Table 8 give another mean."
-            yield off(whole, f"{float(value):.3f}", "table against table", sentence)
+            yield erratum(whole, f"{float(value):.3f}", "table against table", sentence)
 
 
 def instances(cells: Cells) -> dict[str, int]:
@@ -139,14 +147,14 @@ def solved_of(cell: Printed, trials: int) -> int:
     return trials * (len(MODELS) if cell.condition in METHODS else 1)
 
 
-def equal_cells(cells: Cells) -> Iterator[Finding]:
+def equal_cells(cells: Cells) -> Iterator[Erratum]:
     """Numbers that two tables print for the same thing."""
     for first, second in same_things(cells):
         if first.printed != second.printed:
             sentence = f"{second.table} prints {second.printed} for the same number."
             if abs(first.number - second.number) <= 2 * half_unit(first.printed):
                 sentence += " They differ by one in the last place, as two roundings of one number may."
-            yield off(first, second.printed, "table against table", sentence)
+            yield erratum(first, second.printed, "table against table", sentence, second)
 
 
 def same_things(cells: Cells) -> Iterator[tuple[Printed, Printed]]:
@@ -179,7 +187,7 @@ def said_again(cells: Cells) -> list[Printed]:
     return [cell for metric in metrics for cell in cells.many("Text", metric)]
 
 
-def counts_of_instances(cells: Cells) -> Iterator[Finding]:
+def counts_of_instances(cells: Cells) -> Iterator[Erratum]:
     """Accuracies that are no count of solved instances, and skills per task that are no count of skills."""
     planned = instances(cells)
     for cell in cells.many("Table 8", "accuracy"):
@@ -203,41 +211,41 @@ def fits_step(cell: Printed, step: Fraction) -> bool:
     return rounds_to(round(cell.number / step) * step, cell)
 
 
-def no_count(cell: Printed, fits: bool, wanted: str) -> Iterator[Finding]:
+def no_count(cell: Printed, fits: bool, wanted: str) -> Iterator[Erratum]:
     if not fits:
-        yield off(cell, "", "no k of n", f"No count gives it: it should be {wanted}.")
+        yield erratum(cell, "", "no k of n", f"No count gives it: it should be {wanted}.")
 
 
-def sums_of_tokens(cells: Cells) -> Iterator[Finding]:
+def sums_of_tokens(cells: Cells) -> Iterator[Erratum]:
     """Table 6: input and output make the total; section D's bound on the share of the input."""
     bound = cells.one("Text", "input_share")
     for total in cells.many("Table 6", "tokens"):
         parts = [cells.one("Table 6", m, condition=total.condition) for m in ("input_tokens", "output_tokens")]
         if not sum_may_be(parts, total):
             value = f"{float(sum(part.number for part in parts)):g}K"
-            yield off(total, value, "sum", "Input and output tokens do not make the total.")
+            yield erratum(total, value, "sum", "Input and output tokens do not make the total.", *parts)
         share = 100 * parts[0].number / total.number
         if share <= bound.number:
-            yield off(
+            yield erratum(
                 bound, f"{float(share):.1f}", "text", f"The share of input tokens under {total.condition} is lower."
             )
 
 
-def sums_of_patterns(cells: Cells) -> Iterator[Finding]:
+def sums_of_patterns(cells: Cells) -> Iterator[Erratum]:
     """Table 5: the three patterns of a method make all of its skills. Table 1: the instances make the total."""
     for first in cells.many("Table 5", "pattern_a"):
         row = [cells.one("Table 5", f"pattern_{letter}", condition=first.condition) for letter in "abc"]
         total = sum((cell.number for cell in row), Fraction(0))
         if abs(total - 100) > sum((half_unit(cell.printed) for cell in row), Fraction(0)):
-            yield off(first, f"{float(total):.1f}", "sum", "The three shares do not make 100 %.")
+            yield erratum(first, f"{float(total):.1f}", "sum", "The three shares do not make 100 %.", *row)
     found = {"instances": sum(instances(cells).values()), "tasks": len(instances(cells))}
     for metric, value in found.items():
         whole = cells.one("Table 1", metric, row="Total")
         if whole.number != value:
-            yield off(whole, str(value), "sum", "The rows of the table give another total.")
+            yield erratum(whole, str(value), "sum", "The rows of the table give another total.")
 
 
-def numbers_of_skills(cells: Cells) -> Iterator[Finding]:
+def numbers_of_skills(cells: Cells) -> Iterator[Erratum]:
     """Table 5's shares are counts of skills; Figure 3 prints how many skills a task has, so how many there are."""
     for per_task in cells.many("Figure 3", "skills"):
         libraries = solved_of(per_task, TASKS)
@@ -252,16 +260,13 @@ def numbers_of_skills(cells: Cells) -> Iterator[Finding]:
         nearest = min(fitting, key=lambda n: abs(n - about), default=None)
         sentence += f"; {nearest} skills would." if nearest else "."
         printed = " / ".join(share.printed for share in shares)
-        yield Finding(PAPER, "Table 5", f"{shares[0].row}, patterns", printed, told, "table against figure", sentence)
+        concerned = names_of([*shares, per_task])
+        yield Erratum(
+            PAPER, "Table 5", f"{shares[0].row}, patterns", printed, told, "table against figure", sentence, concerned
+        )
 
 
-def counts_make(shares: Sequence[Printed], n: int) -> bool:
-    """Whether n things can be split so that each part's percentage is as printed."""
-    counts = [count_of(share, n) for share in shares]
-    return None not in counts and sum(k for k in counts if k is not None) == n
-
-
-def judge_over_all_tasks(cells: Cells) -> Iterator[Finding]:
+def judge_over_all_tasks(cells: Cells) -> Iterator[Erratum]:
     """Table 16: the row over all tasks pools the pairs, so a mean error must lie between those of the tasks."""
     for metric in cells.metrics("Table 16"):
         *tasks, pooled = cells.many("Table 16", metric)
@@ -269,4 +274,4 @@ def judge_over_all_tasks(cells: Cells) -> Iterator[Finding]:
         if not low <= float(pooled.number) <= high:
             sentence = f"The three tasks lie between {low:g} and {high:g}; pooling tasks of different level can do this"
             sentence += " to a correlation, so it says little about agreement inside a task."
-            yield off(pooled, f"{low:g} to {high:g}", "outside its parts", sentence)
+            yield erratum(pooled, f"{low:g} to {high:g}", "outside its parts", sentence, *tasks)

@@ -1,0 +1,76 @@
+"""What in printed numbers does not add up: the checks every paper gets. Its own checks stand in a module named after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from benchapp.published.cells import Cells
+from benchapp.published.deltas import References
+from benchapp.published.findings import Finding
+from benchapp.published.rows import Printed
+
+
+@dataclass(frozen=True, slots=True)
+class Erratum(Finding):
+    """A recomputed finding with the cells it is about (`name_of`): first those at fault, then those that contradict them."""
+
+    cells: tuple[str, ...]
+
+
+def erratum(cell: Printed, recomputed: str, kind: str, sentence: str, *others: Printed) -> Erratum:
+    """What is wrong with the number a cell prints, by the `others`."""
+    cells = names_of([cell, *others])
+    return Erratum(cell.paper, cell.table, place_of(cell), cell.printed, recomputed, kind, sentence, cells)
+
+
+class WatchedCells(Cells):
+    """The same cells, remembering which were read."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+        self.read: dict[Printed, None] = {}
+
+    def many(self, table: str, metric: str, **where: str) -> list[Printed]:
+        found = self._cells.many(table, metric, **where)
+        self.read.update(dict.fromkeys(found))
+        return found
+
+
+def names_of(cells: Iterable[Printed]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(f"{cell.table}: {place_of(cell)}" for cell in cells))
+
+
+def place_of(row: Printed) -> str:
+    """Where a number stands, for a reader: model, condition, group and metric, each once."""
+    where = (row.row if row.table == "Text" else "", row.model, row.condition or row.row, row.group, row.metric)
+    return ", ".join(dict.fromkeys(part for part in where if part))
+
+
+def delta_findings(rows: Iterable[Printed]) -> Iterator[Erratum]:
+    """Every printed delta that its own columns contradict, by the counts behind them where these are known."""
+    rows = list(rows)
+    references = References(rows)
+    for row in rows:
+        delta = references.recomputed(row)
+        if delta is None or delta.adds_up:
+            continue
+        if delta.of_prints == row.printed_delta:
+            kind = "delta of rounded numbers"
+            sentence = f"It is the difference of the rounded columns; the counts behind them give {delta.text}."
+        else:
+            kind = "delta"
+            sentence = f"Against {row.reference} its columns give {delta.text}."
+        found = erratum(row, delta.text, kind, sentence, references.find(row))
+        yield replace(found, printed=row.printed_delta)
+
+
+def count_findings(rows: Iterable[Printed]) -> Iterator[Erratum]:
+    """Every percentage that is no k of its n."""
+    for row in rows:
+        if row.is_no_count:
+            assert row.n is not None
+            near = int(row.number * row.n / 100)
+            around = " and ".join(f"{k}/{row.n} = {100 * k / row.n:.2f}" for k in (near, near + 1))
+            sentence = f"No count of {row.n} attempts gives it; the nearest are {around}."
+            yield erratum(row, around, "no k of n", sentence)
