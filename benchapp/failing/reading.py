@@ -17,10 +17,11 @@ from django.db.models.functions import Left, Length, Right
 
 from benchapp.failing.classifying import Classified, Missing, Refusal, Said, classify
 from benchapp.failing.ends import End, end_of
+from benchapp.failing.quotes import keep_answers
 from benchapp.metrics.keeping import Kept
 from benchapp.models import Blob, Check, Chunk, Run, Trial, Verdict
 from benchapp.reviewing.rules.course import course_of
-from benchapp.reviewing.rules.facts import BEGINNING_CHARS, CHECKS, MESSAGE_CHARS, OUTPUT_CHARS, answers
+from benchapp.reviewing.rules.facts import BEGINNING_CHARS, CHECKS, MESSAGE_CHARS, OUTPUT_CHARS
 from benchapp.trajectory_store import read_windows
 from runner.types import CheckStatus, TrajectoryKind
 
@@ -152,7 +153,7 @@ def _checks(verdicts: set[int]) -> Mapping[int, tuple[Said, ...]]:
         for verdict, name, length, beginning, end in _failed_checks(keys).iterator():
             message = end if length <= MESSAGE_CHARS else f"{beginning}\n{end}"
             if len(found[verdict]) < CHECKS:
-                found[verdict].append(Said(name, answers(message)))
+                found[verdict].append(Said(name, keep_answers(message)))
     return {verdict: tuple(said) for verdict, said in found.items()}
 
 
@@ -167,7 +168,7 @@ def _outputs(failed: Sequence[_Failed]) -> Iterator[tuple[_Failed, str]]:
     for part in _slices([each for each in failed if each.output], SLICE):
         contents = Blob.objects.read_many([each.output for each in part if each.output])
         for each in part:
-            yield each, answers(contents[each.output or ""][-OUTPUT_CHARS:].decode("utf-8", "replace"))
+            yield each, keep_answers(contents[each.output or ""][-OUTPUT_CHARS:].decode("utf-8", "replace"))
 
 
 def _missing_at_the_end(trials: Sequence[int]) -> Iterator[tuple[int, tuple[Missing, ...]]]:
@@ -176,12 +177,7 @@ def _missing_at_the_end(trials: Sequence[int]) -> Iterator[tuple[int, tuple[Miss
         chunks = list(_last_chunks(part))
         windows = [(chunk, _first(chunk), LAST_STEPS) for chunk in chunks]
         for chunk, steps in zip(chunks, read_windows(windows), strict=True):
-            course = course_of(stored.step for stored in steps)
-            missing = (
-                Missing(name, times, course.missing_places[name].step or 0, course.missing_places[name].quote)
-                for name, times in course.missing.most_common(5)
-            )
-            yield chunk.trajectory.attempt.trial_id, tuple(missing)
+            yield chunk.trajectory.attempt.trial_id, course_of(stored.step for stored in steps).most_missing
 
 
 def _first(chunk: Chunk) -> int:

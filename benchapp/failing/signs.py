@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 
 from benchapp.failing import patterns
 from benchapp.failing.classes import FailureClass
-
-AROUND = 160  # characters kept on either side of a match, on its line
-QUOTE = 300  # at most
+from benchapp.failing.quotes import QUOTE_CHARS, find_answers, words_around
 
 # What the checks of a declared evaluation begin with (runner/evaluating): stage, first word of the message -> class.
 STAGES = ("run", "precheck", "compare", "judge")
@@ -43,7 +41,7 @@ class Sign:
 def signs_in(text: str) -> Iterator[Sign]:
     """At most one sign per way of speaking, in no order of belief."""
     for failure, why, pattern in _PLAIN:
-        if match := next(_matches(pattern, text), None):
+        if match := next(find_answers(pattern, text), None):
             yield _sign(failure, why, match)
     yield from _of_numbers(text)
     yield from _of_words(text)
@@ -61,7 +59,7 @@ _PLAIN = (
 
 def _of_numbers(text: str) -> Iterator[Sign]:
     for pattern in patterns.NUMBERS:
-        for match in _matches(pattern, text):
+        for match in find_answers(pattern, text):
             expected, got = patterns.number(match["expected"]), patterns.number(match["got"] or "")
             if expected is not None and got is not None and expected != got:
                 yield _sign(FailureClass.NUMERIC, "another number than the expected one", match)
@@ -71,7 +69,7 @@ def _of_numbers(text: str) -> Iterator[Sign]:
 def _of_words(text: str) -> Iterator[Sign]:
     """Two words that differ are a rule that went the other way; the same word written differently is a form."""
     for pattern in patterns.WORDS:
-        for match in _matches(pattern, text):
+        for match in find_answers(pattern, text):
             if match["expected"] != match["got"]:
                 yield _sign(*_apart(match["expected"].strip("'\""), match["got"].strip("'\"")), match)
                 return
@@ -101,7 +99,7 @@ def marked(check: str, message: str) -> Sign | None:
     if failure is None:
         return None
     shown = word if (stage, word) in MARKERS else "no marker"
-    return Sign(failure, f"{stage} failed ({shown})", check, quote=message.split("\n", 1)[0][:QUOTE].strip())
+    return Sign(failure, f"{stage} failed ({shown})", check, quote=message.split("\n", 1)[0][:QUOTE_CHARS].strip())
 
 
 def of_check(check: str, message: str) -> tuple[Sign, ...]:
@@ -111,18 +109,5 @@ def of_check(check: str, message: str) -> tuple[Sign, ...]:
     return found if by_stage is None else (*found, by_stage)
 
 
-def _matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """What a test's own code says, such as an f-string that is printed with its braces, is no answer."""
-    return (match for match in pattern.finditer(text) if "{" not in around(match))
-
-
 def _sign(failure: FailureClass, why: str, match: re.Match[str]) -> Sign:
-    return Sign(failure, why, start=match.start(), end=match.end(), quote=around(match))
-
-
-def around(match: re.Match[str]) -> str:
-    """The match with what stands around it on its line."""
-    text, start, end = match.string, match.start(), match.end()
-    start = max(text.rfind("\n", 0, start) + 1, start - AROUND)
-    stop = text.find("\n", end, end + AROUND)
-    return text[start : stop if stop >= 0 else end + AROUND].strip()[:QUOTE].rstrip()
+    return Sign(failure, why, start=match.start(), end=match.end(), quote=words_around(match))

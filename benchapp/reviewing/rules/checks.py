@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from benchapp.failing.classes import FailureClass
 from benchapp.failing.classifying import classify
 from benchapp.failing.patterns import ASSERTED, EXPECTED_GOT, number
+from benchapp.failing.quotes import find_answers, words_around
 from benchapp.reviewing.rules.facts import TrialFacts
-from benchapp.reviewing.rules.finding import Place, Reason, words_around
+from benchapp.reviewing.rules.finding import Place, Reason
 
 _UNCALCULATED = re.compile(r"(?:cached value|not (?:been )?recalculated|formula (?:has|with) no value|data_only)", re.I)
 _CELL = re.compile(r"\b(?:[A-Z]{1,3}\d{1,5}\b|[Cc]ell\b|xlsx|[Ss]heet)")
@@ -99,8 +100,7 @@ def _classed(facts: TrialFacts, failure: FailureClass, says: str) -> Reason | No
 def _matches(facts: TrialFacts, *patterns: re.Pattern[str]) -> Iterator[re.Match[str]]:
     for text in facts.told:
         for pattern in patterns:
-            # What a test's own code says, such as an f-string that is printed with its braces, is no answer.
-            yield from (match for match in pattern.finditer(text) if "{" not in words_around(match))
+            yield from find_answers(pattern, text)
 
 
 def _place(match: re.Match[str]) -> Place:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from benchapp.failing.quotes import cut_quote, words_around
 from benchapp.reviewing.rules.course import edges
 from benchapp.reviewing.rules.facts import TrialFacts
-from benchapp.reviewing.rules.finding import Place, Reason, cut_quote, words_around
+from benchapp.reviewing.rules.finding import Place, Reason
 
 REPEATS = 3
 

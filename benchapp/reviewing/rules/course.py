@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from benchapp.failing.classifying import Missing
+from benchapp.failing.quotes import cut_quote, words_around
 from benchapp.reviewing.rules.acts import acts_of
-from benchapp.reviewing.rules.finding import Place, cut_quote, words_around
+from benchapp.reviewing.rules.finding import Place
 from runner.types import Observation, Source, Step
 
 EDGE_CHARS = 20_000  # of a result, searched from either end
@@ -53,6 +55,15 @@ class Course:
     error_places: dict[str, tuple[int, int, str]] = field(default_factory=dict)  # first step, last step, words
     missing: Counter[str] = field(default_factory=Counter)  # module or program -> times
     missing_places: dict[str, Place] = field(default_factory=dict)  # the last time
+
+    @property
+    def most_missing(self) -> tuple[Missing, ...]:
+        """The five names that were missing most often, each with the place where it was missing last."""
+        places = self.missing_places
+        return tuple(
+            Missing(name, times, places[name].step or 0, places[name].quote)
+            for name, times in self.missing.most_common(5)
+        )
 
     def take(self, step: Step) -> None:
         self.steps_total += 1

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from benchapp.failing.classifying import Missing, Refusal, Said
+from benchapp.failing.classifying import Refusal, Said
+from benchapp.failing.quotes import keep_answers
 from benchapp.models import Attempt, Trial
 from benchapp.reviewing.rules.course import Course, course_of
 from benchapp.reviewing.rules.finding import Place
 from benchapp.trajectory_store import iterate_steps
 from runner.types import CheckStatus, UseKind
-
-_ANSWERS = re.compile(r"^E {2,}(.*)$|^\S*:\d+: (\w*(?:Error|Exception).*)$", re.MULTILINE)
 
 CHECKS = 200  # failed checks looked at
 MESSAGE_CHARS = 4_000  # of a check's message, from its end: that is where a test runner says what was wrong
@@ -54,24 +52,19 @@ class TrialFacts:
     def told(self) -> tuple[str, ...]:
         """What the verifier told: messages of failed checks, else the end of its output; of pytest's only the answers."""
         messages = [check.message for check in self.checks if check.message] or [self.output] * bool(self.output)
-        return tuple(map(answers, messages))
+        return tuple(map(keep_answers, messages))
 
     @property
     def refusal(self) -> Refusal:
         """What the classifier of failures looks at."""
-        output = "" if any(check.message for check in self.checks) else answers(self.output)
+        output = "" if any(check.message for check in self.checks) else keep_answers(self.output)
         course = self.course
-        missing = [
-            Missing(name, times, place.step or 0, place.quote)
-            for name, times in (course.missing.most_common(5) if course else ())
-            if (place := course.missing_places.get(name))  # type: ignore[union-attr]
-        ]
         return Refusal(
             source=self.source,
-            checks=tuple(Said(check.name, answers(check.message)) for check in self.checks),
+            checks=tuple(Said(check.name, keep_answers(check.message)) for check in self.checks),
             output=output,
             exception=f"{self.exception_type}: {self.exception_message}" if self.exception_type else "",
-            missing=tuple(missing),
+            missing=course.most_missing if course else (),
             steps_total=course.steps_total if course else 0,
         )
 
@@ -84,13 +77,6 @@ def both_ends(message: str) -> str:
     if len(message) <= MESSAGE_CHARS:
         return message
     return f"{message[:BEGINNING_CHARS]}\n{message[-MESSAGE_CHARS:]}"
-
-
-def answers(text: str) -> str:
-    """pytest prints the test's own code around its answers, which begin with E: what a test could say is no answer."""
-    if "\nE  " not in f"\n{text}":
-        return text
-    return "\n".join(match.group(1) or match.group(2) for match in _ANSWERS.finditer(text))
 
 
 def facts_of(trial: Trial) -> TrialFacts:

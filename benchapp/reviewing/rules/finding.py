@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-QUOTE_CHARS = 300
+from benchapp.failing.quotes import cut_quote
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +69,3 @@ class Reason:
     text: str
     attribution: str = ""
     place: Place | None = None
-
-
-def words_around(match: re.Match[str], before: int = 160, after: int = 160) -> str:
-    """The match with what stands around it on its line, bounded. A pattern that took its own beginning along would try
-    every beginning at every place."""
-    text, start, end = match.string, match.start(), match.end()
-    start = max(text.rfind("\n", 0, start) + 1, start - before)
-    stop = text.find("\n", end, end + after)
-    return cut_quote(text[start : stop if stop >= 0 else end + after])
-
-
-def cut_quote(text: str) -> str:
-    """A text short enough to quote: its beginning, as it stands there, so that it can be found again."""
-    return text.strip()[:QUOTE_CHARS].rstrip()

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from benchapp.reviewing.rules.finding import Place, Reason, cut_quote
+from benchapp.failing.quotes import cut_quote
+from benchapp.reviewing.rules.finding import Place, Reason
 
 SIMILAR = 0.6  # share of words that two skills' names and descriptions have in common
 LONG_LINES = 500

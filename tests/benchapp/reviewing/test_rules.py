@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from benchapp.failing.quotes import keep_answers
 from benchapp.reviewing.rules import PATCH_RULES, RULES, TRIAL_RULES, examine
 from benchapp.reviewing.rules.course import KINDS_OF_ERROR, course_of
-from benchapp.reviewing.rules.facts import CheckFact, TrialFacts, answers
+from benchapp.reviewing.rules.facts import CheckFact, TrialFacts
 from benchapp.reviewing.rules.finding import Finding
 from benchapp.reviewing.rules.patches import PatchFacts
 from runner.types import Observation, Source, Step, ToolCall
@@ -192,8 +193,8 @@ def test_it_does_not_take_a_tests_own_code_for_an_answer() -> None:
         "E       AssertionError: udp: expected 26092, got 25846\n"
         "\n/tests/test_outputs.py:223: AssertionError"
     )
-    rules = found(facts(LOOK, messages=[answers(text)], output=""))
-    assert answers(text).startswith("AssertionError: udp")
+    rules = found(facts(LOOK, messages=[keep_answers(text)], output=""))
+    assert keep_answers(text).startswith("AssertionError: udp")
     assert set(rules) & {"missing-artifact", "numeric-mismatch"} == {"numeric-mismatch"}
 
 
