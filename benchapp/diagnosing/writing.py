@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from benchapp.diagnosing.hits import Hit, Rule
 from benchapp.diagnosing.shelf import Shelf, Text
@@ -52,7 +53,7 @@ _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
 def _matching(pattern: re.Pattern[str], says: str) -> Callable[[Shelf, Sources], Iterator[Hit]]:
     def find(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
         for text in shelf.texts.values():
-            for match, _ in zip(pattern.finditer(text.text), range(MAX_HITS), strict=False):
+            for match in islice(pattern.finditer(text.text), MAX_HITS):
                 yield Hit(text.path, match.start(), match.end(), says)
 
     return find
@@ -60,7 +61,7 @@ def _matching(pattern: re.Pattern[str], says: str) -> Callable[[Shelf, Sources],
 
 def unpinned(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
     for text in shelf.texts.values():
-        for match, _ in zip(_UNPINNED.finditer(text.text), range(MAX_HITS), strict=False):
+        for match in islice(_UNPINNED.finditer(text.text), MAX_HITS):
             if not re.search(r"[=<>~]=|@\d|==", match.group(1)):
                 yield Hit(text.path, match.start(1), match.end(1), "Installs without saying which version")
 

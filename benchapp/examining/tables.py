@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchapp.diagnosing.diagnosis import RULES
-from benchapp.diagnosing.hits import GROUPS, SEVERITIES
+from benchapp.diagnosing.hits import GROUPS, SEVERITIES, Found, Rule
 from benchapp.examining.against_paper import Beside, libraries_of
 from benchapp.examining.leak_meter import COPIED
 from benchapp.examining.oracle_logs import OracleLog
@@ -77,30 +77,12 @@ def beside(lines: Iterable[Beside]) -> Table:
 
 def lint(tallies: Sequence[Tally]) -> Table:
     """Rules of the contract; a rule that found nothing anywhere has no row."""
-    rows = []
-    for rule in (rule for rule in RULES.values() if rule.id in LINT):
-        for severity in SEVERITIES:
-            of_rule = [
-                [pair for pair in tally.found if (pair[1].rule.id, pair[1].severity) == (rule.id, severity)]
-                for tally in tallies
-            ]
-            if any(of_rule):
-                cells = [_in(tally, found) for tally, found in zip(tallies, of_rule, strict=True)]
-                rows.append((rule.id, severity, *cells))
-    return Table("Lint: findings in skills", ("rule", "weight", *(tally.name for tally in tallies)), tuple(rows))
+    names = {rule: rule for rule in RULES if rule in LINT}
+    rows = _by_weight(tallies, names, lambda rule: rule.id)
+    return Table("Lint: findings in skills", ("rule", "weight", *(tally.name for tally in tallies)), rows)
 
 
 def diagnostics(tallies: Sequence[Tally]) -> Table:
-    rows = []
-    for group, title in GROUPS.items():
-        for severity in SEVERITIES:
-            of_group = [
-                [pair for pair in tally.found if (pair[1].rule.group, pair[1].severity) == (group, severity)]
-                for tally in tallies
-            ]
-            if any(of_group):
-                cells = [_in(tally, found) for tally, found in zip(tallies, of_group, strict=True)]
-                rows.append((title, severity, *cells))
     left_out = sum(tally.left_out for tally in tallies)
     notes = (
         "Leak rules that need trials (constants, verifiers, hidden checks) had none; human skills are the reference.",
@@ -108,7 +90,24 @@ def diagnostics(tallies: Sequence[Tally]) -> Table:
     if left_out:
         notes += (f"{left_out} more findings of one rule in one library are not counted.",)
     columns = ("group", "weight", *(tally.name for tally in tallies))
-    return Table("Diagnostics by group: findings in skills", columns, tuple(rows), notes)
+    rows = _by_weight(tallies, GROUPS, lambda rule: rule.group)
+    return Table("Diagnostics by group: findings in skills", columns, rows, notes)
+
+
+def _by_weight(
+    tallies: Sequence[Tally], titles: Mapping[str, str], key: Callable[[Rule], str]
+) -> tuple[tuple[str, ...], ...]:
+    """A row per title and weight that has a finding in any tally. `titles`: what `key` gives of a rule -> its row's name."""
+    rows = []
+    for wanted, title in titles.items():
+        for severity in SEVERITIES:
+            found = [
+                [pair for pair in tally.found if (key(pair[1].rule), pair[1].severity) == (wanted, severity)]
+                for tally in tallies
+            ]
+            if any(found):
+                rows.append((title, severity, *map(_count_places, tallies, found)))
+    return tuple(rows)
 
 
 def leaks(tallies: Sequence[Tally]) -> Table:
@@ -169,10 +168,10 @@ def logs(found: Sequence[OracleLog], cells: Cells) -> Table:
         "Table 9",
         "skills used",
     )
-    rows = [_told(line) for line in lines]
+    rows = [_render_line(line) for line in lines]
     if lines:
         rows.append(
-            _told(
+            _render_line(
                 ["mean of tasks", str(len(found)), *map(_mean, zip(*(line[2:10] for line in lines), strict=True)), ""]
             )
         )
@@ -204,7 +203,7 @@ def _mean(values: Iterable[object]) -> float | None:
     return sum(numbers) / len(numbers) if numbers and len(numbers) == len(known) else None
 
 
-def _told(line: Sequence[object]) -> tuple[str, ...]:
+def _render_line(line: Sequence[object]) -> tuple[str, ...]:
     digits = (0, 0, 2, 2, 2, 0, 0, 3, 2, 2, 0)
     return tuple(
         UNKNOWN if value is None else f"{value:,.{places}f}" if isinstance(value, float) else str(value)
@@ -216,8 +215,8 @@ def _share(count: int, total: int) -> str:
     return f"{count} ({100 * count / total:.1f}%)" if total else UNKNOWN
 
 
-def _in(tally: Tally, found: Sequence[tuple[str, object]]) -> str:
-    return f"{len(found)} in {tally.places(found)}" if found else "0"  # type: ignore[arg-type]
+def _count_places(tally: Tally, found: Sequence[tuple[str, Found]]) -> str:
+    return f"{len(found)} in {tally.places(found)}" if found else "0"
 
 
 def _more(found: Sequence[object]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ FINDINGS = DATA / "findings.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Erratum:
     """One contradiction. `place`: row and column as a reader finds them; `printed` and `recomputed` as text.
 
     `kind`: a short word for its sort ("delta", "average", "text", "no k of n", ...); `sentence`: plain words.
@@ -32,10 +32,10 @@ class Finding:
 
 
 @cache
-def findings(paper: str | None = None) -> tuple[Finding, ...]:
+def findings(paper: str | None = None) -> tuple[Erratum, ...]:
     """All findings, or those of one paper. PublishedDataError for a paper that is not there."""
     published_rows(paper)  # refuses a paper that is not there
     stored = json.loads(FINDINGS.read_text(encoding="utf-8"))
-    names = [field.name for field in fields(Finding)]
-    found = (Finding(**{name: row[name] for name in names}) for row in stored)
+    names = [field.name for field in fields(Erratum)]
+    found = (Erratum(**{name: row[name] for name in names}) for row in stored)
     return tuple(finding for finding in found if paper in (None, finding.paper))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from benchapp.models import Attempt, Decision, Entry, Episode, Experiment, Seal
-from benchapp.record_check.finding import Flaw
+from benchapp.record_check.finding import Flaw, flaw_each
 from runner.digests import EMPTY_LIBRARY, digest_json
 from runner.types import DecisionStatus, Phase
 
@@ -44,10 +44,9 @@ def _first_gap(numbers: list[int]) -> str:
 
 
 def _off_spine(episode: Episode) -> Iterator[Flaw]:
-    for attempt in Attempt.objects.filter(trial__episode=episode, counts=True, entry=None).iterator():
-        yield Flaw("attempt", str(attempt.public_id), "counts, but stands on no spine")
-    for decision in episode.decisions.filter(entry=None).iterator():
-        yield Flaw("decision", str(decision.public_id), "stands on no spine")
+    attempts = Attempt.objects.filter(trial__episode=episode, counts=True, entry=None)
+    yield from flaw_each(attempts, "attempt", "counts, but stands on no spine")
+    yield from flaw_each(episode.decisions.filter(entry=None), "decision", "stands on no spine")
 
 
 def _library_line(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:

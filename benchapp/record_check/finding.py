@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import QuerySet
 
 
 @dataclass(frozen=True, slots=True)
-class Flaw:
-    """Something in the record that does not hold. `ident`: the public id where the row has one, else a digest."""
-
+class _Remark:
     kind: str  # what sort of row it is
-    ident: str
+    ident: str  # the public id where the row has one, else a digest
     message: str
 
     def __str__(self) -> str:
         return f"{self.kind} {self.ident}: {self.message}"
 
 
-@dataclass(frozen=True, slots=True)
-class Unchecked:
+class Flaw(_Remark):
+    """Something in the record that does not hold."""
+
+    __slots__ = ()
+
+
+class Unchecked(_Remark):
     """Something that may well hold, but nothing is left to hold it against."""
 
-    kind: str
-    ident: str
-    message: str
+    __slots__ = ()
 
-    def __str__(self) -> str:
-        return f"{self.kind} {self.ident}: {self.message}"
+
+def flaw_each(rows: QuerySet[Any], kind: str, message: str, ident: str = "public_id") -> Iterator[Flaw]:
+    """One flaw per row, named by the public id found along `ident`."""
+    for found in rows.order_by("pk").values_list(ident, flat=True).iterator():
+        yield Flaw(kind, str(found), message)

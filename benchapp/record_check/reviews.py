@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import orjson
 import zstandard
-from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum
+from django.db.models import Count, Exists, F, OuterRef, Q, Sum
 
 from benchapp.models import (
     Decision,
@@ -22,7 +21,7 @@ from benchapp.models import (
     Slot,
     Suggestion,
 )
-from benchapp.record_check.finding import Flaw
+from benchapp.record_check.finding import Flaw, flaw_each
 from benchapp.trajectory_store import read_whole_steps
 from runner.trajectories.fields import fields
 
@@ -41,14 +40,8 @@ def reviews() -> Iterator[Flaw]:
     yield from _carried()
 
 
-def _each(rows: QuerySet[Any], kind: str, message: str, ident: str = "public_id") -> Iterator[Flaw]:
-    """One flaw per row, named by the public id found along `ident`."""
-    for found in rows.order_by("pk").values_list(ident, flat=True).iterator():
-        yield Flaw(kind, str(found), message)
-
-
 def _queues() -> Iterator[Flaw]:
-    yield from _each(Queue.objects.filter(version__frozen_at=None), "queue", "uses a version that was never frozen")
+    yield from flaw_each(Queue.objects.filter(version__frozen_at=None), "queue", "uses a version that was never frozen")
     drawn = Queue.objects.annotate(
         weight=Sum(1.0 / F("items__inclusion"), filter=Q(items__is_control=False)), items_total=Count("items")
     )
@@ -62,14 +55,14 @@ def _queues() -> Iterator[Flaw]:
 def _items() -> Iterator[Flaw]:
     for unit in Queue.Unit.values:
         other = QueueItem.objects.filter(queue__unit=unit, **{unit: None})
-        yield from _each(other, "queue item", f"its queue reviews {unit}s, it points at none")
+        yield from flaw_each(other, "queue item", f"its queue reviews {unit}s, it points at none")
     stood = Decision.objects.filter(episode=OuterRef("episode"), after=OuterRef("snapshot"))
     seeded = Entry.objects.filter(episode=OuterRef("episode"), seeding__snapshot=OuterRef("snapshot"))
     held = Q(snapshot=F("episode__library")) | Q(Exists(stood)) | Q(Exists(seeded))
     lost = QueueItem.objects.exclude(snapshot=None).exclude(held)
-    yield from _each(lost, "queue item", "its episode never held that library")
+    yield from flaw_each(lost, "queue item", "its episode never held that library")
     single = QueueItem.objects.filter(is_overlap=True, reviews_needed__lt=2)
-    yield from _each(single, "queue item", "is in the overlap, but needs one review alone")
+    yield from flaw_each(single, "queue item", "is in the overlap, but needs one review alone")
     for ident, needed, places in (
         QueueItem.objects.annotate(places=Count("slots"))
         .exclude(places=F("reviews_needed"))
@@ -84,19 +77,19 @@ def _slots() -> Iterator[Flaw]:
     filled = Slot.objects.exclude(review=None)
     ident = "item__public_id"
     elsewhere = filled.exclude(review__item=F("item"))
-    yield from _each(elsewhere, "queue item", "a slot of it is filled by a review of another item", ident)
-    yield from _each(filled.filter(review__state=State.DRAFT), "queue item", "a draft fills a slot of it", ident)
+    yield from flaw_each(elsewhere, "queue item", "a slot of it is filled by a review of another item", ident)
+    yield from flaw_each(filled.filter(review__state=State.DRAFT), "queue item", "a draft fills a slot of it", ident)
     others = filled.exclude(holder=F("review__reviewer"))
-    yield from _each(others, "queue item", "a slot of it is filled by somebody who does not hold it", ident)
+    yield from flaw_each(others, "queue item", "a slot of it is filled by somebody who does not hold it", ident)
 
 
 def _reviews() -> Iterator[Flaw]:
     ended = Review.objects.exclude(state=State.DRAFT)
-    yield from _each(ended.filter(submitted_at=None), "review", "is final, but nobody knows since when")
+    yield from flaw_each(ended.filter(submitted_at=None), "review", "is final, but nobody knows since when")
     early = Review.objects.filter(state=State.DRAFT).exclude(submitted_at=None)
-    yield from _each(early, "review", "is a draft, but has a time of submission")
+    yield from flaw_each(early, "review", "is a draft, but has a time of submission")
     silent = Review.objects.filter(state=State.SKIPPED, skip_reason="")
-    yield from _each(silent, "review", "is skipped without a reason")
+    yield from flaw_each(silent, "review", "is skipped without a reason")
 
 
 def _marks() -> Iterator[Flaw]:
@@ -138,42 +131,48 @@ def _labels() -> Iterator[Flaw]:
     version = F("mark__review__item__queue__version")
     strange = Label.objects.exclude(code__version=version)
     final = strange.exclude(mark__review__state=State.DRAFT)
-    yield from _each(final, "review", "carries a code that its queue's version has not", ident)
+    yield from flaw_each(final, "review", "carries a code that its queue's version has not", ident)
     drafts = strange.filter(mark__review__state=State.DRAFT, carried_from=None)
-    yield from _each(drafts, "review", "drafts a code that its queue's version has not", ident)
+    yield from flaw_each(drafts, "review", "drafts a code that its queue's version has not", ident)
     unseen = Label.objects.filter(needs_look=True).exclude(mark__review__state=State.DRAFT)
-    yield from _each(unseen, "review", "was submitted with a label that must be looked at", ident)
+    yield from flaw_each(unseen, "review", "was submitted with a label that must be looked at", ident)
 
 
 def _beside() -> Iterator[Flaw]:
     """What stands beside the reviews: resolutions, suggestions, questions to a judge."""
     used = Resolution.codes.through._default_manager.exclude(code__version=F("resolution__item__queue__version"))
-    yield from _each(used, "resolution", "uses a code that its queue's version has not", "resolution__public_id")
+    yield from flaw_each(used, "resolution", "uses a code that its queue's version has not", "resolution__public_id")
     coded = Suggestion.objects.exclude(code=None).exclude(code__version=F("item__queue__version"))
-    yield from _each(coded, "suggestion", "names a code that its queue's version has not")
+    yield from flaw_each(coded, "suggestion", "names a code that its queue's version has not")
     called = Suggestion.objects.exclude(call=None).exclude(call__item=F("item"))
-    yield from _each(called, "suggestion", "comes from a question about another item")
-    yield from _each(JudgeCall.objects.exclude(queue=F("item__queue")), "judge call", "its item is of another queue")
+    yield from flaw_each(called, "suggestion", "comes from a question about another item")
+    yield from flaw_each(
+        JudgeCall.objects.exclude(queue=F("item__queue")), "judge call", "its item is of another queue"
+    )
 
 
 def _carried() -> Iterator[Flaw]:
     """Every review and label of a carried queue leads back to the same thing of the same person in the queue before."""
     queues = Queue.objects.exclude(carried_from=None)
     odd = queues.exclude(version__codebook=F("carried_from__version__codebook"))
-    yield from _each(odd, "queue", "was carried over from a queue of another codebook")
+    yield from flaw_each(odd, "queue", "was carried over from a queue of another codebook")
     carried = Review.objects.exclude(carried_from=None)
     strange = carried.exclude(carried_from__item__queue=F("item__queue__carried_from"))
     strange |= carried.exclude(carried_from__reviewer=F("reviewer"))
-    yield from _each(strange.distinct(), "review", "was carried over from another person's or another queue's review")
+    yield from flaw_each(
+        strange.distinct(), "review", "was carried over from another person's or another queue's review"
+    )
     for unit in ("trial", "decision", "snapshot"):
         moved = carried.exclude(**{f"item__{unit}": None}).exclude(
             **{f"carried_from__item__{unit}": F(f"item__{unit}")}
         )
-        yield from _each(moved, "review", f"was carried over from a review of another {unit}")
+        yield from flaw_each(moved, "review", f"was carried over from a review of another {unit}")
     labels = Label.objects.exclude(carried_from=None).exclude(
         carried_from__mark__review=F("mark__review__carried_from")
     )
-    yield from _each(labels, "review", "has a label that was carried over from elsewhere", "mark__review__public_id")
+    yield from flaw_each(
+        labels, "review", "has a label that was carried over from elsewhere", "mark__review__public_id"
+    )
     yield from _uncarried()
 
 

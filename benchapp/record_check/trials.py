@@ -10,7 +10,7 @@ from django.db.models import Count, Exists, F, OuterRef, Q, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from benchapp.models import Attempt, ModelCall, Run, Trajectory, Trial, Verdict
-from benchapp.record_check.finding import Flaw
+from benchapp.record_check.finding import Flaw, flaw_each
 from runner.digests import digest_json
 from runner.trajectories.readers import PLAIN_TEXT
 
@@ -49,21 +49,20 @@ def _trials() -> Iterator[Flaw]:
     """The numbers a trial carries for lists are those of its counting attempt."""
     counting = Q(attempts__counts=True)
     missing = Trial.objects.filter(is_done=True).exclude(status=Trial.Status.SKIPPED).exclude(counting)
-    for trial in missing.iterator():
-        yield Flaw("trial", str(trial.public_id), "done, but no attempt counts")
+    yield from flaw_each(missing, "trial", "done, but no attempt counts")
     verdicts = Verdict.objects.filter(
         is_primary=True, attempt__counts=True
-    )  # an attempt's stages have theirs beside it
+    )  # stages have theirs beside the primary one
     for name in ("success", "reward", "outcome", "process", "overall"):
         differing = verdicts.exclude(**{f"attempt__trial__{name}": F(name)}).filter(
             Q(**{f"attempt__trial__{name}__isnull": False}) | Q(**{f"{name}__isnull": False})
         )
-        for ident in differing.values_list("attempt__trial__public_id", flat=True).iterator():
-            yield Flaw("trial", str(ident), f"its {name} is not that of its counting attempt's verdict")
+        message = f"its {name} is not that of its counting attempt's verdict"
+        yield from flaw_each(differing, "trial", message, "attempt__trial__public_id")
     voiced = Attempt.objects.filter(trial=OuterRef("pk"), counts=True, verdicts__is_primary=True)
     scored = Trial.objects.filter(_any_known(("success", "checks_total", "checks_passed")))
-    for trial in scored.exclude(Exists(voiced)).iterator():
-        yield Flaw("trial", str(trial.public_id), "is scored, but no verdict of its counting attempt says so")
+    silent = scored.exclude(Exists(voiced))
+    yield from flaw_each(silent, "trial", "is scored, but no verdict of its counting attempt says so")
 
 
 def _any_known(names: Iterable[str]) -> Q:
@@ -79,8 +78,7 @@ def _copied_numbers() -> Iterator[Flaw]:
         for ident, there, here in differing.values_list("trial__public_id", name, f"trial__{name}").iterator():
             yield _differs(ident, name, here, there)
     uncounted = Trial.objects.exclude(Exists(Attempt.objects.filter(trial=OuterRef("pk"), counts=True)))
-    for ident in uncounted.filter(_any_known(NUMBERS)).values_list("public_id", flat=True).iterator():
-        yield Flaw("trial", str(ident), "has numbers, but no attempt counts")
+    yield from flaw_each(uncounted.filter(_any_known(NUMBERS)), "trial", "has numbers, but no attempt counts")
 
 
 def _counted_numbers() -> Iterator[Flaw]:
@@ -129,5 +127,5 @@ def _differs(ident: object, name: str, here: object, there: object) -> Flaw:
 
 
 def _calls() -> Iterator[Flaw]:
-    for call in ModelCall.objects.filter(status=ModelCall.Status.ANSWERED, reply=None).iterator():
-        yield Flaw("model call", str(call.public_id), "answered, but no reply is kept")
+    unkept = ModelCall.objects.filter(status=ModelCall.Status.ANSWERED, reply=None)
+    yield from flaw_each(unkept, "model call", "answered, but no reply is kept")

@@ -11,7 +11,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from benchapp.published.findings import Finding, findings
+from benchapp.published.findings import Erratum, findings
 from benchapp.published.loading import published_rows
 from benchapp.published.names import PAPERS
 from benchapp.published.printing import flat
@@ -76,7 +76,7 @@ def _numbers(paper: str) -> tuple[Number, ...]:
 
 
 @cache
-def _findings(paper: str) -> tuple[Finding, ...]:
+def _findings(paper: str) -> tuple[Erratum, ...]:
     return findings(paper)
 
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from benchapp.published.cells import Cells
-from benchapp.published.findings import Finding, findings
+from benchapp.published.findings import Erratum, findings
 from benchapp.published.loading import published_rows
 from benchapp.published.rows import Printed
 from tests.benchapp.errata.papers import CHECKS
@@ -21,7 +21,7 @@ O46, O45 = "Claude Opus 4.6", "Claude Opus 4.5"
 TEN = "average of ten models"
 
 
-def told(found: Finding) -> tuple[str, str, str, str]:
+def told(found: Erratum) -> tuple[str, str, str, str]:
     return found.place, found.printed, found.recomputed, found.kind
 
 

@@ -15,7 +15,7 @@ from benchapp.published.loading import published_rows
 from benchapp.published.rows import Printed, decimals
 from benchapp.published.skilllearnbench import METHODS, MODELS
 from tests.benchapp.errata.arithmetic import mean_may_be, sum_may_be
-from tests.benchapp.errata.checks import Erratum
+from tests.benchapp.errata.checks import TracedErratum
 from tests.benchapp.errata.skilllearnbench import skilllearnbench_findings
 from tests.benchapp.errata.skilllearnbench_claims import CLAIMS, Claim
 from tests.benchapp.errata.skilllearnbench_readings import variance_shares
@@ -54,7 +54,7 @@ DIMENSIONS = ("executability_", "safety_", "alignment_")
 AVERAGED = ("Table 2", "Table 3", "Table 6", "Table 8", "Table 9", "Table 10", "Table 11", "Table 12")
 
 
-def of_the_text(finding: Erratum) -> bool:
+def of_the_text(finding: TracedErratum) -> bool:
     return finding.place in {claim.place for claim in CLAIMS}
 
 
@@ -81,7 +81,7 @@ def misprinted(*wrong: Printed) -> tuple[Printed, ...]:
     return tuple(other(row) if row in wrong else row for row in ROWS)
 
 
-def new_findings(rows: Iterable[Printed]) -> set[Erratum]:
+def new_findings(rows: Iterable[Printed]) -> set[TracedErratum]:
     return set(skilllearnbench_findings(rows)) - AS_PRINTED
 
 

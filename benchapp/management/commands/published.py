@@ -11,7 +11,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from benchapp.exporting.spreadsheet import unrun
-from benchapp.published.findings import Finding, findings
+from benchapp.published.findings import Erratum, findings
 from benchapp.published.loading import PublishedDataError, published_rows
 from benchapp.published.printing import MARK, flat, plain
 from benchapp.published.rows import Printed
@@ -42,7 +42,7 @@ class Command(BaseCommand):
             raise CommandError(f"no table {options['table']!r}; known: {known}")
         if options["check"]:
             chosen = [finding for finding in found if _is_of(finding.table, options["table"])]
-            self._write(options, [field.name for field in fields(Finding)], map(asdict, chosen), _told(chosen))
+            self._write(options, [field.name for field in fields(Erratum)], map(asdict, chosen), _told(chosen))
         else:
             numbers = list(flat(rows))
             self._write(options, list(numbers[0]), numbers, _shown(rows, numbers))
@@ -76,7 +76,7 @@ def _shown(rows: list[Printed], numbers: list[dict[str, Any]]) -> Iterable[str]:
         yield f"{MARK} printed deltas that their own columns contradict: {wrong}; --check lists them."
 
 
-def _told(found: list[Finding]) -> Iterable[str]:
+def _told(found: list[Erratum]) -> Iterable[str]:
     for finding in found:
         recomputed = f", recomputed {finding.recomputed}" if finding.recomputed else ""
         yield f"{finding.paper}, {finding.table}, {finding.place}: printed {finding.printed}{recomputed} [{finding.kind}]"

@@ -7,21 +7,21 @@ from dataclasses import dataclass, replace
 
 from benchapp.published.cells import Cells
 from benchapp.published.deltas import References
-from benchapp.published.findings import Finding
+from benchapp.published.findings import Erratum
 from benchapp.published.rows import Printed
 
 
 @dataclass(frozen=True, slots=True)
-class Erratum(Finding):
+class TracedErratum(Erratum):
     """A recomputed finding with the cells it is about (`name_of`): first those at fault, then those that contradict them."""
 
     cells: tuple[str, ...]
 
 
-def erratum(cell: Printed, recomputed: str, kind: str, sentence: str, *others: Printed) -> Erratum:
+def erratum(cell: Printed, recomputed: str, kind: str, sentence: str, *others: Printed) -> TracedErratum:
     """What is wrong with the number a cell prints, by the `others`."""
     cells = names_of([cell, *others])
-    return Erratum(cell.paper, cell.table, place_of(cell), cell.printed, recomputed, kind, sentence, cells)
+    return TracedErratum(cell.paper, cell.table, place_of(cell), cell.printed, recomputed, kind, sentence, cells)
 
 
 class WatchedCells(Cells):
@@ -47,7 +47,7 @@ def place_of(row: Printed) -> str:
     return ", ".join(dict.fromkeys(part for part in where if part))
 
 
-def delta_findings(rows: Iterable[Printed]) -> Iterator[Erratum]:
+def delta_findings(rows: Iterable[Printed]) -> Iterator[TracedErratum]:
     """Every printed delta that its own columns contradict, by the counts behind them where these are known."""
     rows = list(rows)
     references = References(rows)
@@ -65,7 +65,7 @@ def delta_findings(rows: Iterable[Printed]) -> Iterator[Erratum]:
         yield replace(found, printed=row.printed_delta)
 
 
-def count_findings(rows: Iterable[Printed]) -> Iterator[Erratum]:
+def count_findings(rows: Iterable[Printed]) -> Iterator[TracedErratum]:
     """Every percentage that is no k of its n."""
     for row in rows:
         if row.is_no_count:

@@ -12,13 +12,13 @@ from dataclasses import asdict
 from benchapp.published.findings import FINDINGS
 from benchapp.published.loading import published_rows
 from benchapp.published.rows import Printed
-from tests.benchapp.errata.checks import Erratum
+from tests.benchapp.errata.checks import TracedErratum
 from tests.benchapp.errata.skillevolbench import skillevolbench_findings
 from tests.benchapp.errata.skillflow import skillflow_findings
 from tests.benchapp.errata.skillgenbench import skillgenbench_findings
 from tests.benchapp.errata.skilllearnbench import skilllearnbench_findings
 
-CHECKS: Mapping[str, Callable[[Iterable[Printed]], list[Erratum]]] = {
+CHECKS: Mapping[str, Callable[[Iterable[Printed]], list[TracedErratum]]] = {
     "skillevolbench": skillevolbench_findings,
     "skillflow": skillflow_findings,
     "skilllearnbench": skilllearnbench_findings,
@@ -26,13 +26,13 @@ CHECKS: Mapping[str, Callable[[Iterable[Printed]], list[Erratum]]] = {
 }
 
 
-def recompute_findings(rows: Iterable[Printed]) -> list[Erratum]:
+def recompute_findings(rows: Iterable[Printed]) -> list[TracedErratum]:
     """Every contradiction of these numbers, paper by paper."""
     rows = list(rows)
     return [found for check in CHECKS.values() for found in check(rows)]
 
 
-def as_stored(found: Iterable[Erratum]) -> str:
+def as_stored(found: Iterable[TracedErratum]) -> str:
     """The data file's text."""
     return json.dumps([asdict(each) for each in found], ensure_ascii=False, indent=1) + "\n"
 

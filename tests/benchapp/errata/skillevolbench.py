@@ -14,7 +14,7 @@ from fractions import Fraction
 from benchapp.published.cells import Cells
 from benchapp.published.deltas import signed
 from benchapp.published.rows import Printed, half_unit
-from tests.benchapp.errata.checks import Erratum, count_findings, delta_findings, erratum
+from tests.benchapp.errata.checks import TracedErratum, count_findings, delta_findings, erratum
 from tests.benchapp.errata.skillevolbench_claims import broken_claims
 from tests.benchapp.errata.skillevolbench_runs import (
     AVERAGE,
@@ -35,7 +35,7 @@ MODELS, FAMILIES_OF_ENVIRONMENT = 10, 5
 CONDITIONS_TOLD = (8, 9, 10)  # section 5.2 counts eight, Tables 1, 2 and 9 have nine, all together are ten
 
 
-def skillevolbench_findings(rows: Iterable[Printed]) -> list[Erratum]:
+def skillevolbench_findings(rows: Iterable[Printed]) -> list[TracedErratum]:
     """Every contradiction of the paper with itself, in the order of its tables and then of its text."""
     own = [row for row in rows if row.paper == PAPER]
     cells = Cells(own)
@@ -61,7 +61,7 @@ def fits(printed: Printed, low: Fraction, high: Fraction) -> bool:
     return low <= printed.span[1] and printed.span[0] <= high
 
 
-def sums_of_roles(cells: Cells) -> Iterator[Erratum]:
+def sums_of_roles(cells: Cells) -> Iterator[TracedErratum]:
     """ESR is over the 90 attempts of which CSSR, ARSR and CompSR are over 30 each: its count is the sum of theirs."""
     for table in TABLES:
         for whole in cells.many(table, "ESR"):
@@ -75,7 +75,7 @@ def sums_of_roles(cells: Cells) -> Iterator[Erratum]:
                 yield erratum(whole, f"{100 * total / 90:.1f}", "parts", sentence, *roles)
 
 
-def equal_cells(cells: Cells) -> Iterator[Erratum]:
+def equal_cells(cells: Cells) -> Iterator[TracedErratum]:
     """Runs that stand in several tables: their rates, and the deltas printed beside them."""
     for position, table in enumerate(TABLES[1:], start=1):
         for metric in METRICS:
@@ -88,7 +88,7 @@ def _earlier(cells: Cells, cell: Printed, tables: Iterable[str]) -> Printed | No
     return next((row for row in found if row.model == cell.model), None)
 
 
-def _against(cell: Printed, first: Printed | None) -> Iterator[Erratum]:
+def _against(cell: Printed, first: Printed | None) -> Iterator[TracedErratum]:
     if first is None:
         return
     if first.printed != cell.printed:
@@ -103,7 +103,7 @@ def _against(cell: Printed, first: Printed | None) -> Iterator[Erratum]:
         yield replace(found, printed=cell.printed_delta)
 
 
-def cells_of_the_text(cells: Cells) -> Iterator[Erratum]:
+def cells_of_the_text(cells: Cells) -> Iterator[TracedErratum]:
     """Rates and changes of single runs that the text repeats from the tables."""
     for metric in METRICS:
         for told in cells.many("Text", metric):
@@ -121,7 +121,7 @@ def cells_of_the_text(cells: Cells) -> Iterator[Erratum]:
                 yield erratum(told, best, "text", sentence, *filter(None, runs))
 
 
-def mean_changes(cells: Cells) -> Iterator[Erratum]:
+def mean_changes(cells: Cells) -> Iterator[TracedErratum]:
     """Section 5.6: mean change of ESR by condition, over the ten models."""
     base = mean_over_models(cells, "ESR", "no-skill")
     for told in cells.many("Text", "ESR_change", model=AVERAGE):
@@ -132,7 +132,7 @@ def mean_changes(cells: Cells) -> Iterator[Erratum]:
             yield erratum(told, signed((low + high) / 2, 2), "average", sentence)
 
 
-def wins_and_losses(cells: Cells) -> Iterator[Erratum]:
+def wins_and_losses(cells: Cells) -> Iterator[TracedErratum]:
     """Section 5.6: how many models a condition helps, leaves as they are, hurts."""
     for told in (
         row for kind in ("wins", "ties", "losses") for row in cells.many("Text", f"ESR_{kind}", model=AVERAGE)
@@ -153,7 +153,7 @@ def changes_by_sign(changes: Iterable[Span | None]) -> dict[str, int]:
     return {"wins": wins, "ties": len(found) - wins - losses, "losses": losses}
 
 
-def changes_of_models(cells: Cells) -> Iterator[Erratum]:
+def changes_of_models(cells: Cells) -> Iterator[TracedErratum]:
     """Section 5.6: one model over the nine compared conditions. Raw-trajectory is in no table, so it is solved for."""
     compared = cells.one("Text", "conditions_compared").number
     for told in cells.many("Text", "ESR_change", condition=""):
@@ -183,7 +183,7 @@ def implied_raw_change(told: Printed, known: Iterable[Span | None], compared: Fr
     return whole if low <= whole <= high and len(spans) == compared - 1 else None
 
 
-def ranges(cells: Cells) -> Iterator[Erratum]:
+def ranges(cells: Cells) -> Iterator[TracedErratum]:
     """Section 5.5: highest minus lowest mean of a condition; raw-trajectory's is known where the text prints it."""
     for metric in ("LSR", "ESR"):
         told = cells.one("Text", f"{metric}_condition_range")
@@ -199,7 +199,7 @@ def ranges(cells: Cells) -> Iterator[Erratum]:
             yield erratum(told, f"{float(low):.2f}", "range", sentence)
 
 
-def strongest_raw(cells: Cells) -> Iterator[Erratum]:
+def strongest_raw(cells: Cells) -> Iterator[TracedErratum]:
     """Section 5.5: raw-trajectory has the highest mean in four metrics; what its own numbers say about the fifth."""
     told = {metric: row for metric in METRICS for row in cells.many("Text", metric, condition=RAW, model=AVERAGE)}
     for metric, row in told.items():
@@ -236,7 +236,7 @@ def whole_count(row: Printed, n: int) -> int | None:
     return found[0] if len(found) == 1 else None
 
 
-def shares_of_environments(cells: Cells) -> Iterator[Erratum]:
+def shares_of_environments(cells: Cells) -> Iterator[TracedErratum]:
     """Section 5.5: means over all conditions in one environment and role, which are k of 50 per condition."""
     told = [row for role in ROLES for row in cells.many("Text", role, model=AVERAGE) if row.group]
     wrong = {

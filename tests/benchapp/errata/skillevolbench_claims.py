@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from benchapp.published.cells import Cells
 from benchapp.published.rows import Printed
-from tests.benchapp.errata.checks import Erratum, WatchedCells, names_of
+from tests.benchapp.errata.checks import TracedErratum, WatchedCells, names_of
 from tests.benchapp.errata.skillevolbench_runs import METRICS, PAPER, TABLES, by_table
 
 
@@ -49,7 +49,7 @@ SEVERAL = (("5.3", "Gemini 2.5 Pro", "selfgen-always", "selfgen-revision"),)  # 
 HIGHEST = (("5.4", "GPT-5.4", "curated-always"),)  # the model's highest ESR of all conditions
 
 
-def broken_claims(cells: Cells) -> Iterator[Erratum]:
+def broken_claims(cells: Cells) -> Iterator[TracedErratum]:
     """Claims that the cells do not bear out."""
     for claim in CLAIMS:
         for metric in claim.better + claim.worse:
@@ -69,7 +69,7 @@ def broken_claims(cells: Cells) -> Iterator[Erratum]:
             yield _broken(watched, section, model, condition, "highest ESR", rates[best] - rates[condition], sentence)
 
 
-def _broken_counts(cells: Cells) -> Iterator[Erratum]:
+def _broken_counts(cells: Cells) -> Iterator[TracedErratum]:
     for section, model, condition in MOST:
         watched = WatchedCells(cells)
         gains = sum(_difference(watched, model, metric, condition, "no-skill") > 0 for metric in METRICS)
@@ -86,9 +86,9 @@ def _broken_counts(cells: Cells) -> Iterator[Erratum]:
 
 def _broken(
     watched: WatchedCells, section: str, model: str, condition: str, said: str, found: Fraction, sentence: str
-) -> Erratum:
+) -> TracedErratum:
     place, recomputed = f"Section {section}, {model}, {condition}", f"{float(found):+.1f}"
-    return Erratum(PAPER, "Text", place, said, recomputed, "text", sentence, names_of(watched.read))
+    return TracedErratum(PAPER, "Text", place, said, recomputed, "text", sentence, names_of(watched.read))
 
 
 def _difference(cells: Cells, model: str, metric: str, condition: str, against: str) -> Fraction:

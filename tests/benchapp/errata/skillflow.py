@@ -12,14 +12,14 @@ from fractions import Fraction
 from benchapp.published.cells import Cells
 from benchapp.published.deltas import signed
 from benchapp.published.rows import Printed
-from tests.benchapp.errata.checks import Erratum, count_findings, delta_findings, erratum, names_of
+from tests.benchapp.errata.checks import TracedErratum, count_findings, delta_findings, erratum, names_of
 
 PAPER = "skillflow"
 VANILLA, SKILLS, HISTORY = "no-skill", "skill-evolution", "history-context"
 LEADER = "Claude Opus 4.6"  # the model of the text's first finding and of Table 6
 
 
-def skillflow_findings(rows: Iterable[Printed]) -> list[Erratum]:
+def skillflow_findings(rows: Iterable[Printed]) -> list[TracedErratum]:
     """Every contradiction of the paper with itself, in the order of its tables and then of its text."""
     own = [row for row in rows if row.paper == PAPER]
     cells = Cells(own)
@@ -44,7 +44,7 @@ def told(cells: Cells, metric: str) -> Fraction:
     return cells.one("Text", metric).number
 
 
-def skills_of_families(cells: Cells) -> Iterator[Erratum]:
+def skills_of_families(cells: Cells) -> Iterator[TracedErratum]:
     """#Skills is a mean over the families, so a multiple of 1/20."""
     families = told(cells, "families")
     for cell in cells.many("Table 1", "skills"):
@@ -54,7 +54,7 @@ def skills_of_families(cells: Cells) -> Iterator[Erratum]:
             yield erratum(cell, f"{float(k / families):g}", "no k of n", f"It is no mean over {families} families.")
 
 
-def use_after_the_first_task(cells: Cells) -> Iterator[Erratum]:
+def use_after_the_first_task(cells: Cells) -> Iterator[TracedErratum]:
     """The first task of a family has no skill to use, so at most tasks less families can use one."""
     most = told(cells, "tasks") - told(cells, "families")
     for cell in cells.many("Table 1", "use"):
@@ -63,7 +63,7 @@ def use_after_the_first_task(cells: Cells) -> Iterator[Erratum]:
             yield erratum(cell, f"at most {most} tasks", "out of range", sentence)
 
 
-def cells_of_the_text(cells: Cells) -> Iterator[Erratum]:
+def cells_of_the_text(cells: Cells) -> Iterator[TracedErratum]:
     """Rates that the text repeats from the tables, and Table 6 from Table 1."""
     for table in ("Text", "Table 6"):
         for cell in (row for metric in ("completion", "use") for row in cells.many(table, metric)):
@@ -72,7 +72,7 @@ def cells_of_the_text(cells: Cells) -> Iterator[Erratum]:
                     yield erratum(cell, first.printed, "text", f"Table 1 prints {first.printed}.", first)
 
 
-def changes_of_the_text(cells: Cells) -> Iterator[Erratum]:
+def changes_of_the_text(cells: Cells) -> Iterator[TracedErratum]:
     """Differences in completion that the text states, by the counts behind Table 1."""
     for change in cells.many("Text", "completion_change", condition=SKILLS):
         own, base = (
@@ -86,7 +86,7 @@ def changes_of_the_text(cells: Cells) -> Iterator[Erratum]:
             yield erratum(change, best, "text", sentence, own, base)
 
 
-def completed_tasks(cells: Cells) -> Iterator[Erratum]:
+def completed_tasks(cells: Cells) -> Iterator[TracedErratum]:
     """Section 3.2 gives two rates also as counts."""
     for count in cells.many("Text", "completed"):
         cell = cells.one("Table 1", "completion", model=count.model, condition=count.condition)
@@ -94,7 +94,7 @@ def completed_tasks(cells: Cells) -> Iterator[Erratum]:
             yield erratum(count, str(cell.k), "text", f"Table 1 prints {cell.printed} %.", cell)
 
 
-def history_context(cells: Cells) -> Iterator[Erratum]:
+def history_context(cells: Cells) -> Iterator[TracedErratum]:
     """Appendix C.2, section 3.3 and Table 6 print the rate of one setting, and its distance to the two others."""
     table = cells.one("Table 6", "completion", condition=HISTORY)
     others = {"completion_change": VANILLA, "completion_change_to_skills": SKILLS}
@@ -116,7 +116,7 @@ def history_context(cells: Cells) -> Iterator[Erratum]:
             yield erratum(change, best, "table against text", sentence, table, base)
 
 
-def sizes_of_the_benchmark(cells: Cells) -> Iterator[Erratum]:
+def sizes_of_the_benchmark(cells: Cells) -> Iterator[TracedErratum]:
     """Tasks, families and seeds that must fit each other."""
     tasks, families = told(cells, "tasks"), told(cells, "families")
     if not families * told(cells, "family_tasks_lowest") <= tasks <= families * told(cells, "family_tasks_highest"):
@@ -139,7 +139,7 @@ def sizes_of_the_benchmark(cells: Cells) -> Iterator[Erratum]:
         yield erratum(cells.one("Text", "models"), str(models), "text", "Table 1 has another number of models.")
 
 
-def leader(cells: Cells) -> Iterator[Erratum]:
+def leader(cells: Cells) -> Iterator[TracedErratum]:
     """Section 3: one model gains most, at lower cost; the others' gains lie below its."""
     gains = {
         row.model: row.number - cells.one("Table 1", "completion", model=row.model, condition=VANILLA).number
@@ -153,13 +153,13 @@ def leader(cells: Cells) -> Iterator[Erratum]:
         yield erratum(costs[0], costs[1].printed, "text", "Said to cost less with skills than without.")
 
 
-def meaning_of_skills(cells: Cells) -> Iterator[Erratum]:
+def meaning_of_skills(cells: Cells) -> Iterator[TracedErratum]:
     """#Skills is given two meanings; no number of the paper decides between them."""
     if column := cells.many("Table 1", "skills"):
         sentence = (
             "Section 2.5 means the skills a family's library keeps at the end; the caption of Table 1 and appendix C.1 "
             "mean all skills ever generated. The two differ wherever a skill was deleted."
         )
-        yield Erratum(
+        yield TracedErratum(
             PAPER, "Table 1", "#Skills", "kept at the end", "ever generated", "two meanings", sentence, names_of(column)
         )

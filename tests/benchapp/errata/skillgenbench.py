@@ -12,7 +12,7 @@ from math import sqrt
 
 from benchapp.published.cells import Cells, count_of, rounds_to
 from benchapp.published.rows import Printed
-from tests.benchapp.errata.checks import Erratum, count_findings, erratum, names_of
+from tests.benchapp.errata.checks import TracedErratum, count_findings, erratum, names_of
 
 PAPER = "skillgenbench"
 TEXT = "Text"
@@ -20,7 +20,7 @@ SOURCES = ("Code Repo", "Code Doc", "Domain Knowledge Doc")
 Z_95 = 1.96
 
 
-def skillgenbench_findings(rows: Iterable[Printed]) -> list[Erratum]:
+def skillgenbench_findings(rows: Iterable[Printed]) -> list[TracedErratum]:
     """Every contradiction of the text with itself."""
     own = [row for row in rows if row.paper == PAPER]
     cells = Cells(own)
@@ -38,7 +38,7 @@ def skillgenbench_findings(rows: Iterable[Printed]) -> list[Erratum]:
     return [*count_findings(own), *(finding for check in checks for finding in check(cells))]
 
 
-def ends_of_bands(cells: Cells) -> Iterator[Erratum]:
+def ends_of_bands(cells: Cells) -> Iterator[TracedErratum]:
     """The lowest and highest rate over the whole suite are k of 187, whichever backbone has them.
 
     Rates of Code and Doc alone are not tested: their numbers of tasks are not in the text.
@@ -50,7 +50,7 @@ def ends_of_bands(cells: Cells) -> Iterator[Erratum]:
                 yield erratum(cell, "", "no k of n", f"No count of {n} tasks has this rate.")
 
 
-def acceptance(cells: Cells) -> Iterator[Erratum]:
+def acceptance(cells: Cells) -> Iterator[TracedErratum]:
     kept, seen, share = (cells.one(TEXT, metric) for metric in ("retained", "candidates", "acceptance"))
     exact = Fraction(100 * int(kept.number), int(seen.number))
     if not rounds_to(exact, share):
@@ -62,7 +62,7 @@ def acceptance(cells: Cells) -> Iterator[Erratum]:
         yield erratum(kept, tasks.printed, "table against table", "The suite has another number of tasks.", tasks)
 
 
-def failure_shares(cells: Cells) -> Iterator[Erratum]:
+def failure_shares(cells: Cells) -> Iterator[TracedErratum]:
     """Some total must give all shares of a source; where the shares make 100 it is the sum of the counts."""
     for source in SOURCES:
         shares = cells.many(TEXT, "failure_share", group=source)
@@ -70,7 +70,7 @@ def failure_shares(cells: Cells) -> Iterator[Erratum]:
         if not possible_totals(counts, shares):
             told = " / ".join(share.printed for share in shares)
             sentence = f"No total gives these shares to {', '.join(map(str, counts))} failures."
-            yield Erratum(PAPER, TEXT, f"Section 4.4, {source}", told, "", "share", sentence, names_of(shares))
+            yield TracedErratum(PAPER, TEXT, f"Section 4.4, {source}", told, "", "share", sentence, names_of(shares))
 
 
 def possible_totals(counts: list[int], shares: list[Printed]) -> range:
@@ -83,7 +83,7 @@ def possible_totals(counts: list[int], shares: list[Printed]) -> range:
     return range(fits[0], fits[-1] + 1) if fits else range(0)
 
 
-def best_on_average(cells: Cells) -> Iterator[Erratum]:
+def best_on_average(cells: Cells) -> Iterator[TracedErratum]:
     """SkillSeekers is called best on average, so its averages are the upper ends of the ranges."""
     for group in ("Code", "Doc"):
         own = cells.one(TEXT, "pass@3", group=group, condition="SkillSeekers")
@@ -94,7 +94,7 @@ def best_on_average(cells: Cells) -> Iterator[Erratum]:
             )
 
 
-def bands(cells: Cells) -> Iterator[Erratum]:
+def bands(cells: Cells) -> Iterator[TracedErratum]:
     """SkillSeekers' printed rate lies in its band, and the band reaches EvoSkill's on GPT-5, where SkillSeekers leads."""
     low, high = (cells.one(TEXT, f"pass@3_{end}", condition="SkillSeekers") for end in ("lowest", "highest"))
     for cell in cells.many(TEXT, "pass@3", condition="SkillSeekers", group=""):
@@ -113,7 +113,7 @@ def bands(cells: Cells) -> Iterator[Erratum]:
         yield erratum(rival, high.printed, "text", sentence, high)
 
 
-def plateaus(cells: Cells) -> Iterator[Erratum]:
+def plateaus(cells: Cells) -> Iterator[TracedErratum]:
     """Rates printed for single generators against the plateau given for their backbone."""
     for cell in cells.many(TEXT, "pass@3", group=""):
         low = cells.many(TEXT, "pass@3_plateau_lowest", model=cell.model)
@@ -124,7 +124,7 @@ def plateaus(cells: Cells) -> Iterator[Erratum]:
             yield erratum(cell, f"{low[0].printed} to {high[0].printed}", "loose wording", sentence, *others)
 
 
-def saturation(cells: Cells) -> Iterator[Erratum]:
+def saturation(cells: Cells) -> Iterator[TracedErratum]:
     """Two places say up to which budget more tokens help."""
     ends = cells.one(TEXT, "budget_gain_ends_to")
     steep, flat = cells.one(TEXT, "budget_steep_to_to"), cells.one(TEXT, "budget_flat_from")
@@ -134,7 +134,7 @@ def saturation(cells: Cells) -> Iterator[Erratum]:
         yield erratum(ends, flat.printed, "loose wording", sentence, *others)
 
 
-def output_limit(cells: Cells) -> Iterator[Erratum]:
+def output_limit(cells: Cells) -> Iterator[TracedErratum]:
     """A sweep beyond the configured number of output tokens needs another meaning of one of the two."""
     limit, top = cells.one(TEXT, "max_output_tokens"), cells.one(TEXT, "budget_highest")
     if top.number * 1000 > limit.number:
@@ -142,7 +142,7 @@ def output_limit(cells: Cells) -> Iterator[Erratum]:
         yield erratum(limit, f"{top.printed}K", "unclear", sentence, top)
 
 
-def half_width(cells: Cells) -> Iterator[Erratum]:
+def half_width(cells: Cells) -> Iterator[TracedErratum]:
     """The half-width of a 95 % interval for the extreme printed rates at 187 tasks (normal approximation), to a point."""
     told, tasks = cells.one(TEXT, "pass@3_half_width"), int(cells.one(TEXT, "tasks").number)
     shares = [

@@ -13,7 +13,7 @@ from benchapp.published.cells import Cells, count_of, counts_make, rounds_to
 from benchapp.published.rows import Printed, half_unit
 from benchapp.published.skilllearnbench import METHODS, MODELS, PAPER, REFERENCES, TASKS
 from tests.benchapp.errata.arithmetic import mean, mean_may_be, sum_may_be
-from tests.benchapp.errata.checks import Erratum, erratum, names_of
+from tests.benchapp.errata.checks import TracedErratum, erratum, names_of
 from tests.benchapp.errata.skilllearnbench_claims import broken_claims
 from tests.benchapp.errata.skilllearnbench_retest import retest_findings
 from tests.benchapp.errata.skilllearnbench_rows import AVERAGE, overall
@@ -24,7 +24,7 @@ STEP = Fraction(1, 6)  # of a percentage: equation 2 over 20 tasks of 2, 3, 5 or
 TRIALS_OF_TABLE_7 = 3
 
 
-def skilllearnbench_findings(rows: Iterable[Printed]) -> list[Erratum]:
+def skilllearnbench_findings(rows: Iterable[Printed]) -> list[TracedErratum]:
     """Every contradiction of the paper with itself, in the order of its tables."""
     cells = Cells(row for row in rows if row.paper == PAPER)
     checks = (
@@ -44,7 +44,7 @@ def skilllearnbench_findings(rows: Iterable[Printed]) -> list[Erratum]:
     return [finding for check in checks for finding in check(cells)]
 
 
-def averages_over_models(cells: Cells) -> Iterator[Erratum]:
+def averages_over_models(cells: Cells) -> Iterator[TracedErratum]:
     """The block "Average Across All LLMs" of Tables 2, 10, 11 and 12 against its six rows."""
     for table in BY_MODEL:
         for metric in cells.metrics(table):
@@ -61,7 +61,7 @@ def averages_over_models(cells: Cells) -> Iterator[Erratum]:
                     )
 
 
-def averages_over_dimensions(cells: Cells) -> Iterator[Erratum]:
+def averages_over_dimensions(cells: Cells) -> Iterator[TracedErratum]:
     """The last column of Tables 10 to 12 (means of the columns before it) against these columns."""
     for table in BY_MODEL[1:]:
         *dimensions, last = cells.metrics(table)
@@ -78,7 +78,7 @@ def averages_over_dimensions(cells: Cells) -> Iterator[Erratum]:
                 )
 
 
-def averages_over_tasks(cells: Cells) -> Iterator[Erratum]:
+def averages_over_tasks(cells: Cells) -> Iterator[TracedErratum]:
     """The last rows of Tables 8 and 9; of accuracies exactly, since every cell of Table 8 is a count."""
     for table, metric in (("Table 8", "accuracy"), ("Table 9", "use")):
         for whole in cells.many(table, metric, row="Average"):
@@ -97,7 +97,7 @@ def averages_over_tasks(cells: Cells) -> Iterator[Erratum]:
     yield from exact_average_of_models(cells)
 
 
-def exact_average_of_models(cells: Cells) -> Iterator[Erratum]:
+def exact_average_of_models(cells: Cells) -> Iterator[TracedErratum]:
     """Table 2's accuracies of single models are multiples of 1/600, so their exact mean must be that of Table 8."""
     accuracies = exact_accuracies(cells)
     for condition in METHODS:
@@ -111,7 +111,7 @@ def exact_average_of_models(cells: Cells) -> Iterator[Erratum]:
             yield erratum(whole, f"{float(by_model):.3f}", "table against table", sentence)
 
 
-def averages_over_categories(cells: Cells) -> Iterator[Erratum]:
+def averages_over_categories(cells: Cells) -> Iterator[TracedErratum]:
     """Table 3 against the tasks of each category in Table 8."""
     category = {cell.row: cell.group for cell in cells.many("Table 1", "instances") if cell.group}
     accuracies = exact_accuracies(cells)
@@ -147,7 +147,7 @@ def solved_of(cell: Printed, trials: int) -> int:
     return trials * (len(MODELS) if cell.condition in METHODS else 1)
 
 
-def equal_cells(cells: Cells) -> Iterator[Erratum]:
+def equal_cells(cells: Cells) -> Iterator[TracedErratum]:
     """Numbers that two tables print for the same thing."""
     for first, second in same_things(cells):
         if first.printed != second.printed:
@@ -187,7 +187,7 @@ def said_again(cells: Cells) -> list[Printed]:
     return [cell for metric in metrics for cell in cells.many("Text", metric)]
 
 
-def counts_of_instances(cells: Cells) -> Iterator[Erratum]:
+def counts_of_instances(cells: Cells) -> Iterator[TracedErratum]:
     """Accuracies that are no count of solved instances, and skills per task that are no count of skills."""
     planned = instances(cells)
     for cell in cells.many("Table 8", "accuracy"):
@@ -211,12 +211,12 @@ def fits_step(cell: Printed, step: Fraction) -> bool:
     return rounds_to(round(cell.number / step) * step, cell)
 
 
-def no_count(cell: Printed, fits: bool, wanted: str) -> Iterator[Erratum]:
+def no_count(cell: Printed, fits: bool, wanted: str) -> Iterator[TracedErratum]:
     if not fits:
         yield erratum(cell, "", "no k of n", f"No count gives it: it should be {wanted}.")
 
 
-def sums_of_tokens(cells: Cells) -> Iterator[Erratum]:
+def sums_of_tokens(cells: Cells) -> Iterator[TracedErratum]:
     """Table 6: input and output make the total; section D's bound on the share of the input."""
     bound = cells.one("Text", "input_share")
     for total in cells.many("Table 6", "tokens"):
@@ -231,7 +231,7 @@ def sums_of_tokens(cells: Cells) -> Iterator[Erratum]:
             )
 
 
-def sums_of_patterns(cells: Cells) -> Iterator[Erratum]:
+def sums_of_patterns(cells: Cells) -> Iterator[TracedErratum]:
     """Table 5: the three patterns of a method make all of its skills. Table 1: the instances make the total."""
     for first in cells.many("Table 5", "pattern_a"):
         row = [cells.one("Table 5", f"pattern_{letter}", condition=first.condition) for letter in "abc"]
@@ -245,7 +245,7 @@ def sums_of_patterns(cells: Cells) -> Iterator[Erratum]:
             yield erratum(whole, str(value), "sum", "The rows of the table give another total.")
 
 
-def numbers_of_skills(cells: Cells) -> Iterator[Erratum]:
+def numbers_of_skills(cells: Cells) -> Iterator[TracedErratum]:
     """Table 5's shares are counts of skills; Figure 3 prints how many skills a task has, so how many there are."""
     for per_task in cells.many("Figure 3", "skills"):
         libraries = solved_of(per_task, TASKS)
@@ -261,12 +261,12 @@ def numbers_of_skills(cells: Cells) -> Iterator[Erratum]:
         sentence += f"; {nearest} skills would." if nearest else "."
         printed = " / ".join(share.printed for share in shares)
         concerned = names_of([*shares, per_task])
-        yield Erratum(
+        yield TracedErratum(
             PAPER, "Table 5", f"{shares[0].row}, patterns", printed, told, "table against figure", sentence, concerned
         )
 
 
-def judge_over_all_tasks(cells: Cells) -> Iterator[Erratum]:
+def judge_over_all_tasks(cells: Cells) -> Iterator[TracedErratum]:
     """Table 16: the row over all tasks pools the pairs, so a mean error must lie between those of the tasks."""
     for metric in cells.metrics("Table 16"):
         *tasks, pooled = cells.many("Table 16", metric)

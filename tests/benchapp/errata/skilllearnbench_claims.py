@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from benchapp.published.cells import Cells
 from benchapp.published.skilllearnbench import PAPER
 from tests.benchapp.errata import skilllearnbench_readings as read
-from tests.benchapp.errata.checks import Erratum, WatchedCells, names_of
+from tests.benchapp.errata.checks import TracedErratum, WatchedCells, names_of
 from tests.benchapp.errata.skilllearnbench_readings import CREATOR, ONE, SELF, TEACHER, Check
 
 LOOSE = "loose wording"  # the kind of a claim that one reading breaks and another keeps
@@ -29,7 +29,7 @@ class Claim:
     kind: str = "text"
 
 
-def broken_claims(cells: Cells) -> Iterator[Erratum]:
+def broken_claims(cells: Cells) -> Iterator[TracedErratum]:
     """The claims that the tables do not bear out."""
     for claim in CLAIMS:
         watched = WatchedCells(cells)
@@ -38,7 +38,7 @@ def broken_claims(cells: Cells) -> Iterator[Erratum]:
             borne_out = "bears it out only in part" if claim.kind == LOOSE else "says otherwise"
             sentence = f"A claim of the text, in our words; {claim.table} {borne_out}."
             concerned = names_of(watched.read)
-            yield Erratum(PAPER, claim.table, claim.place, claim.says, told, claim.kind, sentence, concerned)
+            yield TracedErratum(PAPER, claim.table, claim.place, claim.says, told, claim.kind, sentence, concerned)
 
 
 def first(metric: str, method: str, table: str, *, lowest: bool = False) -> Check:

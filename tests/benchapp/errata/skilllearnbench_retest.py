@@ -17,7 +17,7 @@ from statistics import pstdev, stdev
 from benchapp.published.cells import Cells, count_of
 from benchapp.published.rows import Printed
 from benchapp.published.skilllearnbench import METHODS, MODELS, REFERENCES, TASKS
-from tests.benchapp.errata.checks import Erratum, erratum
+from tests.benchapp.errata.checks import TracedErratum, erratum
 from tests.benchapp.errata.skilllearnbench_rows import overall
 
 TABLE = "Table 7"
@@ -60,7 +60,7 @@ def spread_of(cells: Cells, condition: str) -> Printed:
     return overall(cells, "accuracy_sd", condition, TABLE)
 
 
-def retest_findings(cells: Cells) -> Iterator[Erratum]:
+def retest_findings(cells: Cells) -> Iterator[TracedErratum]:
     """Spreads that no count of disagreeing cells gives, and those that cannot be what the caption can be taken to say."""
     for condition in (*REFERENCES, *METHODS):
         printed = spread_of(cells, condition)
