@@ -73,13 +73,13 @@ def constants_in(text: str) -> Iterator[Place]:
         place = (match.start(), match.start() + len(found))
         if len(found) > MAX_CHARS or not _is_particular(kind, found, text, match.end()):
             continue
-        yield Place(Constant(_KINDS.get(kind, "id"), _plain(kind, found)), *place)
+        yield Place(Constant(_KINDS.get(kind, "id"), _normalise(kind, found)), *place)
 
 
 _KINDS = {"path": "path", "number": "number"}
 
 
-def _plain(kind: str, found: str) -> str:
+def _normalise(kind: str, found: str) -> str:
     """As compared: thousands without commas, so that 12,345 and 12345 are one number."""
     return found.replace(",", "").lstrip("-") if kind == "number" else found
 
@@ -88,7 +88,7 @@ def _is_particular(kind: str, found: str, text: str, end: int) -> bool:
     if kind == "path":
         return _particular_path(found)
     if kind == "number":
-        return text[end : end + 1] != "%" and _particular_number(_plain(kind, found))
+        return text[end : end + 1] != "%" and _particular_number(_normalise(kind, found))
     if kind == "id":
         digits = sum(char.isdigit() for char in found)
         return len(found) >= 6 and digits >= 3 and not _VERSION_WORD.match(found) and "example" not in found.lower()

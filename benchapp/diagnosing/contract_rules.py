@@ -46,10 +46,10 @@ def broken_rules(shelf: Shelf) -> Iterator[Broken]:
     proposal = Proposal(Patch("", "create", upserts, ()), occasion)
     yield from broken_skill_rules(proposal)
     yield from lint(proposal)
-    yield from _layout(shelf)
+    yield from _check_layout(shelf)
 
 
-def _layout(shelf: Shelf) -> Iterator[Broken]:
+def _check_layout(shelf: Shelf) -> Iterator[Broken]:
     headless = {path.partition("/")[0] for path in shelf.files} - set(shelf.skills)
     for skill in sorted(headless):
         path = next(path for path in shelf.files if path.partition("/")[0] == skill)
@@ -59,16 +59,16 @@ def _layout(shelf: Shelf) -> Iterator[Broken]:
             yield Broken("slug-format", f"{skill}/{SKILL_FILE}", f"the folder is named {skill[:80]!r}: {problem}")
 
 
-def _finder(rule: str) -> Callable[[Shelf, Sources], Iterator[Hit]]:
+def _find_rule(rule: str) -> Callable[[Shelf, Sources], Iterator[Hit]]:
     def find(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
-        for broken in _broken(shelf):
+        for broken in _list_broken(shelf):
             if broken.rule == rule:
-                yield _hit(shelf, broken)
+                yield _locate(shelf, broken)
 
     return find
 
 
-def _broken(shelf: Shelf) -> tuple[Broken, ...]:
+def _list_broken(shelf: Shelf) -> tuple[Broken, ...]:
     """Worked out once for a shelf: sixteen rules ask."""
     if "contract" not in shelf.__dict__:
         broken = dict.fromkeys(each for each in broken_rules(shelf) if not _is_of_omitted(shelf, each))
@@ -85,7 +85,7 @@ def _is_of_omitted(shelf: Shelf, broken: Broken) -> bool:
     )
 
 
-def _hit(shelf: Shelf, broken: Broken) -> Hit:
+def _locate(shelf: Shelf, broken: Broken) -> Hit:
     text = shelf.texts.get(broken.path)
     start = end = 0
     if text is not None:
@@ -106,7 +106,7 @@ CONTRACT = tuple(
         group,
         "warning" if RULES[rule].paper == "error" else "note",
         RULES[rule].says,
-        _finder(rule),
+        _find_rule(rule),
         is_heuristic=rule in ("description-quality", "vague-file-name", "script-interaction", "citation-dangling"),
     )
     for rule, group in _GROUPS.items()

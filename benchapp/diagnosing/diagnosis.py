@@ -45,7 +45,7 @@ def diagnose(files: Files, sources: Sources) -> Diagnosis:
         for hit in rule.find(shelf, sources):
             broken[rule.id].add(hit.path.partition("/")[0])
             if kept < MAX_OF_RULE:
-                found.append(_found(shelf, rule, hit))
+                found.append(_resolve_hit(shelf, rule, hit))
                 kept += 1
             else:
                 left_out[rule.id] += 1
@@ -58,7 +58,7 @@ def diagnose(files: Files, sources: Sources) -> Diagnosis:
     return Diagnosis(tuple(found), facts, dict(left_out), cut)
 
 
-def _found(shelf: Shelf, rule: Rule, hit: Hit) -> Found:
+def _resolve_hit(shelf: Shelf, rule: Rule, hit: Hit) -> Found:
     text = shelf.texts.get(hit.path)
     line = text.line(hit.start) if text and hit.end > hit.start else 0
     quote = text.text[hit.start : hit.end][:MAX_QUOTE].replace("\0", "\N{REPLACEMENT CHARACTER}") if text else ""

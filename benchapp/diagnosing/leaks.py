@@ -48,15 +48,15 @@ def episode_constants(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
                 text.path,
                 start,
                 end,
-                _constant_says(constant, sighting, sources),
+                _describe_sighting(constant, sighting, sources),
                 trial=sighting.trial,
                 step=sighting.step,
                 field=sighting.field,
-                severity=_constant_weighs(sighting, sources),
+                severity=_weigh_sighting(sighting, sources),
             )
 
 
-def _constant_says(constant: Constant, sighting: Sighting, sources: Sources) -> str:
+def _describe_sighting(constant: Constant, sighting: Sighting, sources: Sources) -> str:
     said = f"{_KINDS[constant.kind]} seen in 1 of {sources.tasks_seen} tasks looked through: {sighting.task}"
     if not sighting.own:
         said += ", in a trial outside this episode"
@@ -65,7 +65,7 @@ def _constant_says(constant: Constant, sighting: Sighting, sources: Sources) -> 
     return said
 
 
-def _constant_weighs(sighting: Sighting, sources: Sources) -> Severity | None:
+def _weigh_sighting(sighting: Sighting, sources: Sources) -> Severity | None:
     """None: as the rule says. One task of a family cannot tell what is the task's from what is the family's."""
     return None if sighting.siblings and sighting.own and sources.tasks_seen >= FEW_TASKS else "warning"
 

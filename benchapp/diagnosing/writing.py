@@ -50,7 +50,7 @@ _STEERING = re.compile(
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
 
 
-def _matching(pattern: re.Pattern[str], says: str) -> Callable[[Shelf, Sources], Iterator[Hit]]:
+def _find_pattern(pattern: re.Pattern[str], says: str) -> Callable[[Shelf, Sources], Iterator[Hit]]:
     def find(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
         for text in shelf.texts.values():
             for match in islice(pattern.finditer(text.text), MAX_HITS):
@@ -112,14 +112,14 @@ WRITING = (
         "environment",
         "warning",
         "Names the home folder of one machine.",
-        _matching(_HOME, "A home folder of one machine"),
+        _find_pattern(_HOME, "A home folder of one machine"),
     ),
     Rule(
         "placeholder",
         "grounding",
         "warning",
         "Leaves a gap to be filled in.",
-        _matching(_PLACEHOLDER, "A gap that was left"),
+        _find_pattern(_PLACEHOLDER, "A gap that was left"),
     ),
     Rule("code-fence", "procedure", "warning", "A block of code is not closed.", unclosed_fence, is_heuristic=False),
     Rule("script-broken", "procedure", "warning", "A Python file does not parse.", broken_python, is_heuristic=False),
@@ -128,22 +128,24 @@ WRITING = (
         "constraints",
         "note",
         "Leaves the decision to the reader in words that say nothing.",
-        _matching(_VAGUE, "Says nothing that could be followed or checked"),
+        _find_pattern(_VAGUE, "Says nothing that could be followed or checked"),
     ),
     Rule(
         "risky-command",
         "safety",
         "warning",
         "A command that destroys, hides or trusts too much.",
-        _matching(_RISKY, "Risky"),
+        _find_pattern(_RISKY, "Risky"),
     ),
-    Rule("secret", "safety", "alarm", "Looks like a key or token.", _matching(_SECRET, "Looks like a key or token")),
+    Rule(
+        "secret", "safety", "alarm", "Looks like a key or token.", _find_pattern(_SECRET, "Looks like a key or token")
+    ),
     Rule(
         "steering",
         "safety",
         "warning",
         "Speaks to the agent over the heads of its user or prompt.",
-        _matching(_STEERING, "Speaks over the head of the user or the prompt"),
+        _find_pattern(_STEERING, "Speaks over the head of the user or the prompt"),
     ),
     Rule("too-long", "safety", "note", f"A SKILL.md of more than {LONG_WORDS:,} words.", too_long),
 )

@@ -43,11 +43,11 @@ def meters(library: ReleasedLibrary, human: ReleasedLibrary) -> Iterator[Meter]:
     for skill in library.skills:
         text = texts.get(f"{skill}/{SKILL_FILE}", "")
         found = overlap(text, sources, ignoring=known)
-        cites = tuple(dict.fromkeys(match.group() for match in _places(names).finditer(text)))
+        cites = tuple(dict.fromkeys(match.group() for match in _compile_places(names).finditer(text)))
         yield Meter(f"{library.name}/{skill}", found.share, found.longest, leaks(found), cites)
 
 
-def _places(names: set[str]) -> re.Pattern[str]:
+def _compile_places(names: set[str]) -> re.Pattern[str]:
     """An absolute path with a folder of skills and, in it, one of these."""
     either = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
     return re.compile(rf"(?<![\w.~/-])~?/(?:[\w.-]{{1,80}}/){{0,8}}skills?/(?:{either})(?![\w-])")

@@ -52,16 +52,16 @@ def read_logs(release: Release) -> Iterator[OracleLog]:
     """One for each instance that has a log. What a log holds that cannot be read goes to the release's problems."""
     for instance in release.instances:
         human = release.human(instance.family)
-        yield _read(instance, human.skills if human else None)
+        yield _read_log(instance, human.skills if human else None)
 
 
-def _read(instance: Instance, mounted: tuple[str, ...] | None) -> OracleLog:
+def _read_log(instance: Instance, mounted: tuple[str, ...] | None) -> OracleLog:
     log = instance.log
     assert log is not None  # only instances with a log are kept
     read = read_trajectory(lambda: instance.root.open(log.path))
     messages = calls = 0
     used: dict[str, dict[str, None]] = {}
-    for step in _agent_steps(read):
+    for step in _iterate_agent_steps(read):
         messages += 1
         calls += len(step.tool_calls)
         for use in step_uses(step, mounted=mounted):
@@ -87,7 +87,7 @@ def _read(instance: Instance, mounted: tuple[str, ...] | None) -> OracleLog:
     )
 
 
-def _agent_steps(read: ReadTrajectory) -> Iterator[Step]:
+def _iterate_agent_steps(read: ReadTrajectory) -> Iterator[Step]:
     """Of the main thread, then of the sub-agents, which are known only after it."""
     main = (step for step in read.steps)
     others = (step for sub in read.subagents for step in sub.steps)

@@ -89,14 +89,14 @@ def read_release(folder: Path) -> Release:
                 task,
                 source.files,
                 frozenset(path.removeprefix(prefix) for path in omitted if path.startswith(prefix)),
-                _instruction(root, folder, task),
+                _read_instruction(root, folder, task),
             )
         )
     instances = tuple(trial for trial in found.trials if isinstance(trial, skilllearnbench.Instance))
     return Release(tuple(libraries), instances, problems)
 
 
-def _instruction(root: Root, folder: Path, task: str) -> str | None:
+def _read_instruction(root: Root, folder: Path, task: str) -> str | None:
     path = folder / "tasks" / task / f"{task}-1" / "instruction.md"
     content = root.read(path, MAX_INSTRUCTION_BYTES) if path.is_file() and not path.is_symlink() else None
     return None if content is None else content.decode("utf-8", "replace")

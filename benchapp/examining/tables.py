@@ -31,7 +31,7 @@ class Table:
     notes: tuple[str, ...] = ()
 
 
-def coverage(tallies: Sequence[Tally]) -> Table:
+def tabulate_coverage(tallies: Sequence[Tally]) -> Table:
     rows = []
     for tally in tallies:
         is_whole = tally.name == tally.examined[0].library.method  # else one model's part of it
@@ -51,13 +51,13 @@ def coverage(tallies: Sequence[Tally]) -> Table:
     return Table("What this folder covers", columns, tuple(rows), notes)
 
 
-def patterns(tallies: Sequence[Tally]) -> Table:
+def tabulate_patterns(tallies: Sequence[Tally]) -> Table:
     rows = []
     for tally in tallies:
         counts = tally.patterns
         mean = f"{tally.skills / tally.libraries:.3f}"
         rows.append(
-            (tally.name, str(tally.skills), mean, *(_share(counts[letter], tally.skills) for letter in PATTERNS))
+            (tally.name, str(tally.skills), mean, *(_format_share(counts[letter], tally.skills) for letter in PATTERNS))
         )
     return Table(
         "Skills and their patterns",
@@ -66,7 +66,7 @@ def patterns(tallies: Sequence[Tally]) -> Table:
     )
 
 
-def beside(lines: Iterable[Beside]) -> Table:
+def tabulate_beside(lines: Iterable[Beside]) -> Table:
     rows = tuple((each.method, each.what, each.printed, each.here, each.difference, each.why) for each in lines)
     notes = (
         "Printed: Figure 3 (second-hand, from a reading of the picture) and Table 5. Why is computed from the counts.",
@@ -75,14 +75,14 @@ def beside(lines: Iterable[Beside]) -> Table:
     return Table("Beside the paper's numbers", columns, rows, notes)
 
 
-def lint(tallies: Sequence[Tally]) -> Table:
+def tabulate_lint(tallies: Sequence[Tally]) -> Table:
     """Rules of the contract; a rule that found nothing anywhere has no row."""
     names = {rule: rule for rule in RULES if rule in LINT}
     rows = _by_weight(tallies, names, lambda rule: rule.id)
     return Table("Lint: findings in skills", ("rule", "weight", *(tally.name for tally in tallies)), rows)
 
 
-def diagnostics(tallies: Sequence[Tally]) -> Table:
+def tabulate_diagnostics(tallies: Sequence[Tally]) -> Table:
     left_out = sum(tally.left_out for tally in tallies)
     notes = (
         "Leak rules that need trials (constants, verifiers, hidden checks) had none; human skills are the reference.",
@@ -110,7 +110,7 @@ def _by_weight(
     return tuple(rows)
 
 
-def leaks(tallies: Sequence[Tally]) -> Table:
+def tabulate_leaks(tallies: Sequence[Tally]) -> Table:
     rows = []
     for tally in tallies:
         found = tally.meters
@@ -120,7 +120,11 @@ def leaks(tallies: Sequence[Tally]) -> Table:
         copied, whole = sum(each.is_copied for each in found), sum(each.share == 1 for each in found)
         shares, cites = sum(each.shares for each in found), sum(bool(each.cites) for each in found)
         rows.append(
-            (tally.name, str(len(found)), *(_share(count, len(found)) for count in (shares, copied, whole, cites)))
+            (
+                tally.name,
+                str(len(found)),
+                *(_format_share(count, len(found)) for count in (shares, copied, whole, cites)),
+            )
         )
     columns = ("method", "skills", "shares text", f"> {COPIED:.0%}", "100%", "cites its path")
     notes = (
@@ -130,7 +134,7 @@ def leaks(tallies: Sequence[Tally]) -> Table:
     return Table("Leak meter: generated skills against human skills", columns, tuple(rows), notes)
 
 
-def leak_places(tallies: Sequence[Tally]) -> Table:
+def tabulate_leak_places(tallies: Sequence[Tally]) -> Table:
     """The skills behind the last three columns."""
     found = [each for tally in tallies for each in tally.meters if each.is_copied or each.cites]
     found.sort(key=lambda each: (-(each.share or 0), each.path))
@@ -138,23 +142,23 @@ def leak_places(tallies: Sequence[Tally]) -> Table:
         (each.path, f"{each.share:.3f}" if each.share is not None else UNKNOWN, str(each.longest), " ".join(each.cites))
         for each in found[:MAX_PLACES]
     )
-    return Table("Skills that copy or cite", ("skill", "share", "longest run", "cites"), rows, _more(found))
+    return Table("Skills that copy or cite", ("skill", "share", "longest run", "cites"), rows, _note_left_out(found))
 
 
-def odd_skills(tallies: Sequence[Tally]) -> Table:
+def tabulate_odd_skills(tallies: Sequence[Tally]) -> Table:
     """Skills that no harness reads as they stand: frontmatter that does not parse, no SKILL.md."""
     found = [(path, each) for tally in tallies for path, each in tally.found if each.rule.id in _ODD]
     rows = tuple((f"{path}/{each.path}", str(each.line or UNKNOWN), each.says) for path, each in found[:MAX_PLACES])
-    notes = ("They are counted in every table.", *_more(found)) if found else ()
+    notes = ("They are counted in every table.", *_note_left_out(found)) if found else ()
     return Table("Odd skills", ("file", "line", "what"), rows, notes)
 
 
-def logs(found: Sequence[OracleLog], cells: Cells) -> Table:
+def tabulate_logs(found: Sequence[OracleLog], cells: Cells) -> Table:
     """A row per task, then one over tasks: means over the task's logs."""
     by_task: dict[str, list[OracleLog]] = {}
     for log in found:
         by_task.setdefault(log.task, []).append(log)
-    lines = [_of_task(task, logs, cells) for task, logs in sorted(by_task.items())]
+    lines = [_summarise_task(task, logs, cells) for task, logs in sorted(by_task.items())]
     columns = (
         "task",
         "logs",
@@ -184,7 +188,7 @@ def logs(found: Sequence[OracleLog], cells: Cells) -> Table:
     return Table("Oracle logs by task", columns, tuple(rows), notes)
 
 
-def _of_task(task: str, found: Sequence[OracleLog], cells: Cells) -> list[object]:
+def _summarise_task(task: str, found: Sequence[OracleLog], cells: Cells) -> list[object]:
     printed = cells.many("Table 9", "use", condition="human-authored", group=task)
     names = sorted({f"{skill} ({', '.join(kinds)})" for log in found for skill, kinds in log.used.items()})
     figures = [
@@ -211,7 +215,7 @@ def _render_line(line: Sequence[object]) -> tuple[str, ...]:
     )
 
 
-def _share(count: int, total: int) -> str:
+def _format_share(count: int, total: int) -> str:
     return f"{count} ({100 * count / total:.1f}%)" if total else UNKNOWN
 
 
@@ -219,17 +223,17 @@ def _count_places(tally: Tally, found: Sequence[tuple[str, Found]]) -> str:
     return f"{len(found)} in {tally.places(found)}" if found else "0"
 
 
-def _more(found: Sequence[object]) -> tuple[str, ...]:
+def _note_left_out(found: Sequence[object]) -> tuple[str, ...]:
     return (f"{len(found) - MAX_PLACES} more are not listed.",) if len(found) > MAX_PLACES else ()
 
 
-def _printable(text: str) -> str:
+def _make_printable(text: str) -> str:
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
-def lines_of(table: Table) -> Iterator[str]:
+def render_table(table: Table) -> Iterator[str]:
     """Text of a release is hostile: what a terminal might obey is replaced."""
-    lines = [[_printable(cell) for cell in row] for row in (table.columns, *table.rows)]
+    lines = [[_make_printable(cell) for cell in row] for row in (table.columns, *table.rows)]
     yield from (table.title, "")
     yield from aligned(lines) if table.rows else ("none",)
     yield from (("", *table.notes) if table.notes else ())

@@ -83,7 +83,7 @@ class Tally:
     def code_elsewhere(self) -> int:
         """Skills of pattern B whose code lies outside a folder scripts/."""
         return sum(
-            not any(path.startswith("scripts/") for path in _inner(each.library, facts.skill))
+            not any(path.startswith("scripts/") for path in _list_code(each.library, facts.skill))
             for each in self.examined
             for facts in each.diagnosis.skills
             if facts.pattern == "B"
@@ -99,7 +99,7 @@ class Tally:
         )
 
 
-def _inner(library: ReleasedLibrary, skill: str) -> list[str]:
+def _list_code(library: ReleasedLibrary, skill: str) -> list[str]:
     prefix = f"{skill}/"
     paths = (
         path.removeprefix(prefix).lower() for path in (*library.files, *library.omitted) if path.startswith(prefix)

@@ -63,39 +63,41 @@ def classify(refusal: Refusal) -> Classified:
     the verifier's output, then the exception, then what was missing at the end decides."""
     order = order_of(refusal.source)
     by_check = [(said, of_check(said.check, said.message)) for said in refusal.checks]
-    votes = _votes([each for each in by_check if each[1]], order)
-    further = [*signs_in(refusal.output), *_from(refusal.exception), *_stubborn(refusal)]
+    votes = _count_votes([each for each in by_check if each[1]], order)
+    further = [*signs_in(refusal.output), *_find_in_exception(refusal.exception), *_find_stubborn(refusal)]
     signs = [sign for _, found in by_check for sign in found] + further
     if votes:
         primary = max(order, key=lambda failure: (votes[failure], -order.index(failure)))
     else:
-        primary = next((sign.failure for group in _later(refusal, order) for sign in group), None)
-    return Classified(primary, _firsts(signs, primary, order))
+        primary = next((sign.failure for group in _group_further(refusal, order) for sign in group), None)
+    return Classified(primary, _pick_firsts(signs, primary, order))
 
 
-def _votes(by_check: list[tuple[Said, tuple[Sign, ...]]], order: tuple[FailureClass, ...]) -> Counter[FailureClass]:
+def _count_votes(
+    by_check: list[tuple[Said, tuple[Sign, ...]]], order: tuple[FailureClass, ...]
+) -> Counter[FailureClass]:
     stages = {stage_of(said.check) for said, _ in by_check}
     first = next((stage for stage in STAGES if stage in stages), "")
-    return Counter(_vote(found, order) for said, found in by_check if stage_of(said.check) == first)
+    return Counter(_choose_class(found, order) for said, found in by_check if stage_of(said.check) == first)
 
 
-def _vote(found: tuple[Sign, ...], order: tuple[FailureClass, ...]) -> FailureClass:
+def _choose_class(found: tuple[Sign, ...], order: tuple[FailureClass, ...]) -> FailureClass:
     """Of the words of one check; of its stage where no word speaks."""
     words = [sign for sign in found if sign.end] or list(found)
     return min((sign.failure for sign in words), key=order.index)
 
 
-def _later(refusal: Refusal, order: tuple[FailureClass, ...]) -> list[list[Sign]]:
+def _group_further(refusal: Refusal, order: tuple[FailureClass, ...]) -> list[list[Sign]]:
     """What is asked where no check tells, one after the other."""
-    groups = (list(signs_in(refusal.output)), _from(refusal.exception), _stubborn(refusal))
+    groups = (list(signs_in(refusal.output)), _find_in_exception(refusal.exception), _find_stubborn(refusal))
     return [sorted(group, key=lambda sign: order.index(sign.failure)) for group in groups]
 
 
-def _from(exception: str) -> list[Sign]:
+def _find_in_exception(exception: str) -> list[Sign]:
     return [replace(sign, why=f"{sign.why} (exception)") for sign in signs_in(exception)]
 
 
-def _stubborn(refusal: Refusal) -> list[Sign]:
+def _find_stubborn(refusal: Refusal) -> list[Sign]:
     """What was missing several times and still was near the end: one miss that was overcome explains nothing."""
     found = [each for each in refusal.missing if each.times >= STUBBORN and each.step * 3 >= refusal.steps_total * 2]
     return [
@@ -109,7 +111,7 @@ def _stubborn(refusal: Refusal) -> list[Sign]:
     ]
 
 
-def _firsts(signs: list[Sign], primary: FailureClass | None, order: tuple[FailureClass, ...]) -> tuple[Sign, ...]:
+def _pick_firsts(signs: list[Sign], primary: FailureClass | None, order: tuple[FailureClass, ...]) -> tuple[Sign, ...]:
     """One per class: words before a mere marker, else the first."""
     best: dict[FailureClass, Sign] = {}
     for sign in sorted(signs, key=lambda sign: not (sign.end or sign.step)):

@@ -63,7 +63,7 @@ def failures_of(runs: Iterable[Run]) -> dict[int, Failures]:
     wanted = list(runs)
     found = {run.pk: kept for run in wanted if (kept := KEPT.get(run)) is not None}
     missing = [run for run in wanted if run.pk not in found]
-    read = _read(missing) if missing else {}
+    read = _read_failures(missing) if missing else {}
     for run in missing:
         found[run.pk] = read.get(run.pk, Failures())
         KEPT.put(run, found[run.pk])
@@ -87,17 +87,17 @@ class _Failed:
     output: str | None
 
 
-def _read(runs: Sequence[Run]) -> dict[int, Failures]:
+def _read_failures(runs: Sequence[Run]) -> dict[int, Failures]:
     by_run: dict[int, list[_Failed]] = defaultdict(list)
     ends: dict[int, Counter[End]] = defaultdict(Counter)
-    for failed in _failed(runs):
+    for failed in _read_failed(runs):
         if (end := end_of(failed.exception_type)) is None:
             by_run[failed.run].append(failed)
         else:
             ends[failed.run][end] += 1
     left = {run: max(0, len(found) - MAX_REFUSED) for run, found in by_run.items()}
     shown = [failed for found in by_run.values() for failed in found[:MAX_REFUSED]]
-    classified = {pk: found for part in _slices(shown, KEYS) for pk, found in _classified(part).items()}
+    classified = {pk: found for part in _slice(shown, KEYS) for pk, found in _classify_all(part).items()}
     refused: dict[int, list[Refused]] = defaultdict(list)
     for each in shown:
         told = Refused(each.public_id, each.pk, each.task, each.source, each.sample, classified[each.pk])
@@ -105,7 +105,7 @@ def _read(runs: Sequence[Run]) -> dict[int, Failures]:
     return {run.pk: Failures(tuple(refused[run.pk]), ends[run.pk], left.get(run.pk, 0)) for run in runs}
 
 
-def _failed(runs: Sequence[Run]) -> Iterator[_Failed]:
+def _read_failed(runs: Sequence[Run]) -> Iterator[_Failed]:
     primary = Verdict.objects.filter(attempt=OuterRef("attempts__pk"), is_primary=True)
     rows = (
         Trial.objects.filter(episode__run__in=[run.pk for run in runs], success=False, attempts__counts=True)
@@ -129,27 +129,27 @@ def _failed(runs: Sequence[Run]) -> Iterator[_Failed]:
         yield _Failed(pk, run, public_id, task, sample, source or "", steps or 0, exception, said, verdict, output)
 
 
-def _classified(failed: Sequence[_Failed]) -> dict[int, Classified]:
+def _classify_all(failed: Sequence[_Failed]) -> dict[int, Classified]:
     """trial pk -> its classes."""
-    checks = _checks({each.verdict for each in failed if each.verdict is not None})
+    checks = _read_checks({each.verdict for each in failed if each.verdict is not None})
     refusals = {
         each.pk: Refusal(each.source, checks.get(each.verdict or 0, ()), "", each.exception, (), each.steps)
         for each in failed
     }
     silent = [each for each in failed if not any(said.message for said in refusals[each.pk].checks)]
-    for each, output in _outputs(silent):
+    for each, output in _read_outputs(silent):
         refusals[each.pk] = replace(refusals[each.pk], output=output)
     found = {pk: classify(refusal) for pk, refusal in refusals.items()}
     unclear = [each.pk for each in failed if found[each.pk].primary is None]
-    for pk, missing in _missing_at_the_end(unclear):
+    for pk, missing in _read_missing_at_the_end(unclear):
         found[pk] = classify(replace(refusals[pk], missing=missing))
     return found
 
 
-def _checks(verdicts: set[int]) -> Mapping[int, tuple[Said, ...]]:
+def _read_checks(verdicts: set[int]) -> Mapping[int, tuple[Said, ...]]:
     """verdict pk -> its failed checks."""
     found: dict[int, list[Said]] = defaultdict(list)
-    for keys in _slices(sorted(verdicts), KEYS):
+    for keys in _slice(sorted(verdicts), KEYS):
         for verdict, name, length, beginning, end in _failed_checks(keys).iterator():
             message = end if length <= MESSAGE_CHARS else f"{beginning}\n{end}"
             if len(found[verdict]) < CHECKS:
@@ -164,23 +164,23 @@ def _failed_checks(verdicts: Sequence[int]) -> QuerySet[Check, tuple[Any, ...]]:
     return checks.order_by("verdict", "ordinal").values_list("verdict", "name", *ends)
 
 
-def _outputs(failed: Sequence[_Failed]) -> Iterator[tuple[_Failed, str]]:
-    for part in _slices([each for each in failed if each.output], SLICE):
+def _read_outputs(failed: Sequence[_Failed]) -> Iterator[tuple[_Failed, str]]:
+    for part in _slice([each for each in failed if each.output], SLICE):
         contents = Blob.objects.read_many([each.output for each in part if each.output])
         for each in part:
             yield each, keep_answers(contents[each.output or ""][-OUTPUT_CHARS:].decode("utf-8", "replace"))
 
 
-def _missing_at_the_end(trials: Sequence[int]) -> Iterator[tuple[int, tuple[Missing, ...]]]:
+def _read_missing_at_the_end(trials: Sequence[int]) -> Iterator[tuple[int, tuple[Missing, ...]]]:
     """trial pk -> what its last steps did not find."""
-    for part in _slices(trials, SLICE):
+    for part in _slice(trials, SLICE):
         chunks = list(_last_chunks(part))
-        windows = [(chunk, _first(chunk), LAST_STEPS) for chunk in chunks]
+        windows = [(chunk, _first_step(chunk), LAST_STEPS) for chunk in chunks]
         for chunk, steps in zip(chunks, read_windows(windows), strict=True):
             yield chunk.trajectory.attempt.trial_id, course_of(stored.step for stored in steps).most_missing
 
 
-def _first(chunk: Chunk) -> int:
+def _first_step(chunk: Chunk) -> int:
     return max(chunk.first_step, chunk.first_step + chunk.steps_total - LAST_STEPS)
 
 
@@ -195,5 +195,5 @@ def _last_chunks(trials: Sequence[int]) -> QuerySet[Chunk]:
     ).select_related("blob", "trajectory__attempt")
 
 
-def _slices(things: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+def _slice(things: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (things[start : start + size] for start in range(0, len(things), size))

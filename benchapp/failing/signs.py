@@ -42,9 +42,9 @@ def signs_in(text: str) -> Iterator[Sign]:
     """At most one sign per way of speaking, in no order of belief."""
     for failure, why, pattern in _PLAIN:
         if match := next(find_answers(pattern, text), None):
-            yield _sign(failure, why, match)
-    yield from _of_numbers(text)
-    yield from _of_words(text)
+            yield _make_sign(failure, why, match)
+    yield from _find_numbers(text)
+    yield from _find_words(text)
 
 
 _PLAIN = (
@@ -57,25 +57,25 @@ _PLAIN = (
 )
 
 
-def _of_numbers(text: str) -> Iterator[Sign]:
+def _find_numbers(text: str) -> Iterator[Sign]:
     for pattern in patterns.NUMBERS:
         for match in find_answers(pattern, text):
             expected, got = patterns.number(match["expected"]), patterns.number(match["got"] or "")
             if expected is not None and got is not None and expected != got:
-                yield _sign(FailureClass.NUMERIC, "another number than the expected one", match)
+                yield _make_sign(FailureClass.NUMERIC, "another number than the expected one", match)
                 return
 
 
-def _of_words(text: str) -> Iterator[Sign]:
+def _find_words(text: str) -> Iterator[Sign]:
     """Two words that differ are a rule that went the other way; the same word written differently is a form."""
     for pattern in patterns.WORDS:
         for match in find_answers(pattern, text):
             if match["expected"] != match["got"]:
-                yield _sign(*_apart(match["expected"].strip("'\""), match["got"].strip("'\"")), match)
+                yield _make_sign(*_compare_words(match["expected"].strip("'\""), match["got"].strip("'\"")), match)
                 return
 
 
-def _apart(expected: str, got: str) -> tuple[FailureClass, str]:
+def _compare_words(expected: str, got: str) -> tuple[FailureClass, str]:
     numbers = patterns.number(expected), patterns.number(got)
     if None not in numbers and numbers[0] != numbers[1]:
         return FailureClass.NUMERIC, "another number than the expected one"
@@ -109,5 +109,5 @@ def of_check(check: str, message: str) -> tuple[Sign, ...]:
     return found if by_stage is None else (*found, by_stage)
 
 
-def _sign(failure: FailureClass, why: str, match: re.Match[str]) -> Sign:
+def _make_sign(failure: FailureClass, why: str, match: re.Match[str]) -> Sign:
     return Sign(failure, why, start=match.start(), end=match.end(), quote=words_around(match))

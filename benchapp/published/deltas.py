@@ -42,7 +42,7 @@ class References:
         """None where no delta is printed. LookupError where its reference is not in the table."""
         if not row.printed_delta:
             return None
-        return _recomputed(row, self.find(row), relative=row.reference.endswith(RELATIVE))
+        return _recompute(row, self.find(row), relative=row.reference.endswith(RELATIVE))
 
     def find(self, row: Printed) -> Printed:
         """What the printed delta of a row is against. LookupError where the table does not have it."""
@@ -59,7 +59,7 @@ def _key(row: Printed, condition: str, metric: str) -> tuple[str, ...]:
     return row.paper, row.table, place, row.harness, row.model, row.group, condition, metric
 
 
-def _recomputed(row: Printed, reference: Printed, *, relative: bool) -> Recomputed:
+def _recompute(row: Printed, reference: Printed, *, relative: bool) -> Recomputed:
     (low, high), (from_low, from_high) = row.possible, reference.possible
     if relative:
         span = (100 * (low / from_high - 1), 100 * (high / from_low - 1))

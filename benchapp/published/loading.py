@@ -45,12 +45,12 @@ def rows_of(path: Path) -> tuple[Printed, ...]:
         try:
             if tuple(reader.fieldnames or ()) != COLUMNS:
                 raise ValueError(f"expected the columns {','.join(COLUMNS)}")
-            return tuple(_row(path, cells) for cells in reader)
+            return tuple(_parse_row(path, cells) for cells in reader)
         except (ValueError, csv.Error) as error:
             raise PublishedDataError(f"{path.name}, line {reader.line_num}: {error}") from None
 
 
-def _row(path: Path, cells: dict[str, str]) -> Printed:
+def _parse_row(path: Path, cells: dict[str, str]) -> Printed:
     if set(cells) != set(COLUMNS) or None in cells.values():
         raise ValueError(f"expected {len(COLUMNS)} cells")
     missing = [name for name in REQUIRED if not cells[name]]
@@ -62,10 +62,10 @@ def _row(path: Path, cells: dict[str, str]) -> Printed:
         raise ValueError("expected a reference where there is a printed delta, and only there")
     if cells["printed_delta"] and not _is_number(cells["printed_delta"]):
         raise ValueError(f"expected a number as printed delta, found {cells['printed_delta']!r}")
-    return Printed(**{**cells, "value": _value(cells)})  # type: ignore[arg-type]
+    return Printed(**{**cells, "value": _parse_value(cells)})  # type: ignore[arg-type]
 
 
-def _value(cells: dict[str, str]) -> float | None:
+def _parse_value(cells: dict[str, str]) -> float | None:
     """The number of the print, in the row's unit; None for a dash or a blank."""
     if not cells["value"]:
         if any(letter.isdigit() for letter in cells["printed"]):

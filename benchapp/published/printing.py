@@ -34,33 +34,33 @@ def plain(rows: Sequence[Printed]) -> Iterator[str]:
     for (paper, table), group in groupby(rows, key=lambda row: (row.paper, row.table)):
         cells = list(group)
         yield from (f"{paper}, {table}", "")
-        yield from aligned(_text_lines(cells) if table == "Text" else _table_lines(cells, references))
+        yield from aligned(_build_text_lines(cells) if table == "Text" else _build_table_lines(cells, references))
         yield ""
 
 
-def _table_lines(cells: Sequence[Printed], references: References) -> list[list[str]]:
-    metrics = list(dict.fromkeys(_heading(cell) for cell in cells))
+def _build_table_lines(cells: Sequence[Printed], references: References) -> list[list[str]]:
+    metrics = list(dict.fromkeys(_name_column(cell) for cell in cells))
     labels = [name for name in LABELS if any(getattr(cell, name) for cell in cells)]
     if all(cell.row == cell.model for cell in cells):
         labels.remove("row")
     lines: dict[tuple[str, ...], dict[str, str]] = {}
     for cell in cells:
         key = tuple(getattr(cell, name) for name in labels)
-        lines.setdefault(key, {})[_heading(cell)] = _shown(cell, references)
+        lines.setdefault(key, {})[_name_column(cell)] = _render_cell(cell, references)
     body = [[*key, *(found.get(metric, "") for metric in metrics)] for key, found in lines.items()]
     return [[*labels, *metrics], *body]
 
 
-def _text_lines(cells: Sequence[Printed]) -> list[list[str]]:
+def _build_text_lines(cells: Sequence[Printed]) -> list[list[str]]:
     body = [[cell.row, cell.model, cell.condition, cell.group, cell.metric, cell.printed, cell.unit] for cell in cells]
     return [["place", "model", "condition", "group", "metric", "printed", "unit"], *body]
 
 
-def _heading(cell: Printed) -> str:
+def _name_column(cell: Printed) -> str:
     return f"{cell.metric} ({cell.unit})"
 
 
-def _shown(cell: Printed, references: References) -> str:
+def _render_cell(cell: Printed, references: References) -> str:
     delta = references.recomputed(cell)
     if delta is None:
         return cell.printed

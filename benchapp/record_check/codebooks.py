@@ -13,15 +13,15 @@ from benchapp.reviewing.codebooks import digest_of
 
 def codebooks() -> Iterator[Flaw]:
     for version in CodebookVersion.objects.select_related("codebook", "previous").order_by("pk").iterator(100):
-        for message in _version(version):
+        for message in _check_version(version):
             yield Flaw("codebook version", str(version.public_id), message)
-    yield from _codes()
-    yield from _examples()
+    yield from _check_origins()
+    yield from _check_examples()
 
 
-def _version(version: CodebookVersion) -> Iterator[str]:
+def _check_version(version: CodebookVersion) -> Iterator[str]:
     parents = dict(version.codes.values_list("pk", "parent"))
-    circling = sum(_circles(code, parents) for code in parents)
+    circling = sum(_is_circling(code, parents) for code in parents)
     if circling:
         yield f"{circling:,} of its codes lie below themselves or below a code of another version"
     elif version.is_frozen and (found := digest_of(version)) != version.digest:
@@ -35,7 +35,7 @@ def _version(version: CodebookVersion) -> Iterator[str]:
         yield f"follows {before}, which was never frozen"
 
 
-def _circles(code: int, parents: dict[int, int | None]) -> bool:
+def _is_circling(code: int, parents: dict[int, int | None]) -> bool:
     """Whether the way up from the code never ends at the top of its version."""
     at: int | None = code
     for _ in parents:
@@ -46,7 +46,7 @@ def _circles(code: int, parents: dict[int, int | None]) -> bool:
     return True
 
 
-def _codes() -> Iterator[Flaw]:
+def _check_origins() -> Iterator[Flaw]:
     strangers = CodeOrigin.objects.exclude(before__version=F("code__version__previous"))
     orphans = CodeOrigin.objects.filter(code__version__previous=None)
     for origin in (strangers | orphans).distinct().select_related("code", "before__version__codebook").order_by("pk"):
@@ -54,7 +54,7 @@ def _codes() -> Iterator[Flaw]:
         yield Flaw("code", str(origin.code.public_id), f"is said to come from {came}, which is not the version before")
 
 
-def _examples() -> Iterator[Flaw]:
+def _check_examples() -> Iterator[Flaw]:
     """Those in a step: some trajectory of their trial must have it, a superseded one included."""
     there = Trajectory.objects.filter(attempt__trial=OuterRef("trial"), steps_total__gte=OuterRef("step"))
     stepped = CodeExample.objects.exclude(step=None)

@@ -29,11 +29,11 @@ def compactions() -> Iterator[Flaw]:
         except (ValueError, TypeError, zstandard.ZstdError) as error:
             yield Flaw("compaction", ident, f"cannot be read: {error}")
             continue
-        for message in _misfits(row, text, spans):
+        for message in _find_misfits(row, text, spans):
             yield Flaw("compaction", ident, message)
 
 
-def _misfits(row: Compaction, text: str, spans: list[Span]) -> Iterator[str]:
+def _find_misfits(row: Compaction, text: str, spans: list[Span]) -> Iterator[str]:
     kept, total = len({span.step for span in spans}), row.trajectory.steps_total
     if row.tokens != (found := tokens(text)):
         yield f"says {row.tokens:,} tokens, its text has {found:,}"

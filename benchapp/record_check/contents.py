@@ -16,14 +16,14 @@ from runner.digests import LIBRARY_FORMAT, digest_bytes, digest_json
 
 
 def contents() -> Iterator[Flaw]:
-    yield from _missing()
-    yield from _blobs()
+    yield from _check_references()
+    yield from _check_blobs()
     yield from chunks(Chunk.objects.all())
     yield from trajectories(Trajectory.objects.all())
-    yield from _snapshots()
+    yield from _check_snapshots()
 
 
-def _missing() -> Iterator[Flaw]:
+def _check_references() -> Iterator[Flaw]:
     """Rows and contents that something points at and that are not there. The database forbids it; a torn file or a
     restored dump may not, and a join would pass over such a row in silence."""
     for model in apps.get_app_config("benchapp").get_models(include_auto_created=True):
@@ -36,7 +36,7 @@ def _missing() -> Iterator[Flaw]:
                 yield Flaw(str(model._meta.verbose_name), str(ident), f"its {key.name}, {kind} {wanted}, is missing")
 
 
-def _blobs() -> Iterator[Flaw]:
+def _check_blobs() -> Iterator[Flaw]:
     for blob in Blob.objects.order_by("digest").iterator(chunk_size=16):
         try:
             content = blob.content()
@@ -82,7 +82,7 @@ def trajectories(rows: QuerySet[Trajectory]) -> Iterator[Flaw]:
             yield Flaw("trajectory", ident, "its chunks do not add up to its digest")
 
 
-def _snapshots() -> Iterator[Flaw]:
+def _check_snapshots() -> Iterator[Flaw]:
     for snapshot in Snapshot.objects.order_by("id").iterator(chunk_size=500):
         rows = snapshot.files.values_list("path", "blob_id", "mode")
         manifest = {path: [digest, mode] for path, digest, mode in rows}

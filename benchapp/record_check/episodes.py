@@ -15,41 +15,41 @@ def episode(episode: Episode) -> Iterator[Flaw]:
     if not episode.is_ordered:
         return
     entries = list(episode.entries.in_order())
-    yield from _spine(episode, entries)
-    yield from _off_spine(episode)
-    yield from _library_line(episode, entries)
-    yield from _sealing(episode, entries)
-    yield from _fork(episode, entries)
+    yield from _check_spine(episode, entries)
+    yield from _check_off_spine(episode)
+    yield from _check_library_line(episode, entries)
+    yield from _check_sealing(episode, entries)
+    yield from _check_fork(episode, entries)
 
 
-def _spine(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
+def _check_spine(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
     ident = str(episode.public_id)
     sequences = [entry.sequence for entry in entries]
     if sequences != list(range(1, len(entries) + 1)):
-        yield Flaw("episode", ident, f"its spine has a hole or does not start at 1: {_first_gap(sequences)}")
+        yield Flaw("episode", ident, f"its spine has a hole or does not start at 1: {_describe_gap(sequences)}")
     for entry in entries:
         named = [name for name in Entry.TARGETS.values() if getattr(entry, f"{name}_id") is not None]
         if named != [Entry.TARGETS[Entry.Kind(entry.kind)]]:
             yield Flaw("episode", ident, f"entry {entry.sequence} ({entry.kind}) points at {named or 'nothing'}")
     numbers = list(episode.decisions.order_by("number").values_list("number", flat=True))
     if numbers != list(range(1, len(numbers) + 1)):
-        yield Flaw("episode", ident, f"its decisions are not numbered from 1 without holes: {_first_gap(numbers)}")
+        yield Flaw("episode", ident, f"its decisions are not numbered from 1 without holes: {_describe_gap(numbers)}")
 
 
-def _first_gap(numbers: list[int]) -> str:
+def _describe_gap(numbers: list[int]) -> str:
     for before, after in pairwise([0, *numbers]):
         if after != before + 1:
             return f"{after} follows {before}"
     return "in order"
 
 
-def _off_spine(episode: Episode) -> Iterator[Flaw]:
+def _check_off_spine(episode: Episode) -> Iterator[Flaw]:
     attempts = Attempt.objects.filter(trial__episode=episode, counts=True, entry=None)
     yield from flaw_each(attempts, "attempt", "counts, but stands on no spine")
     yield from flaw_each(episode.decisions.filter(entry=None), "decision", "stands on no spine")
 
 
-def _library_line(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
+def _check_library_line(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
     """Along the spine every step takes the library from where the one before left it."""
     current, rounds = EMPTY_LIBRARY, 0
     for entry in entries:
@@ -61,13 +61,13 @@ def _library_line(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
                 ident = str(entry.attempt.trial.public_id)
                 yield Flaw("trial", ident, f"was given library {given.digest}, but {current} stood")
         elif entry.decision is not None:
-            yield from _decision(entry.decision, current, rounds)
+            yield from _check_decision(entry.decision, current, rounds)
             current, rounds = entry.decision.after.digest, entry.decision.round
     if episode.library is not None and episode.library.digest != current:
         yield Flaw("episode", str(episode.public_id), f"its library is {episode.library}, its spine ends at {current}")
 
 
-def _decision(decision: Decision, current: str, rounds: int) -> Iterator[Flaw]:
+def _check_decision(decision: Decision, current: str, rounds: int) -> Iterator[Flaw]:
     ident = str(decision.public_id)
     changed = decision.before_id != decision.after_id
     applied = decision.status == DecisionStatus.APPLIED
@@ -79,14 +79,14 @@ def _decision(decision: Decision, current: str, rounds: int) -> Iterator[Flaw]:
         yield Flaw("decision", ident, f"ends round {decision.round} (expected {rounds + applied})")
 
 
-def _sealing(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
+def _check_sealing(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
     """An import may come from a source that never says when its library was frozen; one that says so is held to it."""
     sealed: Seal | None = None
     is_own = episode.run.experiment.origin != Experiment.Origin.IMPORTED
     for entry in entries:
         if entry.seal is not None:
             sealed = entry.seal
-            yield from _seal(episode, sealed)
+            yield from _check_seal(episode, sealed)
         elif sealed is None:
             if is_own and entry.attempt is not None and entry.attempt.trial.phase in (Phase.DEPLOYMENT, Phase.REPLAY):
                 yield Flaw("trial", str(entry.attempt.trial.public_id), "ran before the library was sealed")
@@ -98,7 +98,7 @@ def _sealing(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
                 yield Flaw("trial", str(trial.public_id), "was not given the sealed library")
 
 
-def _seal(episode: Episode, seal: Seal) -> Iterator[Flaw]:
+def _check_seal(episode: Episode, seal: Seal) -> Iterator[Flaw]:
     ident = str(seal.public_id)
     if seal.library_digest != seal.snapshot.digest:
         yield Flaw("seal", ident, f"names library {seal.library_digest}, but its snapshot is {seal.snapshot.digest}")
@@ -108,7 +108,7 @@ def _seal(episode: Episode, seal: Seal) -> Iterator[Flaw]:
         yield Flaw("seal", ident, "is not the digest of its setup and library")
 
 
-def _fork(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
+def _check_fork(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
     """What a fork took over is what its origin recorded, as long as that is still there."""
     ident, copied = str(episode.public_id), episode.copied_entries
     strays = [entry for entry in entries[copied:] if entry.attempt is not None and entry.attempt.is_copy]
@@ -119,11 +119,11 @@ def _fork(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
         return
     origin = episode.run.forked_from.episodes.filter(key=episode.key).first()
     before = [] if origin is None else list(origin.entries.in_order()[:copied])
-    if [_evidence(entry) for entry in entries[:copied]] != [_evidence(entry) for entry in before]:
+    if [_describe_entry(entry) for entry in entries[:copied]] != [_describe_entry(entry) for entry in before]:
         yield Flaw("episode", ident, f"what it took over ({copied} entries) is not what its origin recorded")
 
 
-def _evidence(entry: Entry) -> list[object]:
+def _describe_entry(entry: Entry) -> list[object]:
     """An entry by what it says, without the keys of its rows."""
     told: list[object] = [entry.sequence, entry.kind]
     if entry.attempt is not None:

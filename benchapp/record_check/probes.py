@@ -14,10 +14,10 @@ from runner.errors import RunnerError
 def probes() -> Iterator[Flaw | Unchecked]:
     related = ("run__experiment", "origin__run", "decision", "frozen", "library")
     for probe in Probe.objects.select_related(*related).order_by("id").iterator(chunk_size=100):
-        yield from _probe(probe)
+        yield from _check_probe(probe)
 
 
-def _probe(probe: Probe) -> Iterator[Flaw | Unchecked]:
+def _check_probe(probe: Probe) -> Iterator[Flaw | Unchecked]:
     ident, spec = str(probe.public_id), probe.run.experiment.spec.get("probe") or {}
     ids = [hunk["id"] for hunk in probe.reverted]
     if spec.get("library") != probe.library.digest:

@@ -38,7 +38,7 @@ class ProtocolCheck:
         except (SetupError, ValueError) as error:  # the suite, the spec or a version is no longer that of the launch
             yield Unchecked("episode", ident, f"cannot be held against its plan: {error}"[:MAX_MESSAGE])
             return
-        for message in _problems(plan, episode):
+        for message in _find_problems(plan, episode):
             yield Flaw("episode", ident, message[:MAX_MESSAGE])
 
     def _suite_of(self, episode: Episode) -> Suite:
@@ -55,7 +55,7 @@ class ProtocolCheck:
         return self._suite
 
 
-def _problems(plan: EpisodePlan, episode: Episode) -> Iterator[str]:
+def _find_problems(plan: EpisodePlan, episode: Episode) -> Iterator[str]:
     try:
         history = recorded.history(episode)
         problems, due = audit(plan, history), protocols.next_step(plan, history)

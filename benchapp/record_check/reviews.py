@@ -30,17 +30,17 @@ State = Review.State
 
 
 def reviews() -> Iterator[Flaw]:
-    yield from _queues()
-    yield from _items()
-    yield from _slots()
-    yield from _reviews()
-    yield from _marks()
-    yield from _labels()
-    yield from _beside()
-    yield from _carried()
+    yield from _check_queues()
+    yield from _check_items()
+    yield from _check_slots()
+    yield from _check_reviews()
+    yield from _check_marks()
+    yield from _check_labels()
+    yield from _check_beside()
+    yield from _check_carried()
 
 
-def _queues() -> Iterator[Flaw]:
+def _check_queues() -> Iterator[Flaw]:
     yield from flaw_each(Queue.objects.filter(version__frozen_at=None), "queue", "uses a version that was never frozen")
     drawn = Queue.objects.annotate(
         weight=Sum(1.0 / F("items__inclusion"), filter=Q(items__is_control=False)), items_total=Count("items")
@@ -52,7 +52,7 @@ def _queues() -> Iterator[Flaw]:
             yield Flaw("queue", str(queue.public_id), message)
 
 
-def _items() -> Iterator[Flaw]:
+def _check_items() -> Iterator[Flaw]:
     for unit in Queue.Unit.values:
         other = QueueItem.objects.filter(queue__unit=unit, **{unit: None})
         yield from flaw_each(other, "queue item", f"its queue reviews {unit}s, it points at none")
@@ -73,7 +73,7 @@ def _items() -> Iterator[Flaw]:
         yield Flaw("queue item", str(ident), f"has {places} slots (expected {needed})")
 
 
-def _slots() -> Iterator[Flaw]:
+def _check_slots() -> Iterator[Flaw]:
     filled = Slot.objects.exclude(review=None)
     ident = "item__public_id"
     elsewhere = filled.exclude(review__item=F("item"))
@@ -83,7 +83,7 @@ def _slots() -> Iterator[Flaw]:
     yield from flaw_each(others, "queue item", "a slot of it is filled by somebody who does not hold it", ident)
 
 
-def _reviews() -> Iterator[Flaw]:
+def _check_reviews() -> Iterator[Flaw]:
     ended = Review.objects.exclude(state=State.DRAFT)
     yield from flaw_each(ended.filter(submitted_at=None), "review", "is final, but nobody knows since when")
     early = Review.objects.filter(state=State.DRAFT).exclude(submitted_at=None)
@@ -92,23 +92,23 @@ def _reviews() -> Iterator[Flaw]:
     yield from flaw_each(silent, "review", "is skipped without a reason")
 
 
-def _marks() -> Iterator[Flaw]:
+def _check_marks() -> Iterator[Flaw]:
     placed = Mark.objects.exclude(trajectory=None)
     strange = placed.exclude(trajectory__attempt__trial=F("review__item__trial"))
     for mark in (strange | placed.filter(review__item__trial=None)).distinct().select_related("review").order_by("pk"):
-        yield _of_mark(mark, "stands in a trajectory of another trial than its item's")
+        yield _flaw_mark(mark, "stands in a trajectory of another trial than its item's")
     beyond = placed.filter(Q(step=None) | Q(step=0) | Q(step__gt=F("trajectory__steps_total")))
     for mark in beyond.select_related("review", "trajectory").order_by("pk"):
-        yield _of_mark(mark, f"stands in step {mark.step} of {mark.trajectory.steps_total:,}")
+        yield _flaw_mark(mark, f"stands in step {mark.step} of {mark.trajectory.steps_total:,}")
     halves = Mark.objects.filter(Q(start=None, end__isnull=False) | Q(start__isnull=False, end=None))
     for mark in (halves | Mark.objects.filter(start__gt=F("end"))).select_related("review").order_by("pk"):
-        yield _of_mark(mark, f"has no range from {mark.start} to {mark.end}")
+        yield _flaw_mark(mark, f"has no range from {mark.start} to {mark.end}")
     ranged = placed.filter(step__gt=0, step__lte=F("trajectory__steps_total"), start__lte=F("end")).exclude(field="")
     for mark in ranged.select_related("review", "trajectory").order_by("trajectory", "step").iterator(chunk_size=100):
-        yield from _range(mark)
+        yield from _check_range(mark)
 
 
-def _range(mark: Mark) -> Iterator[Flaw]:
+def _check_range(mark: Mark) -> Iterator[Flaw]:
     """A trajectory that cannot be read is no news here: its chunks were named."""
     try:
         steps = read_whole_steps(mark.trajectory, mark.step, 1)  # type: ignore[arg-type]
@@ -116,16 +116,16 @@ def _range(mark: Mark) -> Iterator[Flaw]:
         return
     text = dict(fields(steps[0])).get(mark.field) if steps else None
     if text is None:
-        yield _of_mark(mark, f"stands in {mark.field} of step {mark.step}, which has none")
+        yield _flaw_mark(mark, f"stands in {mark.field} of step {mark.step}, which has none")
     elif (mark.end or 0) > len(text):
-        yield _of_mark(mark, f"ends at character {mark.end:,} of {mark.field}, which has {len(text):,}")
+        yield _flaw_mark(mark, f"ends at character {mark.end:,} of {mark.field}, which has {len(text):,}")
 
 
-def _of_mark(mark: Mark, message: str) -> Flaw:
+def _flaw_mark(mark: Mark, message: str) -> Flaw:
     return Flaw("mark", str(mark.public_id), f"of review {mark.review.public_id} {message}")
 
 
-def _labels() -> Iterator[Flaw]:
+def _check_labels() -> Iterator[Flaw]:
     """A draft that was carried over may hold codes of the version before until somebody looked; an answer may not."""
     ident = "mark__review__public_id"
     version = F("mark__review__item__queue__version")
@@ -138,7 +138,7 @@ def _labels() -> Iterator[Flaw]:
     yield from flaw_each(unseen, "review", "was submitted with a label that must be looked at", ident)
 
 
-def _beside() -> Iterator[Flaw]:
+def _check_beside() -> Iterator[Flaw]:
     """What stands beside the reviews: resolutions, suggestions, questions to a judge."""
     used = Resolution.codes.through._default_manager.exclude(code__version=F("resolution__item__queue__version"))
     yield from flaw_each(used, "resolution", "uses a code that its queue's version has not", "resolution__public_id")
@@ -151,7 +151,7 @@ def _beside() -> Iterator[Flaw]:
     )
 
 
-def _carried() -> Iterator[Flaw]:
+def _check_carried() -> Iterator[Flaw]:
     """Every review and label of a carried queue leads back to the same thing of the same person in the queue before."""
     queues = Queue.objects.exclude(carried_from=None)
     odd = queues.exclude(version__codebook=F("carried_from__version__codebook"))
@@ -173,10 +173,10 @@ def _carried() -> Iterator[Flaw]:
     yield from flaw_each(
         labels, "review", "has a label that was carried over from elsewhere", "mark__review__public_id"
     )
-    yield from _uncarried()
+    yield from _check_uncarried()
 
 
-def _uncarried() -> Iterator[Flaw]:
+def _check_uncarried() -> Iterator[Flaw]:
     """Submitted reviews of a queue that was carried over: each has its follower there."""
     for queue in Queue.objects.exclude(carried_from=None).order_by("pk"):
         old = Review.objects.filter(item__queue=queue.carried_from_id, state=State.SUBMITTED)

@@ -22,21 +22,21 @@ NUMBERS = (
 
 
 def trials() -> Iterator[Flaw]:
-    yield from _setups()
-    yield from _attempts()
-    yield from _trials()
-    yield from _copied_numbers()
-    yield from _counted_numbers()
-    yield from _calls()
+    yield from _check_setups()
+    yield from _check_attempts()
+    yield from _check_trials()
+    yield from _check_copied_numbers()
+    yield from _check_counted_numbers()
+    yield from _check_calls()
 
 
-def _setups() -> Iterator[Flaw]:
+def _check_setups() -> Iterator[Flaw]:
     for run in Run.objects.exclude(setup_digest="").order_by("id").iterator(chunk_size=200):
         if digest_json(run.setup) != run.setup_digest:
             yield Flaw("run", str(run.public_id), "its setup does not add up to its setup digest")
 
 
-def _attempts() -> Iterator[Flaw]:
+def _check_attempts() -> Iterator[Flaw]:
     crowded = Trial.objects.annotate(counting=Count("attempts", filter=Q(attempts__counts=True))).filter(counting__gt=1)
     for trial in crowded.iterator():
         yield Flaw("trial", str(trial.public_id), f"{trial.counting} attempts count (expected at most one)")
@@ -45,7 +45,7 @@ def _attempts() -> Iterator[Flaw]:
         yield Flaw("attempt", str(attempt.public_id), f"{attempt.primary} primary verdicts (expected at most one)")
 
 
-def _trials() -> Iterator[Flaw]:
+def _check_trials() -> Iterator[Flaw]:
     """The numbers a trial carries for lists are those of its counting attempt."""
     counting = Q(attempts__counts=True)
     missing = Trial.objects.filter(is_done=True).exclude(status=Trial.Status.SKIPPED).exclude(counting)
@@ -69,19 +69,19 @@ def _any_known(names: Iterable[str]) -> Q:
     return reduce(or_, (Q(**{f"{name}__isnull": False}) for name in names))
 
 
-def _copied_numbers() -> Iterator[Flaw]:
+def _check_copied_numbers() -> Iterator[Flaw]:
     """See Trial.settle: what it copies from columns."""
     counting = Attempt.objects.filter(counts=True)
     for name in COPIED:
         known = Q(**{f"{name}__isnull": False}) | Q(**{f"trial__{name}__isnull": False})
         differing = counting.exclude(**{name: F(f"trial__{name}")}).filter(known)
         for ident, there, here in differing.values_list("trial__public_id", name, f"trial__{name}").iterator():
-            yield _differs(ident, name, here, there)
+            yield _flaw_difference(ident, name, here, there)
     uncounted = Trial.objects.exclude(Exists(Attempt.objects.filter(trial=OuterRef("pk"), counts=True)))
     yield from flaw_each(uncounted.filter(_any_known(NUMBERS)), "trial", "has numbers, but no attempt counts")
 
 
-def _counted_numbers() -> Iterator[Flaw]:
+def _check_counted_numbers() -> Iterator[Flaw]:
     """See Trial.settle: what it counts in the rows below the attempt."""
     attempts = Attempt.objects.filter(counts=True).order_by("pk")
     ended = ~Q(verdicts__checks__status="skipped")
@@ -92,9 +92,9 @@ def _counted_numbers() -> Iterator[Flaw]:
     rows = checked.values_list("trial__public_id", "trial__checks_total", "trial__checks_passed", "total", "passed")
     for ident, said_total, said_passed, total, passed in rows.iterator():
         if said_total != (total or None):
-            yield _differs(ident, "checks_total", said_total, total or None)
+            yield _flaw_difference(ident, "checks_total", said_total, total or None)
         if said_passed != (passed if total else None):
-            yield _differs(ident, "checks_passed", said_passed, passed if total else None)
+            yield _flaw_difference(ident, "checks_passed", said_passed, passed if total else None)
     standing = Trajectory.objects.filter(attempt=OuterRef("pk"), is_superseded=False)
     main = standing.filter(kind="main").order_by("ordinal", "id").values("steps_total")[:1]
     stages = standing.filter(kind="stage").order_by().values("attempt").values_list(Sum("steps_total"))
@@ -116,16 +116,16 @@ def _counted_numbers() -> Iterator[Flaw]:
         "stages_tell",
     ).iterator():
         if said_steps != steps:
-            yield _differs(ident, "steps", said_steps, steps)
+            yield _flaw_difference(ident, "steps", said_steps, steps)
         tells_calls = main_tells if has_main else stages_tell
         if said_read != (read if tells_calls else None):
-            yield _differs(ident, "skills_read", said_read, read if tells_calls else None)
+            yield _flaw_difference(ident, "skills_read", said_read, read if tells_calls else None)
 
 
-def _differs(ident: object, name: str, here: object, there: object) -> Flaw:
+def _flaw_difference(ident: object, name: str, here: object, there: object) -> Flaw:
     return Flaw("trial", str(ident), f"its {name} is {here}, its counting attempt says {there}")
 
 
-def _calls() -> Iterator[Flaw]:
+def _check_calls() -> Iterator[Flaw]:
     unkept = ModelCall.objects.filter(status=ModelCall.Status.ANSWERED, reply=None)
     yield from flaw_each(unkept, "model call", "answered, but no reply is kept")

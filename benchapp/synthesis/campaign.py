@@ -67,10 +67,10 @@ def write_campaign(size: Size, *, seed: int = 1, progress: Callable[[int], None]
         finished_at=START + timedelta(days=9),
     )
     done = 0
-    for place, (plan, quota) in enumerate(_plans(size)):
+    for place, (plan, quota) in enumerate(_plan_cells(size)):
         with transaction.atomic():
-            run = _run(experiment, plan, seed, place)
-            _episodes(run, suite, quota, random.Random(f"{seed}:{place}"), START + timedelta(hours=place % 200))
+            run = _create_run(experiment, plan, seed, place)
+            _create_episodes(run, suite, quota, random.Random(f"{seed}:{place}"), START + timedelta(hours=place % 200))
         done += quota.trials
         progress(done)
     return experiment
@@ -83,9 +83,9 @@ class _Plan:
     replicate: int
 
 
-def _plans(size: Size) -> Iterator[tuple[_Plan, Quota]]:
+def _plan_cells(size: Size) -> Iterator[tuple[_Plan, Quota]]:
     """Cells of the campaign with what each must hold, so that the totals come out exactly."""
-    cells = _cells(size.trials)
+    cells = _list_cells(size.trials)
     learners = [plan for plan, _ in cells if plan.condition in LEARNERS]
     total = sum(trials for _, trials in cells)
     steps_left, trials_left, decisions_left, learners_left = size.steps, total, size.decisions, len(learners)
@@ -97,7 +97,7 @@ def _plans(size: Size) -> Iterator[tuple[_Plan, Quota]]:
         learners_left -= plan.condition in LEARNERS
 
 
-def _cells(trials: int) -> list[tuple[_Plan, int]]:
+def _list_cells(trials: int) -> list[tuple[_Plan, int]]:
     """(cell, trials): 180 each without learning, 270 with replay; the last one takes what is left."""
     cells: list[tuple[_Plan, int]] = []
     for replicate in count(1):
@@ -110,7 +110,7 @@ def _cells(trials: int) -> list[tuple[_Plan, int]]:
     raise AssertionError("count() does not end")
 
 
-def _run(experiment: Experiment, plan: _Plan, seed: int, place: int) -> Run:
+def _create_run(experiment: Experiment, plan: _Plan, seed: int, place: int) -> Run:
     setup = {"synthetic": True, "agent": {"name": "synthetic", "model": f"synthetic/{plan.model}"}}
     return Run.objects.create(
         public_id=derived_id(str(experiment.public_id), str(place)),
@@ -128,7 +128,7 @@ def _run(experiment: Experiment, plan: _Plan, seed: int, place: int) -> Run:
     )
 
 
-def _episodes(run: Run, suite: Suite, quota: Quota, dice: random.Random, at: datetime) -> None:
+def _create_episodes(run: Run, suite: Suite, quota: Quota, dice: random.Random, at: datetime) -> None:
     environments = list(suite.environments.all())
     shares = list(quota.shares(len(environments)))
     for environment, share in zip(environments, shares, strict=True):

@@ -23,10 +23,10 @@ def write_monster(folder: Path, *, events: int = EVENTS, size: int = BYTES, seed
     trial = folder / "monster" / "monster__0000001"
     (trial / "agent").mkdir(parents=True)
     (trial / "verifier").mkdir()
-    config = _config(seed)
+    config = _build_config(seed)
     _write(trial.parent / "config.json", {"job_name": "monster", "jobs_dir": "jobs"})
     _write(trial / "config.json", config)
-    _write(trial / "result.json", _result(config, seed))
+    _write(trial / "result.json", _build_result(config, seed))
     (trial / "verifier" / "reward.txt").write_text("0.0\n")
     _write_trajectory(trial / "agent" / "trajectory.json", events, size, seed)
     return trial.parent
@@ -36,7 +36,7 @@ def _write(path: Path, value: object) -> None:
     path.write_bytes(orjson.dumps(value, option=orjson.OPT_INDENT_2))
 
 
-def _config(seed: int) -> dict[str, object]:
+def _build_config(seed: int) -> dict[str, object]:
     return {
         "task": {"path": "tasks/monster", "source": "synthetic"},
         "trial_name": "monster__0000001",
@@ -46,7 +46,7 @@ def _config(seed: int) -> dict[str, object]:
     }
 
 
-def _result(config: dict[str, object], seed: int) -> dict[str, object]:
+def _build_result(config: dict[str, object], seed: int) -> dict[str, object]:
     return {
         "id": str(derived_id("monster-trial", str(seed))),
         "task_name": "synthetic/monster",

@@ -12,11 +12,11 @@ def synthetic_suite() -> Suite:
     suite, created = Suite.objects.get_or_create(key="synthetic", defaults={"name": "Synthetic 180", "version": "1"})
     if created:
         for number in range(1, ENVIRONMENTS + 1):
-            _environment(suite, number)
+            _create_environment(suite, number)
     return suite
 
 
-def _environment(suite: Suite, number: int) -> None:
+def _create_environment(suite: Suite, number: int) -> None:
     environment = Environment.objects.create(suite=suite, key=f"E{number}", name=f"E{number} synthetic", ordinal=number)
     for place in range(1, FAMILIES + 1):
         key = f"E{number}-LS{place}"

@@ -41,10 +41,10 @@ def steps(dice: random.Random, total: int, *, characters: int = 300) -> Iterator
     pool = [paragraph(dice, characters) for _ in range(8)]
     yield Step(1, Source.USER, sentence(dice, 30))
     for number in range(2, total + 1):
-        yield _step(dice, number, dice.choice(pool))
+        yield _draw_step(dice, number, dice.choice(pool))
 
 
-def _step(dice: random.Random, number: int, output: str) -> Step:
+def _draw_step(dice: random.Random, number: int, output: str) -> Step:
     failed = dice.random() < 0.06
     command = dice.choice(COMMANDS).format(word=dice.choice(WORDS))
     text = f"Traceback (most recent call last):\nKeyError: {dice.choice(WORDS)!r}" if failed else output

@@ -45,11 +45,11 @@ class Command(BaseCommand):
         made = list(_tables(release, by_model=options["by_model"], logs=options["logs"]))
         problems = list(release.problems)
         if options["json"]:
-            told = {"tables": [asdict(table) for table in made], "problems": [each.as_json() for each in problems]}
-            self.stdout.write(json.dumps(told, ensure_ascii=False, indent=1))
+            found = {"tables": [asdict(table) for table in made], "problems": [each.as_json() for each in problems]}
+            self.stdout.write(json.dumps(found, ensure_ascii=False, indent=1))
             return
         for table in made:
-            self.stdout.write("\n".join([*tables.lines_of(table), "", ""]))
+            self.stdout.write("\n".join([*tables.render_table(table), "", ""]))
         self.stdout.write(f"Problems with files: {len(problems):,}")
         for each in problems[:SHOWN_PROBLEMS]:
             place = f", {each.place}" if each.place else ""
@@ -67,13 +67,13 @@ def _tables(release: Release, *, by_model: bool, logs: bool) -> Iterator[Table]:
 
     shown, cells = tallies(by_model), Cells(row for row in published_rows(PAPER))
     if shown:
-        yield tables.coverage(shown)
-        yield tables.patterns(shown)
-        yield tables.beside(beside_paper(tallies(by_model=False), cells))
-        yield tables.lint(shown)
-        yield tables.diagnostics(shown)
-        yield tables.leaks(shown)
-        yield tables.leak_places(shown)
-        yield tables.odd_skills(shown)
+        yield tables.tabulate_coverage(shown)
+        yield tables.tabulate_patterns(shown)
+        yield tables.tabulate_beside(beside_paper(tallies(by_model=False), cells))
+        yield tables.tabulate_lint(shown)
+        yield tables.tabulate_diagnostics(shown)
+        yield tables.tabulate_leaks(shown)
+        yield tables.tabulate_leak_places(shown)
+        yield tables.tabulate_odd_skills(shown)
     if logs:
-        yield tables.logs(list(read_logs(release)), cells)
+        yield tables.tabulate_logs(list(read_logs(release)), cells)

@@ -42,10 +42,10 @@ class Command(BaseCommand):
             raise CommandError(f"no table {options['table']!r}; known: {known}")
         if options["check"]:
             chosen = [finding for finding in found if _is_of(finding.table, options["table"])]
-            self._write(options, [field.name for field in fields(Erratum)], map(asdict, chosen), _told(chosen))
+            self._write(options, [field.name for field in fields(Erratum)], map(asdict, chosen), _render_errata(chosen))
         else:
             numbers = list(flat(rows))
-            self._write(options, list(numbers[0]), numbers, _shown(rows, numbers))
+            self._write(options, list(numbers[0]), numbers, _render_numbers(rows, numbers))
 
     def _write(
         self, options: dict[str, Any], columns: list[str], values: Iterable[dict[str, Any]], lines: Iterable[str]
@@ -68,7 +68,7 @@ def _is_of(table: str, wanted: str | None) -> bool:
     return wanted is None or table.casefold() in (wanted.casefold(), f"table {wanted}")
 
 
-def _shown(rows: list[Printed], numbers: list[dict[str, Any]]) -> Iterable[str]:
+def _render_numbers(rows: list[Printed], numbers: list[dict[str, Any]]) -> Iterable[str]:
     yield from plain(rows)
     yield f"{len(rows):,} printed numbers and blanks."
     wrong = sum(number["delta_adds_up"] is False for number in numbers)
@@ -76,7 +76,7 @@ def _shown(rows: list[Printed], numbers: list[dict[str, Any]]) -> Iterable[str]:
         yield f"{MARK} printed deltas that their own columns contradict: {wrong}; --check lists them."
 
 
-def _told(found: list[Erratum]) -> Iterable[str]:
+def _render_errata(found: list[Erratum]) -> Iterable[str]:
     for finding in found:
         recomputed = f", recomputed {finding.recomputed}" if finding.recomputed else ""
         yield f"{finding.paper}, {finding.table}, {finding.place}: printed {finding.printed}{recomputed} [{finding.kind}]"
