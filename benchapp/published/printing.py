@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
 
@@ -12,6 +12,7 @@ from benchapp.published.rows import Printed
 
 MARK = "*"  # beside a delta that its own columns contradict
 LABELS = ("row", "harness", "model", "condition", "group")
+Number = Mapping[str, Any]  # one printed number, flat
 
 
 def flat(rows: Sequence[Printed]) -> Iterator[dict[str, Any]]:
@@ -28,43 +29,67 @@ def flat(rows: Sequence[Printed]) -> Iterator[dict[str, Any]]:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row of a printed table: what names it, and its numbers in the order of the columns; None where none is printed."""
+
+    labels: tuple[str, ...]
+    cells: tuple[Number | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """One table of a paper, or its running text, as the paper lays it out. columns: (metric, unit)."""
+
+    labels: tuple[str, ...]
+    columns: tuple[tuple[str, str], ...]
+    lines: tuple[Line, ...]
+
+
+def lay_out(numbers: Sequence[Number]) -> Layout:
+    """Of the flat numbers of one table: a line per label, a column per metric."""
+    labels, lines = _choose_labels(numbers), dict[tuple[str, ...], dict[tuple[str, str], Number]]()
+    columns = tuple(dict.fromkeys((number["metric"], number["unit"]) for number in numbers))
+    for number in numbers:
+        key = tuple(number[name] for name in labels)
+        lines.setdefault(key, {})[number["metric"], number["unit"]] = number
+    body = (Line(key, tuple(cells.get(column) for column in columns)) for key, cells in lines.items())
+    return Layout(labels, columns, tuple(body))
+
+
+def _choose_labels(numbers: Sequence[Number]) -> tuple[str, ...]:
+    """The names that tell rows apart: those that any row has, the printed label only where no other name repeats it."""
+    names = tuple(name for name in LABELS if any(number[name] for number in numbers))
+    others = tuple(name for name in names if name != "row")
+    repeated = all(number["row"] in {number[name] for name in others} for number in numbers)
+    return others if repeated and others else names
+
+
 def plain(rows: Sequence[Printed]) -> Iterator[str]:
     """Lines of text: for each table of a paper one line per label, one column per metric, value and printed delta."""
-    references = References(rows)
-    for (paper, table), group in groupby(rows, key=lambda row: (row.paper, row.table)):
-        cells = list(group)
+    for (paper, table), group in groupby(flat(rows), key=lambda number: (number["paper"], number["table"])):
+        numbers = list(group)
         yield from (f"{paper}, {table}", "")
-        yield from aligned(_build_text_lines(cells) if table == "Text" else _build_table_lines(cells, references))
+        yield from aligned(_build_text_lines(numbers) if table == "Text" else _build_table_lines(lay_out(numbers)))
         yield ""
 
 
-def _build_table_lines(cells: Sequence[Printed], references: References) -> list[list[str]]:
-    metrics = list(dict.fromkeys(_name_column(cell) for cell in cells))
-    labels = [name for name in LABELS if any(getattr(cell, name) for cell in cells)]
-    if all(cell.row == cell.model for cell in cells):
-        labels.remove("row")
-    lines: dict[tuple[str, ...], dict[str, str]] = {}
-    for cell in cells:
-        key = tuple(getattr(cell, name) for name in labels)
-        lines.setdefault(key, {})[_name_column(cell)] = _render_cell(cell, references)
-    body = [[*key, *(found.get(metric, "") for metric in metrics)] for key, found in lines.items()]
-    return [[*labels, *metrics], *body]
+def _build_table_lines(layout: Layout) -> Iterator[list[str]]:
+    yield [*layout.labels, *(f"{metric} ({unit})" for metric, unit in layout.columns)]
+    for line in layout.lines:
+        yield [*line.labels, *map(_render_cell, line.cells)]
 
 
-def _build_text_lines(cells: Sequence[Printed]) -> list[list[str]]:
-    body = [[cell.row, cell.model, cell.condition, cell.group, cell.metric, cell.printed, cell.unit] for cell in cells]
-    return [["place", "model", "condition", "group", "metric", "printed", "unit"], *body]
+def _build_text_lines(numbers: Sequence[Number]) -> Iterator[list[str]]:
+    yield ["place", "model", "condition", "group", "metric", "printed", "unit"]
+    for number in numbers:
+        yield [number[name] for name in ("row", "model", "condition", "group", "metric", "printed", "unit")]
 
 
-def _name_column(cell: Printed) -> str:
-    return f"{cell.metric} ({cell.unit})"
-
-
-def _render_cell(cell: Printed, references: References) -> str:
-    delta = references.recomputed(cell)
-    if delta is None:
-        return cell.printed
-    return f"{cell.printed} {cell.printed_delta}{'' if delta.adds_up else MARK}"
+def _render_cell(number: Number | None) -> str:
+    if number is None or not number["printed_delta"]:
+        return number["printed"] if number else ""
+    return f"{number['printed']} {number['printed_delta']}{'' if number['delta_adds_up'] else MARK}"
 
 
 def aligned(lines: Iterable[list[str]]) -> Iterator[str]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from functools import cache
-from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -14,7 +13,7 @@ from django.views.decorators.http import require_safe
 from benchapp.published.findings import Erratum, findings
 from benchapp.published.loading import published_rows
 from benchapp.published.names import PAPERS
-from benchapp.published.printing import flat
+from benchapp.published.printing import Number, flat, lay_out
 from inspector.pages import render_page
 
 # Figures whose numbers stand nowhere in their paper's text or tables. Nothing of them is drawn here.
@@ -24,16 +23,6 @@ NOT_PRINTED: Mapping[str, tuple[str, ...]] = {
     "skilllearnbench": ("Figures 2, 4 and 5 (instances, rounds, methods), but for what the tables hold",),
     "skillgenbench": ("Figures 4 to 8 (regimes, generators, pass@k, budgets), but for what the text says",),
 }
-LABELS = ("row", "harness", "model", "condition", "group")
-Number = Mapping[str, Any]  # one printed number, flat
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A row of a printed table: what names it, and its numbers in the order of the columns; None where none is printed."""
-
-    labels: tuple[str, ...]
-    cells: tuple[Number | None, ...]
 
 
 @require_safe
@@ -55,15 +44,14 @@ def published(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "not_published_as_numbers": NOT_PRINTED[paper],
         "next": None,  # a table is never longer than a page
     }
-    columns = list(dict.fromkeys((number["metric"], number["unit"]) for number in shown))
-    labels = _labels(shown)
+    layout = lay_out(shown)
     context = {
         "papers": [(key, name, _printed(_numbers(key))) for key, name in PAPERS.items()],
         "name": PAPERS[paper],
         "numbers": _printed(numbers),
-        "columns": columns,
-        "labels": labels,
-        "lines": _lines(shown, labels, columns),
+        "columns": layout.columns,
+        "labels": layout.labels,
+        "lines": layout.lines,
         "found": found,
         "kinds": dict(Counter(finding.kind for finding in found if finding.table == table)),
     }
@@ -82,19 +70,3 @@ def _findings(paper: str) -> tuple[Erratum, ...]:
 
 def _printed(numbers: Iterable[Number]) -> int:
     return sum(number["value"] is not None for number in numbers)
-
-
-def _labels(numbers: Sequence[Number]) -> list[str]:
-    """The names that tell rows apart: those that any row has, the printed label only where it is not the model's."""
-    names = [name for name in LABELS if any(number[name] for number in numbers)]
-    told = [name for name in names if name != "row"]
-    same = all(number["row"] in {number[name] for name in told} for number in numbers)
-    return told if same and told else names
-
-
-def _lines(numbers: Iterable[Number], labels: Sequence[str], columns: Sequence[tuple[str, str]]) -> list[Line]:
-    rows: dict[tuple[str, ...], dict[tuple[str, str], Number]] = {}
-    for number in numbers:
-        key = tuple(number[name] for name in labels)
-        rows.setdefault(key, {})[number["metric"], number["unit"]] = number
-    return [Line(key, tuple(cells.get(column) for column in columns)) for key, cells in rows.items()]
