@@ -190,9 +190,9 @@ class Evidence:
                         self.introduced.setdefault(place.constant, state.sequence)
         if not self.introduced:
             return
-        wanted = {constant: _spell(constant) for constant in self.introduced}
+        wanted = {constant: _spellings(constant) for constant in self.introduced}
         for witness in self.witnesses:
-            for constant, step, name in _find_first_places(witness.trial, wanted):
+            for constant, step, name in _first_places(witness.trial, wanted):
                 sighting = Sighting(
                     witness.trial.task.title, str(witness.trial.public_id), step, name, witness.sequence is not None
                 )
@@ -211,9 +211,9 @@ class Evidence:
             trials_left_out=max(0, len(self._own) - MAX_OWN_TRIALS),
             omitted=self._omitted,
             public_texts=tuple(self._instructions.values()),
-            verifier_texts=tuple(_limit_texts(chain(_read_check_messages(before), self._outputs(before)))),
-            hidden_checks=tuple(_read_hidden_checks(self.witnesses)),
-            references=tuple(_limit_texts(self._references)),
+            verifier_texts=tuple(_within(chain(_verifier_texts(before), self._outputs(before)))),
+            hidden_checks=tuple(_hidden_checks(self.witnesses)),
+            references=tuple(_within(self._references)),
         )
 
     def _sightings(self, constant: Constant, tasks: Counter[int | None]) -> tuple[Sighting, ...]:
@@ -237,7 +237,7 @@ class Evidence:
     def _instructions(self) -> dict[str, str]:
         revisions = {witness.trial.task_revision_id for witness in self.witnesses} - {None}
         blobs = TaskRevision.objects.filter(pk__in=revisions).exclude(instruction=None)
-        return Blob.objects.read_texts(blobs.values_list("instruction", flat=True))
+        return _texts(blobs.values_list("instruction", flat=True))
 
     def _outputs(self, before: Sequence[Witness]) -> Iterator[Spoken]:
         """What verifiers printed, from its end."""
@@ -261,11 +261,11 @@ class Evidence:
 
     @cached_property
     def _references(self) -> list[Spoken]:
-        contents = Blob.objects.read_texts(blob for blob, _ in self.reference_files)
+        contents = _texts(blob for blob, _ in self.reference_files)
         return [Spoken(contents[blob], who) for blob, who in self.reference_files if blob in contents]
 
 
-def _limit_texts(spoken: Iterable[Spoken]) -> Iterator[Spoken]:
+def _within(spoken: Iterable[Spoken]) -> Iterator[Spoken]:
     """As much of it as is held in memory at once, the first first."""
     left = MAX_SPOKEN_CHARS
     for each in spoken:
@@ -275,13 +275,18 @@ def _limit_texts(spoken: Iterable[Spoken]) -> Iterator[Spoken]:
         left -= len(each.text)
 
 
-def _spell(constant: Constant) -> tuple[str, ...]:
+def _texts(blobs: Iterable[str]) -> dict[str, str]:
+    contents = Blob.objects.read_many(list(blobs))
+    return {digest: content.decode("utf-8", "replace") for digest, content in contents.items()}
+
+
+def _spellings(constant: Constant) -> tuple[str, ...]:
     if constant.kind == "number" and constant.text.isdigit():
         return constant.text, f"{int(constant.text):,}"
     return (constant.text,)
 
 
-def _find_first_places(trial: Trial, wanted: Mapping[Constant, tuple[str, ...]]) -> Iterator[tuple[Constant, int, str]]:
+def _first_places(trial: Trial, wanted: Mapping[Constant, tuple[str, ...]]) -> Iterator[tuple[Constant, int, str]]:
     """(constant, step, field) of the first place of each in the counting attempt's main trajectory.
 
     What first stands where the agent opened a skill, in that step or the next, came out of a skill: it is no sighting.
@@ -315,7 +320,7 @@ def _stands_in(spelled: tuple[str, ...], text: str) -> bool:
     return False
 
 
-def _read_check_messages(witnesses: Sequence[Witness]) -> Iterator[Spoken]:
+def _verifier_texts(witnesses: Sequence[Witness]) -> Iterator[Spoken]:
     """Messages of checks."""
     trials = {witness.trial.pk: witness.trial for witness in witnesses}
     checks = Check.objects.filter(verdict__attempt__trial__in=trials, verdict__attempt__counts=True).exclude(message="")
@@ -326,7 +331,7 @@ def _read_check_messages(witnesses: Sequence[Witness]) -> Iterator[Spoken]:
             yield Spoken(message, said, str(trials[trial].public_id))
 
 
-def _read_hidden_checks(witnesses: Sequence[Witness]) -> Iterator[Spoken]:
+def _hidden_checks(witnesses: Sequence[Witness]) -> Iterator[Spoken]:
     trials = {witness.trial.pk: witness.trial for witness in witnesses}
     checks = Check.objects.filter(group="hidden", verdict__attempt__trial__in=trials)
     rows = checks.order_by().values("name").annotate(first=Min("verdict__attempt__trial")).order_by("name")

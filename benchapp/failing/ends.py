@@ -6,10 +6,7 @@ import re
 from collections.abc import Mapping
 from enum import StrEnum
 
-HARNESS_TYPES = re.compile(
-    r"RewardFile|Docker|Container|Sandbox|Environment(?:Start|Build|Setup)|Infrastructure|Connection|RateLimit"
-    r"|ServiceUnavailable|InternalServer|APIError|Authentication|AgentSetup|Daytona|Modal|CancelledError"
-)
+from benchapp.reviewing.rules.endings import HARNESS_TYPES
 
 
 class End(StrEnum):
@@ -50,6 +47,8 @@ def end_of(exception_type: str) -> End | None:
     """None: it ended by itself, or with something that says nothing of how."""
     if exception_type in OF_TYPE:
         return OF_TYPE[exception_type]
-    if exception_type.lower().startswith("submitted"):  # SWE-agent's "submitted (exit_cost)": the work was handed in
+    if exception_type.lower().startswith(
+        "submitted"
+    ):  # SWE-agent's "submitted (exit_cost)": what was there was handed in
         return None
     return next((end for pattern, end in _FOREIGN if pattern.search(exception_type)), None)

@@ -63,7 +63,7 @@ def failures_of(runs: Iterable[Run]) -> dict[int, Failures]:
     wanted = list(runs)
     found = {run.pk: kept for run in wanted if (kept := KEPT.get(run)) is not None}
     missing = [run for run in wanted if run.pk not in found]
-    read = _read_failures(missing) if missing else {}
+    read = _read(missing) if missing else {}
     for run in missing:
         found[run.pk] = read.get(run.pk, Failures())
         KEPT.put(run, found[run.pk])
@@ -87,7 +87,7 @@ class _Failed:
     output: str | None
 
 
-def _read_failures(runs: Sequence[Run]) -> dict[int, Failures]:
+def _read(runs: Sequence[Run]) -> dict[int, Failures]:
     by_run: dict[int, list[_Failed]] = defaultdict(list)
     ends: dict[int, Counter[End]] = defaultdict(Counter)
     for failed in _read_failed(runs):

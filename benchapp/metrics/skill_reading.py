@@ -123,7 +123,7 @@ def _plan(wanted: Iterable[int | None], max_bytes: int) -> _Plan:
 
 def _look(chances: Sequence[Chance], plan: _Plan) -> dict[_Key, tuple[Following, bool]]:
     cues = _cues(chances)
-    instructions = Blob.objects.read_texts({chance.instruction for chance in chances if chance.instruction})
+    instructions = _texts({chance.instruction for chance in chances if chance.instruction})
     by_trajectory: dict[int | None, list[Chance]] = defaultdict(list)
     for chance in chances:
         by_trajectory[chance.reading.trajectory if chance.reading else None].append(chance)
@@ -166,9 +166,7 @@ def _cues(chances: Iterable[Chance]) -> dict[tuple[int, str], tuple[str, ...]]:
     for snapshot, skill, path, blob in rows.values_list("snapshot_id", "skill", "path", "blob_id"):
         if (snapshot, skill) in wanted:
             files[snapshot, skill][path.partition("/")[2]] = blob
-    texts = Blob.objects.read_texts(
-        {blob for each in files.values() for path, blob in each.items() if path.lower().endswith(TEXTS)}
-    )
+    texts = _texts({blob for each in files.values() for path, blob in each.items() if path.lower().endswith(TEXTS)})
     done: dict[tuple[tuple[str, str], ...], tuple[str, ...]] = {}
     found: dict[tuple[int, str], tuple[str, ...]] = dict.fromkeys(wanted, ())
     for place, paths in files.items():
@@ -177,3 +175,8 @@ def _cues(chances: Iterable[Chance]) -> dict[tuple[int, str], tuple[str, ...]]:
             done[manifest] = cues_of({path: texts.get(blob, "") for path, blob in paths.items()})
         found[place] = done[manifest]
     return found
+
+
+def _texts(digests: set[str]) -> dict[str, str]:
+    contents = Blob.objects.read_many(sorted(digests))
+    return {digest: content.decode("utf-8", "replace") for digest, content in contents.items()}

@@ -42,10 +42,6 @@ class BlobQuerySet(models.QuerySet["Blob"]):
     def read_many(self, digests: Sequence[str]) -> dict[str, bytes]:
         return {blob.digest: blob.content() for blob in self.filter(digest__in=set(digests))}
 
-    def read_texts(self, digests: Iterable[str]) -> dict[str, str]:
-        """Contents as text; what is not UTF-8 in them is replaced."""
-        return {digest: found.decode("utf-8", "replace") for digest, found in self.read_many(list(digests)).items()}
-
 
 class Blob(models.Model):
     """Content under its own digest: SHA-256 of the uncompressed bytes. Immutable."""

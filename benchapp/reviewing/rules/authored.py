@@ -81,5 +81,5 @@ def _texts_of(tasks: set[int]) -> tuple[str, ...]:
         TaskRevision.objects.filter(task__in=tasks).exclude(instruction=None).order_by("task", "-id")
     )  # reversed below, so that the latest stays
     latest = dict(rows.values_list("task_id", "instruction_id")[:INSTRUCTIONS][::-1])
-    texts = Blob.objects.read_texts(latest.values())
-    return tuple(texts[blob] for blob in latest.values())
+    contents = Blob.objects.read_many(list(latest.values()))
+    return tuple(contents[blob].decode("utf-8", "replace") for blob in latest.values())
