@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from benchapp.diagnosing.hits import Group, Hit, Rule
-from benchapp.diagnosing.shelf import Shelf
+from benchapp.diagnosing.shelf import Shelf, Text
 from benchapp.diagnosing.sources import Sources
 from runner.authoring.lint import lint
 from runner.authoring.occasion import Occasion
@@ -87,17 +87,19 @@ def _is_of_omitted(shelf: Shelf, broken: Broken) -> bool:
 
 def _locate(shelf: Shelf, broken: Broken) -> Hit:
     text = shelf.texts.get(broken.path)
-    start = end = 0
-    if text is not None:
-        key = _KEY.get(broken.rule)
-        quoted = re.search(r"'([^']+)'|names (\S+),", broken.message)
-        at_line = re.match(r"line (\d+):", broken.message)
-        if at_line:
-            return Hit(broken.path, *text.line_span(int(at_line[1])), broken.message[:1].upper() + broken.message[1:])
-        wanted = rf"^{key}:.*$" if key else re.escape(next(filter(None, quoted.groups()), "")) if quoted else ""
-        place = re.search(wanted, text.text, re.MULTILINE) if wanted else None
-        start, end = place.span() if place else (0, 0)
+    start, end = _find_place(text, broken) if text else (0, 0)
     return Hit(broken.path, start, end, broken.message[:1].upper() + broken.message[1:])
+
+
+def _find_place(text: Text, broken: Broken) -> tuple[int, int]:
+    """The line, the key or the words that the message names; (0, 0) where it names none that is there."""
+    if at_line := re.match(r"line (\d+):", broken.message):
+        return text.line_span(int(at_line[1]))
+    key = _KEY.get(broken.rule)
+    quoted = re.search(r"'([^']+)'|names (\S+),", broken.message)
+    wanted = rf"^{key}:.*$" if key else re.escape(next(filter(None, quoted.groups()), "")) if quoted else ""
+    place = re.search(wanted, text.text, re.MULTILINE) if wanted else None
+    return place.span() if place else (0, 0)
 
 
 CONTRACT = tuple(

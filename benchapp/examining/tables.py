@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from benchapp.diagnosing.diagnosis import RULES
@@ -77,29 +77,29 @@ def tabulate_beside(lines: Iterable[Beside]) -> Table:
 
 def tabulate_lint(tallies: Sequence[Tally]) -> Table:
     """Rules of the contract; a rule that found nothing anywhere has no row."""
-    names = {rule: rule for rule in RULES if rule in LINT}
+    names = ((rule, rule) for rule in RULES if rule in LINT)
     rows = _by_weight(tallies, names, lambda rule: rule.id)
     return Table("Lint: findings in skills", ("rule", "weight", *(tally.name for tally in tallies)), rows)
 
 
 def tabulate_diagnostics(tallies: Sequence[Tally]) -> Table:
     left_out = sum(tally.left_out for tally in tallies)
-    notes = (
+    notes: tuple[str, ...] = (
         "Leak rules that need trials (constants, verifiers, hidden checks) had none; human skills are the reference.",
     )
     if left_out:
         notes += (f"{left_out} more findings of one rule in one library are not counted.",)
     columns = ("group", "weight", *(tally.name for tally in tallies))
-    rows = _by_weight(tallies, GROUPS, lambda rule: rule.group)
+    rows = _by_weight(tallies, GROUPS.items(), lambda rule: rule.group)
     return Table("Diagnostics by group: findings in skills", columns, rows, notes)
 
 
 def _by_weight(
-    tallies: Sequence[Tally], titles: Mapping[str, str], key: Callable[[Rule], str]
+    tallies: Sequence[Tally], titles: Iterable[tuple[str, str]], key: Callable[[Rule], str]
 ) -> tuple[tuple[str, ...], ...]:
-    """A row per title and weight that has a finding in any tally. `titles`: what `key` gives of a rule -> its row's name."""
+    """A row per title and weight that has a finding in any tally. titles: (what `key` gives of a rule, name of its row)."""
     rows = []
-    for wanted, title in titles.items():
+    for wanted, title in titles:
         for severity in SEVERITIES:
             found = [
                 [pair for pair in tally.found if (key(pair[1].rule), pair[1].severity) == (wanted, severity)]
@@ -111,7 +111,7 @@ def _by_weight(
 
 
 def tabulate_leaks(tallies: Sequence[Tally]) -> Table:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for tally in tallies:
         found = tally.meters
         if not found:

@@ -64,12 +64,14 @@ def classify(refusal: Refusal) -> Classified:
     order = order_of(refusal.source)
     by_check = [(said, of_check(said.check, said.message)) for said in refusal.checks]
     votes = _count_votes([each for each in by_check if each[1]], order)
-    further = [*signs_in(refusal.output), *_find_in_exception(refusal.exception), *_find_stubborn(refusal)]
-    signs = [sign for _, found in by_check for sign in found] + further
+    further = (list(signs_in(refusal.output)), _find_in_exception(refusal.exception), _find_stubborn(refusal))
+    signs = [sign for _, found in by_check for sign in found] + [sign for group in further for sign in group]
+    primary: FailureClass | None
     if votes:
         primary = max(order, key=lambda failure: (votes[failure], -order.index(failure)))
     else:
-        primary = next((sign.failure for group in _group_further(refusal, order) for sign in group), None)
+        speaking = next((group for group in further if group), [])
+        primary = min((sign.failure for sign in speaking), key=order.index, default=None)
     return Classified(primary, _pick_firsts(signs, primary, order))
 
 
@@ -85,12 +87,6 @@ def _choose_class(found: tuple[Sign, ...], order: tuple[FailureClass, ...]) -> F
     """Of the words of one check; of its stage where no word speaks."""
     words = [sign for sign in found if sign.end] or list(found)
     return min((sign.failure for sign in words), key=order.index)
-
-
-def _group_further(refusal: Refusal, order: tuple[FailureClass, ...]) -> list[list[Sign]]:
-    """What is asked where no check tells, one after the other."""
-    groups = (list(signs_in(refusal.output)), _find_in_exception(refusal.exception), _find_stubborn(refusal))
-    return [sorted(group, key=lambda sign: order.index(sign.failure)) for group in groups]
 
 
 def _find_in_exception(exception: str) -> list[Sign]:
