@@ -16,7 +16,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Left, Length, Right
 
 from benchapp.failing.classifying import Classified, Missing, Refusal, Said, classify
-from benchapp.failing.ends import End, end_of
+from benchapp.metrics.agent_ends import End, end_of
 from benchapp.metrics.keeping import Kept
 from benchapp.models import Blob, Check, Chunk, Run, Trial, Verdict
 from benchapp.reviewing.rules.course import course_of

@@ -13,7 +13,7 @@ from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
-from benchapp.failing.ends import End, end_of
+from benchapp.metrics.agent_ends import End, end_of
 from benchapp.metrics.keeping import Kept
 from benchapp.models import Chunk, Decision, Episode, Run, Trial
 from runner.asking import LEFT_OUT

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from benchapp.inference.shares import percent_text
 from benchapp.metrics.metric import Metric
-from benchapp.metrics.rates import Rate, percent_text
+from benchapp.metrics.rates import Rate
 from benchapp.models import Run
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
 from inspector.charts.panels import Cell, Heat, Scale, heatmaps, left_out, lines, plain

@@ -14,7 +14,7 @@ from inspector.charts.growth import NOT_PUBLISHED, WITHOUT_LIBRARY
 from inspector.charts.panels import lines, plain
 from inspector.charts.quantities import plural
 from inspector.charts.sheet import Sheet
-from inspector.templatetags.inspector import number
+from inspector.formats import number
 
 KINDS = kinds_of_part(*FILE_KINDS)
 COLUMNS = (

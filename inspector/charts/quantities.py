@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from benchapp.inference.shares import percent_text
 from benchapp.metrics.metric import Unit
-from benchapp.metrics.rates import percent_text
-from inspector.templatetags.inspector import compact, number, usd
+from inspector.formats import compact, number, usd
 
 UNITS = {Unit.SHARE: "%"}
 

@@ -10,9 +10,9 @@ import numpy as np
 from plotly import graph_objects as go
 
 from benchapp.comparing.groups import Group
+from benchapp.inference.shares import percent_text
 from benchapp.metrics.catalogue import FIRST_TRIES
 from benchapp.metrics.outcomes import Outcomes
-from benchapp.metrics.rates import percent_text
 from inspector.charts.bars import MAX_BARS, crowded
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
 from inspector.charts.palette import GRID, Style, series

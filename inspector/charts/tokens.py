@@ -13,7 +13,7 @@ from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
 from inspector.charts.panels import lines, plain
 from inspector.charts.quantities import plural, tokens
 from inspector.charts.sheet import Sheet
-from inspector.templatetags.inspector import usd
+from inspector.formats import usd
 
 FRESH, CACHED, UNTOLD, OUTPUT = "input, not cached", "input, from the cache", "input, cached part not told", "output"
 AGENT, AUTHOR = "agent", "author"
