@@ -14,11 +14,12 @@ from benchapp.metrics.metric import Metric
 from benchapp.metrics.outcomes import Outcomes
 from benchapp.published.rows import Printed
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
-from inspector.charts.lineup import Point, crowd_notes, curves, facets_of
+from inspector.charts.lineup import crowd_notes, curves, facets_of
 from inspector.charts.palette import series
 from inspector.charts.panels import lines, panels, plain, short
 from inspector.charts.quantities import tokens
 from inspector.charts.sheet import Sheet
+from inspector.charts.traces import Point
 
 PAPER = "skillgenbench"
 STEPS = 10

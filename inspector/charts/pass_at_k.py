@@ -11,11 +11,12 @@ from benchapp.comparing.groups import Group
 from benchapp.metrics.passing import LIMITS, PassPoint, pass_curve, solved_within
 from benchapp.published.rows import Printed
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
-from inspector.charts.lineup import Point, crowd_notes, curves, facets_of
+from inspector.charts.lineup import crowd_notes, curves, facets_of
 from inspector.charts.palette import MUTED
 from inspector.charts.panels import lines, panels, plain, short
 from inspector.charts.quantities import plural
 from inspector.charts.sheet import Sheet
+from inspector.charts.traces import Point
 
 PAPER = "skillgenbench"
 MAX_K = 10
