@@ -62,7 +62,7 @@ def gain_of(paired: Paired, mask: NDArray[np.bool_] | None = None) -> Gain:
     return Gain(sides[0], sides[1], int(kept.sum()), paired.replicates)
 
 
-def unit_of(metric: Metric) -> str:
+def difference_unit(metric: Metric) -> str:
     """Of a difference."""
     return "pp" if metric.is_share else metric.unit.value
 
