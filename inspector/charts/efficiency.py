@@ -12,10 +12,10 @@ from benchapp.comparing.groups import Group
 from benchapp.metrics.metric import Better, Metric, Unit
 from inspector.charts.arms import model_name
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
-from inspector.charts.gain import shown
-from inspector.charts.marks import PAPER, Mark, MarkPair, published_pairs, used_said
+from inspector.charts.gain import scale_value
+from inspector.charts.marks import PAPER, Mark, MarkPair, published_pairs, write_usage
 from inspector.charts.pairs import Axis, End, PairPanel, draw_pairs, frontier
-from inspector.charts.panels import left_out, lines, plain
+from inspector.charts.panels import lines, note_left_out, plain
 from inspector.charts.sheet import Sheet
 
 AXES = {
@@ -79,7 +79,7 @@ def _own(sheet: Sheet, axis: Axis) -> Iterator[MarkPair]:
 def _mark(sheet: Sheet, metric: Metric, axis: Axis, group: Group, panel: str) -> Mark:
     """Both axes are means over the same trials, then over replicates; what was used over those that tell it."""
     reached, used = sheet.comparison.cell(group, metric), sheet.comparison.cell(group, _used(metric, axis))
-    y = None if reached.value is None else shown(metric, reached.value)
+    y = None if reached.value is None else scale_value(metric, reached.value)
     name = model_name(group)
     counts = f"{reached.rate.passed}/{reached.rate.scored}" if metric.is_share else f"{reached.rate.scored} trials"
     missing = used.rate.planned - used.rate.scored
@@ -87,7 +87,7 @@ def _mark(sheet: Sheet, metric: Metric, axis: Axis, group: Group, panel: str) ->
         f"<b>{plain(name)}</b>, {plain(group.harness)}",
         plain(group.condition),
         "no value" if y is None else f"{plain(metric.key)} {y:.1f}{' %' if metric.is_share else ''} ({counts})",
-        used_said(axis, used.value),
+        write_usage(axis, used.value),
         f"told by {used.rate.scored} of {used.rate.planned} trials" if missing else "",
         f"mean of {group.replicates} replicates" if group.replicates > 1 else "",
     )
@@ -169,7 +169,7 @@ def _notes(sheet: Sheet, axis: Axis, pairs: Sequence[MarkPair], total: int) -> I
     if axis.key == "turns":
         yield "Harnesses count turns differently: each has its own panel, its own axis and its own frontier."
     yield "SkillEvolBench's figure 7 is not published as numbers."
-    yield from left_out(total, "a condition")
+    yield from note_left_out(total, "a condition")
 
 
 def _absent(sheet: Sheet, axis: Axis, anything: bool) -> str:

@@ -14,7 +14,7 @@ from benchapp.metrics.metric import Metric
 from benchapp.metrics.rates import Rate
 from benchapp.models import Run
 from inspector.charts.drawing import Chart, Column, Drawing, Table
-from inspector.charts.panels import Cell, Heat, Scale, heatmaps, left_out, lines, plain
+from inspector.charts.panels import Cell, Heat, Scale, heatmaps, lines, note_left_out, plain
 from inspector.charts.places import Place, environments_of
 from inspector.charts.quantities import plural
 from inspector.charts.sheet import Sheet
@@ -77,7 +77,7 @@ def draw(sheet: Sheet) -> Drawing:
     figure = heatmaps(
         heats, conditions, columns, Scale(0, 100, diverging=False, unit="%"), across=3 if len(columns) < 8 else 2
     )
-    return Drawing(figure, table, (*_notes(metrics, averages, places), *left_out(len(heats), "fewer metrics")))
+    return Drawing(figure, table, (*_notes(metrics, averages, places), *note_left_out(len(heats), "fewer metrics")))
 
 
 def _averages(sheet: Sheet, metrics: Sequence[Metric]) -> tuple[list[Average], list[Place]]:

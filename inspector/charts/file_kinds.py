@@ -9,7 +9,7 @@ from typing import Any
 
 from benchapp.comparing.groups import Group
 from benchapp.metrics.libraries import FILE_KINDS, LibrarySize, final_libraries
-from inspector.charts.bars import MAX_BARS, Bar, Block, Part, crowded, kinds_of_part, stacked
+from inspector.charts.bars import MAX_BARS, Bar, Block, Part, kinds_of_part, note_crowd, stack_bars
 from inspector.charts.drawing import Chart, Column, Drawing, Table
 from inspector.charts.growth import NOT_PUBLISHED, WITHOUT_LIBRARY
 from inspector.charts.panels import lines, plain
@@ -62,7 +62,7 @@ def kind_columns(kinds: Iterable[str], unit: str, digits: int | None = None) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class GroupLibraries:
+class LibraryKinds:
     """What the finished libraries of a group consist of."""
 
     group: Group
@@ -86,7 +86,7 @@ def draw(sheet: Sheet) -> Drawing:
     wanted = [group for group in comparison.groups.all if group.condition not in WITHOUT_LIBRARY]
     libraries = final_libraries([run for group in wanted for run in group.runs], comparison.choices.as_of)
     rows = [
-        GroupLibraries(group, sheet.trials_url(group), whole)
+        LibraryKinds(group, sheet.trials_url(group), whole)
         for group in wanted
         if (whole := composition([libraries.get(run.pk, ()) for run in group.runs])) is not None
     ]
@@ -95,11 +95,11 @@ def draw(sheet: Sheet) -> Drawing:
         absent = f"None of these runs has a library with a file in it. {NOT_PUBLISHED}"
         return Drawing(None, table, absent=absent)
     bars = tuple(map(_bar, rows[:MAX_BARS]))
-    figure = stacked([Block("", "files in the finished libraries of a run", bars)], KINDS, across=1)
+    figure = stack_bars([Block("", "files in the finished libraries of a run", bars)], KINDS, across=1)
     return Drawing(figure, table, _notes(len(rows)))
 
 
-def _bar(row: GroupLibraries) -> Bar:
+def _bar(row: LibraryKinds) -> Bar:
     whole, parts = row.whole, []
     for kind, count in whole.files.items():
         if count:
@@ -115,7 +115,7 @@ def _notes(groups_total: int) -> tuple[str, ...]:
         "Files of all libraries of a run added up; with several replicates the mean over runs. A file is what its folder "
         "inside the skill says: references, scripts, assets; anything else but SKILL.md is other.",
         NOT_PUBLISHED,
-        *crowded(groups_total, "groups"),
+        *note_crowd(groups_total, "groups"),
     )
 
 

@@ -13,7 +13,7 @@ from plotly import graph_objects as go
 
 from benchapp.metrics.metric import Better, Metric
 from inspector.charts.drawing import Chart, Column, Drawing, Table
-from inspector.charts.forest_rows import ForestRow, own_rows, published_rows_of, told_apart
+from inspector.charts.forest_rows import ForestRow, own_rows, published_rows_of, tell_apart
 from inspector.charts.palette import INK, MUTED, Style, series
 from inspector.charts.panels import LETTER, lines, panels, plain, short, signed
 from inspector.charts.sheet import Sheet
@@ -106,7 +106,7 @@ def _figure(rows: dict[str, list[ForestRow]], unit: str, baseline: str) -> go.Fi
 
 def _name_rows(figure: go.Figure, rows: Sequence[ForestRow]) -> None:
     """The rows from the top, own ones first; the mark tells which are published, the hover and the table where."""
-    own, _ = told_apart(row for row in rows if row.is_own)
+    own, _ = tell_apart(row for row in rows if row.is_own)
     names = [*own, *(row.label for row in rows if not row.is_own)]
     figure.update_yaxes(
         range=[len(rows) - 0.4, -0.6],
@@ -257,7 +257,7 @@ def _notes(
     sheet: Sheet, metrics: Sequence[Metric], rows: dict[str, list[ForestRow]], shown: dict[str, list[ForestRow]]
 ) -> Iterable[str]:
     every = [row for of_metric in rows.values() for row in of_metric]
-    _, shared = told_apart(row for row in every if row.is_own)
+    _, shared = tell_apart(row for row in every if row.is_own)
     if shared:
         yield f"All own rows: {', '.join(shared)}."
     if any(row.is_own for row in every):

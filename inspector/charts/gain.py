@@ -22,7 +22,7 @@ class Side:
     total: float
     of: int
 
-    def said(self, metric: Metric) -> str:
+    def write(self, metric: Metric) -> str:
         """ "18/30" for a share, else the mean with its unit."""
         if metric.is_share and metric.macro:
             return f"{100 * self.value:.1f} %"
@@ -67,13 +67,13 @@ def difference_unit(metric: Metric) -> str:
     return "pp" if metric.is_share else metric.unit.value
 
 
-def shown(metric: Metric, value: float) -> float:
+def scale_value(metric: Metric, value: float) -> float:
     """A share in percent, else as it is; free of the noise behind the tenth digit."""
     return round(100 * value if metric.is_share else value, 10)
 
 
-def said(metric: Metric, delta: float) -> str:
+def write_difference(metric: Metric, delta: float) -> str:
     """For inside a cell."""
-    value = shown(metric, delta)
+    value = scale_value(metric, delta)
     digits = 1 if metric.is_share or 10 <= abs(value) < 1000 else 0 if abs(value) >= 1000 else 2
     return signed(value, digits)

@@ -16,7 +16,7 @@ from benchapp.comparing.groups import Group
 from benchapp.metrics.metric import Better, Metric
 from inspector.charts.arms import names_of
 from inspector.charts.drawing import Chart, Column, Drawing, Table
-from inspector.charts.gain import Gain, Side, difference_unit, gain_of, paired_of, said, shown
+from inspector.charts.gain import Gain, Side, difference_unit, gain_of, paired_of, scale_value, write_difference
 from inspector.charts.panels import Cell, Heat, Scale, heatmaps, lines, plain
 from inspector.charts.places import Place, environments_of, families_of
 from inspector.charts.quantities import unit_of
@@ -55,7 +55,7 @@ class Tile:
 
     def mean(self, side: str) -> float:
         """Of "own" or "other", over the families, as shown."""
-        return shown(self.metric, fmean(each.value for each in self._sides(side)))
+        return scale_value(self.metric, fmean(each.value for each in self._sides(side)))
 
     def passed(self, side: str) -> float | None:
         return round(sum(each.total for each in self._sides(side)), 10) if self.metric.is_share else None
@@ -155,7 +155,7 @@ def _tile(
 
 
 def _cell(tile: Tile) -> Cell:
-    metric, text = tile.metric, said(tile.metric, tile.delta)
+    metric, text = tile.metric, write_difference(tile.metric, tile.delta)
     over = f", mean over {len(tile.gains)} families" if len(tile.gains) > 1 else ""
     runs = tile.gains[0].replicates
     hover = lines(
@@ -165,7 +165,7 @@ def _cell(tile: Tile) -> Cell:
         f"{tile.reached} on the same {tile.tasks} tasks",
         f"replicates: {runs[0]} against {runs[1]}" if max(runs) > 1 else "",
     )
-    return Cell(shown(metric, tile.delta), text, hover, tile.url)
+    return Cell(scale_value(metric, tile.delta), text, hover, tile.url)
 
 
 def _columns(metric: Metric | None, by_family: bool) -> tuple[Column, ...]:
@@ -178,7 +178,7 @@ def _columns(metric: Metric | None, by_family: bool) -> tuple[Column, ...]:
             "difference",
             "mean difference of the families",
             difference_unit(metric) if metric else "pp",
-            lambda row: shown(row.metric, row.delta),
+            lambda row: scale_value(row.metric, row.delta),
         ),
         Column("families", "families", read=lambda row: len(row.gains)),
         Column("tasks", "tasks on both sides"),

@@ -16,7 +16,7 @@ from inspector.charts.arms import model_name
 from inspector.charts.drawing import Chart, Column, Drawing, Table
 from inspector.charts.lineup import HEIGHT, MAX_LINES
 from inspector.charts.palette import Style, by_name, veil
-from inspector.charts.panels import MAX_PANELS, left_out, lines, panels, plain, short
+from inspector.charts.panels import MAX_PANELS, lines, note_left_out, panels, plain, short
 from inspector.charts.quantities import tokens
 from inspector.charts.sheet import Sheet
 from inspector.charts.traces import Legend, Point, scatter
@@ -201,7 +201,7 @@ def _notes(found: Sequence[Line], titles: Sequence[str]) -> Iterable[str]:
         yield "Tasks were tried differently often: compare only where the number is called the same."
     if max(sum(line.panel == title for line in found) for title in titles) > MAX_LINES:
         yield "Styles repeat where a panel has many lines; choose conditions to see fewer."
-    yield from left_out(len(titles), "author models")
+    yield from note_left_out(len(titles), "author models")
 
 
 CHART = Chart(

@@ -12,7 +12,7 @@ import numpy as np
 from benchapp.comparing.groups import Group
 from benchapp.metrics.metric import Metric
 from benchapp.metrics.outcomes import Outcomes
-from inspector.charts.bars import MAX_BARS, Bar, Block, Part, crowded, kinds_of_part, stacked
+from inspector.charts.bars import MAX_BARS, Bar, Block, Part, kinds_of_part, note_crowd, stack_bars
 from inspector.charts.drawing import Chart, Column, Drawing, Table
 from inspector.charts.panels import lines, plain
 from inspector.charts.sheet import Sheet
@@ -84,7 +84,7 @@ def draw(sheet: Sheet) -> Drawing:
         Bar(row.group.label, tuple(row.part(kind) for kind in KINDS if row.counts[kind]), f"{row.counts.total()}")
         for row in rows[:MAX_BARS]
     )
-    figure = stacked([Block("", f"families by their {metric.name} tasks", bars)], KINDS, across=1)
+    figure = stack_bars([Block("", f"families by their {metric.name} tasks", bars)], KINDS, across=1)
     return Drawing(figure, Table.of(COLUMNS, rows), _notes(rows, metric))
 
 
@@ -100,7 +100,7 @@ def _notes(rows: Sequence[FamilyCounts], metric: Metric) -> tuple[str, ...]:
         notes.append(
             "Undecided: a task has no score and the others leave open which kind it is; it is not counted as failed."
         )
-    return (*notes, NOT_PUBLISHED, *crowded(len(rows), "groups"))
+    return (*notes, NOT_PUBLISHED, *note_crowd(len(rows), "groups"))
 
 
 CHART = Chart(

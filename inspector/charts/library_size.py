@@ -19,9 +19,9 @@ from benchapp.metrics.metric import Metric
 from inspector.charts.arms import Arm, arms_of
 from inspector.charts.drawing import Chart, Column, Drawing, Table
 from inspector.charts.file_kinds import COUNTED, Composition, composition, kind_columns
-from inspector.charts.gain import shown
+from inspector.charts.gain import scale_value
 from inspector.charts.palette import MUTED, Style, by_name
-from inspector.charts.panels import MAX_PANELS, left_out, lines, panels, plain, short
+from inspector.charts.panels import MAX_PANELS, lines, note_left_out, panels, plain, short
 from inspector.charts.quantities import unit_of
 from inspector.charts.sheet import Sheet
 from inspector.charts.traces import Legend, Point, connect, scatter
@@ -62,7 +62,7 @@ class SizeRow:
     @property
     def value(self) -> float | None:
         """As shown: percent for a share."""
-        return None if self.cell.value is None else shown(self.cell.metric, self.cell.value)
+        return None if self.cell.value is None else scale_value(self.cell.metric, self.cell.value)
 
     @property
     def point(self) -> Point:
@@ -139,7 +139,7 @@ def _no_skill(sheet: Sheet, metric: Metric, group: Group) -> Point | None:
     if cell.value is None:
         return None
     hover = lines(f"<b>{NO_SKILL}</b>", _counts(cell, group))
-    return Point(0, shown(metric, cell.value), hover, sheet.trials_url(group, metric=metric))
+    return Point(0, scale_value(metric, cell.value), hover, sheet.trials_url(group, metric=metric))
 
 
 def _trace(name: str, point: Point, style: Style, named: Legend) -> go.Scatter:
@@ -166,7 +166,9 @@ def is_tier3(condition: str) -> bool:
 
 def _counts(cell: Cell, group: Group) -> str:
     metric = cell.metric
-    mean = "no value" if cell.value is None else f"{shown(metric, cell.value):.1f}{' %' if metric.is_share else ''}"
+    mean = (
+        "no value" if cell.value is None else f"{scale_value(metric, cell.value):.1f}{' %' if metric.is_share else ''}"
+    )
     counted = f"{cell.rate.passed}/{cell.rate.scored}" if metric.is_share else f"{cell.rate.scored} trials"
     runs = f", {group.replicates} replicates" if group.replicates > 1 else ""
     return f"{plain(metric.key)} {mean} ({counted}{runs})"
@@ -183,7 +185,7 @@ def _notes(metric: Metric, total: int) -> tuple[str, ...]:
         f"Lines lead from the no-skill run of the same model. {', '.join(COUNTED)} count; a run's libraries are added up; "
         f"with several replicates both axes show the mean over them. Size was not assigned: this is association.",
         NOT_PUBLISHED,
-        *left_out(total, "an agent model"),
+        *note_left_out(total, "an agent model"),
     )
 
 

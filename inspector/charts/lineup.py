@@ -11,7 +11,7 @@ from plotly import graph_objects as go
 from benchapp.comparing.groups import Group
 from inspector.charts.arms import arms_of
 from inspector.charts.palette import by_name, veil
-from inspector.charts.panels import MAX_PANELS, left_out, panels, plain, short
+from inspector.charts.panels import MAX_PANELS, note_left_out, panels, plain, short
 from inspector.charts.traces import Legend, Point, scatter
 
 MAX_LINES = 8  # in one panel; more cannot be told apart
@@ -81,7 +81,7 @@ def _spread(points: Sequence[Point], colour: str) -> dict[str, Any]:
 
 def crowd_notes(facets: Sequence[Facet]) -> tuple[str, ...]:
     """What is said where groups are spread over panels, or where there are too many of those."""
-    notes = left_out(len(facets), "agent models")
+    notes = note_left_out(len(facets), "agent models")
     if max((len(facet.lines) for facet in facets), default=0) > MAX_LINES:
         notes += ("Styles repeat where a panel has many lines; choose conditions to see fewer.",)
     return notes

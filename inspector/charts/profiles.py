@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from plotly import graph_objects as go
 
 from benchapp.metrics.metric import Unit
-from inspector.charts.bars import MAX_BARS, crowded
+from inspector.charts.bars import MAX_BARS, note_crowd
 from inspector.charts.drawing import Chart, Column, Drawing, Table
 from inspector.charts.measures import Measure, Measured, own_measures, printed_measures
 from inspector.charts.palette import Style, series
 from inspector.charts.panels import lines, panels, plain
-from inspector.charts.quantities import plural, shown
+from inspector.charts.quantities import plural, write_value
 from inspector.charts.sheet import Sheet
 from inspector.charts.traces import LEAST_ROWS, Point, lay_rows, scatter
 
@@ -62,7 +62,7 @@ class Dot:
             return self.measured.printed
         if self.measured.value is None:
             return "blank" if self.measure.unit is None else "unknown"
-        return shown(self.measured.value, self.measure.unit or Unit.COUNT)
+        return write_value(self.measured.value, self.measure.unit or Unit.COUNT)
 
 
 def dots_of(source: str, groups: Sequence[str], measure: Measure) -> list[Dot]:
@@ -158,7 +158,7 @@ def _notes(sets: Sets) -> tuple[str, ...]:
             "Published: SkillLearnBench, Table 2 (averages) and the numbers inside Figure 3; placed among themselves, since "
             f"tasks and agents differ. {plural(counts['published'], 'method')}."
         )
-    return (*notes, *crowded(counts.get("own", 0), "groups"))
+    return (*notes, *note_crowd(counts.get("own", 0), "groups"))
 
 
 CHART = Chart(

@@ -13,7 +13,7 @@ def unit_of(unit: Unit) -> str:
     return UNITS.get(unit, unit.value)
 
 
-def shown(value: float | None, unit: Unit) -> str:
+def write_value(value: float | None, unit: Unit) -> str:
     """0.5 -> "50 %", 4123 tokens -> "4.1k"; "unknown" for None."""
     if value is None:
         return "unknown"

@@ -14,8 +14,8 @@ from benchapp.metrics.metric import Metric
 from benchapp.published.rows import Printed
 from inspector.charts.arms import Arm, arms_of
 from inspector.charts.drawing import Chart, Column, Drawing, Table
-from inspector.charts.gain import Gain, Side, gain_of, paired_of, said, shown
-from inspector.charts.panels import MAX_PANELS, Cell, Heat, Scale, heatmaps, left_out, lines, plain, signed
+from inspector.charts.gain import Gain, Side, gain_of, paired_of, scale_value, write_difference
+from inspector.charts.panels import MAX_PANELS, Cell, Heat, Scale, heatmaps, lines, note_left_out, plain, signed
 from inspector.charts.sheet import Sheet
 
 RAW = "raw-trajectory"
@@ -47,7 +47,7 @@ UNKNOWN: Numbers = (None, None, None)
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class RelativeCell:
     """One cell with its row of the table: a condition and raw-trajectory in one metric. `note`: why there is no difference."""
 
     panel: str
@@ -84,12 +84,12 @@ def draw(sheet: Sheet) -> Drawing:
     bare = [name for name in _ordered(place.column for place in places) if name not in columns]
     scale = Scale.around_zero((place.cell.value for place in places), "pp")
     figure = heatmaps(heats, rows, columns, scale)
-    left = left_out(len(titles), "an agent model")
+    left = note_left_out(len(titles), "an agent model")
     left += (f"Not drawn, because nothing can be compared there: {', '.join(bare)}.",) if bare else ()
     return Drawing(figure, table, (*_notes(len(arms) - len(with_raw), bool(with_raw)), *left))
 
 
-def _own(sheet: Sheet, arm: Arm, metrics: Sequence[Metric]) -> Iterator[Compared]:
+def _own(sheet: Sheet, arm: Arm, metrics: Sequence[Metric]) -> Iterator[RelativeCell]:
     raw = arm.find(RAW)
     assert raw is not None
     for group, name in zip(arm.groups, arm.rows, strict=True):
@@ -101,14 +101,16 @@ def _own(sheet: Sheet, arm: Arm, metrics: Sequence[Metric]) -> Iterator[Compared
             head = f"{plain(arm.title)}<br><b>{plain(name)}</b> against {RAW}, {metric.key}"
             if gain is None:
                 cell = Cell(hover=lines(head, plain(why)), url=url)
-                yield Compared(arm.title, "own runs", name, metric.key, cell, note=why)
+                yield RelativeCell(arm.title, "own runs", name, metric.key, cell, note=why)
                 continue
             sides = [_numbers(metric, side) for side in (gain.own, gain.other)]
-            yield Compared(arm.title, "own runs", name, metric.key, _cell(head, metric, gain, url), *sides, gain.tasks)
+            yield RelativeCell(
+                arm.title, "own runs", name, metric.key, _cell(head, metric, gain, url), *sides, gain.tasks
+            )
 
 
 def _numbers(metric: Metric, side: Side) -> Numbers:
-    return shown(metric, side.value), round(side.total, 10), side.of
+    return scale_value(metric, side.value), round(side.total, 10), side.of
 
 
 def _compared(sheet: Sheet, group: Group, raw: Group, metric: Metric) -> tuple[Gain | None, str]:
@@ -121,13 +123,13 @@ def _compared(sheet: Sheet, group: Group, raw: Group, metric: Metric) -> tuple[G
 
 
 def _cell(head: str, metric: Metric, gain: Gain, url: str) -> Cell:
-    counts = f"{gain.own.said(metric)} against {gain.other.said(metric)} on the same {gain.tasks} tasks"
+    counts = f"{gain.own.write(metric)} against {gain.other.write(metric)} on the same {gain.tasks} tasks"
     runs = f"replicates: {gain.replicates[0]} against {gain.replicates[1]}" if max(gain.replicates) > 1 else ""
-    text = said(metric, gain.delta)
-    return Cell(shown(metric, gain.delta), text, lines(head, f"{text} pp", counts, runs), url)
+    text = write_difference(metric, gain.delta)
+    return Cell(scale_value(metric, gain.delta), text, lines(head, f"{text} pp", counts, runs), url)
 
 
-def _published(rows: Sequence[Printed]) -> Iterator[Compared]:
+def _published(rows: Sequence[Printed]) -> Iterator[RelativeCell]:
     """One panel: the paper prints raw-trajectory's averages over its ten models in the text, and no row of it for any model.
 
     Against them stand the averages of what its tables print for the skill conditions, where all ten are printed.
@@ -143,7 +145,9 @@ def _published(rows: Sequence[Printed]) -> Iterator[Compared]:
             yield _printed_place(condition, metric, list(of_models.values()), models, raw.get(metric))
 
 
-def _printed_place(condition: str, metric: str, rows: Sequence[Printed], models: int, raw: Printed | None) -> Compared:
+def _printed_place(
+    condition: str, metric: str, rows: Sequence[Printed], models: int, raw: Printed | None
+) -> RelativeCell:
     panel = f"average of {models} models · published"
     source = f"SkillEvolBench, {rows[0].table} and section 5.5"
     head = f"{plain(panel)}<br><b>{plain(condition)}</b> against {RAW}, {metric}"
@@ -154,12 +158,12 @@ def _printed_place(condition: str, metric: str, rows: Sequence[Printed], models:
     sides: tuple[Numbers, Numbers] = (average, None, None), (base, None, None)
     if average is None or base is None:
         why = f"{RAW} is not printed" if base is None else f"printed for {len(values)} of {models} models"
-        return Compared(panel, source, condition, metric, Cell(hover=lines(head, why)), *sides, note=why)
+        return RelativeCell(panel, source, condition, metric, Cell(hover=lines(head, why)), *sides, note=why)
     difference = round(average - base, 10)
     text = signed(difference)
     counts = f"{average:.2f} % (average of the printed values) against {base:g} % (printed)"
     cell = Cell(difference, text, lines(head, f"{text} pp", counts, plain(source)))
-    return Compared(panel, source, condition, metric, cell, *sides)
+    return RelativeCell(panel, source, condition, metric, cell, *sides)
 
 
 def _ordered(names: Iterable[str]) -> list[str]:

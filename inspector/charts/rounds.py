@@ -18,7 +18,7 @@ from benchapp.metrics.rates import Rate
 from benchapp.metrics.rounds import rounds_given
 from inspector.charts.drawing import Chart, Column, Drawing, Table
 from inspector.charts.palette import MUTED, series
-from inspector.charts.panels import MAX_PANELS, left_out, lines, panels, plain
+from inspector.charts.panels import MAX_PANELS, lines, note_left_out, panels, plain
 from inspector.charts.sheet import Sheet
 from inspector.charts.traces import Point, plain_scatter, scatter
 from runner.types import Phase
@@ -183,7 +183,7 @@ def _notes(sheet: Sheet, panels_total: int) -> tuple[str, ...]:
         "Later rounds meet other tasks: a rise may be the tasks. The dotted line is the baseline on the very tasks met in "
         "each round.",
         NOT_PUBLISHED,
-        *left_out(panels_total, "conditions or models"),
+        *note_left_out(panels_total, "conditions or models"),
     )
 
 

@@ -13,7 +13,7 @@ from benchapp.comparing.groups import Group
 from benchapp.inference.shares import percent_text
 from benchapp.metrics.catalogue import FIRST_TRIES
 from benchapp.metrics.outcomes import Outcomes
-from inspector.charts.bars import MAX_BARS, crowded
+from inspector.charts.bars import MAX_BARS, note_crowd
 from inspector.charts.drawing import Chart, Column, Drawing, Table
 from inspector.charts.palette import GRID, Style, series
 from inspector.charts.panels import lines, panels, plain
@@ -151,7 +151,7 @@ def _notes(groups_total: int) -> tuple[str, ...]:
         "replicates. The seed is instance 1; a family has one of it and several held out.",
         "A lower held-out value would speak for skills that fit the seed alone; the seed may also be easier or harder.",
         NOT_PUBLISHED,
-        *crowded(groups_total, "groups"),
+        *note_crowd(groups_total, "groups"),
     )
 
 
