@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 from benchapp.comparing.groups import Group
 from benchapp.metrics.metric import Better, Metric, Unit
 from inspector.charts.arms import model_name
-from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
+from inspector.charts.drawing import Chart, Column, Drawing, Table
 from inspector.charts.gain import scale_value
 from inspector.charts.marks import PAPER, Mark, MarkPair, published_pairs, write_usage
 from inspector.charts.pairs import Axis, End, PairPanel, draw_pairs, frontier
 from inspector.charts.panels import lines, note_left_out, plain
+from inspector.charts.quantities import unit_of
 from inspector.charts.sheet import Sheet
 
 AXES = {
@@ -119,40 +120,41 @@ def _used(metric: Metric, axis: Axis) -> Metric:
 
 
 def _table(metric: Metric | None, axis: Axis, pairs: Sequence[MarkPair]) -> Table:
-    unit = "%" if metric is None or metric.is_share else metric.unit.value
+    best: dict[str, list[End]] = {}
+    for pair in pairs:
+        best.setdefault(pair.own.panel, []).extend(mark.end for mark in pair.marks)
+    edge = {id(end) for ends in best.values() for end in frontier(ends)}
+
+    def is_on_frontier(mark: Mark) -> str | None:
+        return ("yes" if id(mark.end) in edge else "no") if mark.end.stands else None
+
     columns = (
         Column("panel", "panel"),
         Column("source", "source"),
         Column("model", "agent model"),
         Column("harness", "harness"),
         Column("condition", "condition"),
-        Column(axis.key, axis.title, axis.unit),
-        Column("told", "trials that tell it"),
-        Column("value", metric.key if metric else "completion", unit),
+        Column(axis.key, axis.title, axis.unit, lambda mark: mark.end.x),
+        Column("told", "trials that tell it", read=lambda mark: mark.known),
+        Column(
+            "value",
+            metric.key if metric else "completion",
+            unit_of(metric.unit) if metric else "%",
+            lambda mark: mark.end.y,
+        ),
         Column("passed", "passed"),
         Column("scored", "scored"),
         Column("planned", "planned"),
-        Column("frontier", "on the frontier of its panel"),
+        Column("frontier", "on the frontier of its panel", read=is_on_frontier),
     )
-    best: dict[str, list[End]] = {}
-    for pair in pairs:
-        best.setdefault(pair.own.panel, []).extend(mark.end for mark in pair.marks)
-    edges = {panel: {id(end) for end in frontier(ends)} for panel, ends in best.items()}
-    return Table(columns, tuple(_row(mark, edges[mark.panel]) for pair in pairs for mark in pair.marks))
-
-
-def _row(mark: Mark, edge: set[int]) -> Row:
-    end = mark.end
-    on = ("yes" if id(end) in edge else "no") if end.stands else None
-    place = (mark.panel, mark.source, mark.model, mark.harness, mark.condition)
-    return Row((*place, end.x, mark.known, end.y, mark.passed, mark.scored, mark.planned, on), end.url)
+    return Table.of(columns, (mark for pair in pairs for mark in pair.marks))
 
 
 def _y_title(metric: Metric | None, sources: set[str]) -> str:
     if metric is None or "own runs" not in sources:
         return "completion, %"
     also = " (published: completion)" if len(sources) > 1 and metric.key != "completion" else ""
-    return f"{metric.key}, {'%' if metric.is_share else metric.unit.value}{also}"
+    return f"{metric.key}, {unit_of(metric.unit)}{also}"
 
 
 def _notes(sheet: Sheet, axis: Axis, pairs: Sequence[MarkPair], total: int) -> Iterator[str]:

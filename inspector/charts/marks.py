@@ -29,6 +29,10 @@ class Mark:
     scored: int | None = None
     planned: int | None = None
 
+    @property
+    def url(self) -> str:
+        return self.end.url
+
 
 @dataclass(frozen=True, slots=True)
 class MarkPair:
