@@ -52,7 +52,7 @@ def paired_of(comparison: Comparison, group: Group, other: Group, metric: Metric
 
 
 def gain_of(paired: Paired, mask: NDArray[np.bool_] | None = None) -> Gain:
-    """Over all tasks, or over those the mask keeps: at least one."""
+    """Over all n tasks of the pair, or over those the mask [n] keeps: at least one."""
     kept = np.ones(len(paired.task), dtype=bool) if mask is None else mask
     weight = paired.weight[kept] / paired.weight[kept].sum()
     sides = [

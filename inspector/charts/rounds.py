@@ -68,6 +68,7 @@ class Acquired:
         return cls(*columns)
 
     def rate(self, mask: Mask) -> Rate:
+        """Of the trials that the mask [n] keeps."""
         met = self.success[mask]
         known = met[~np.isnan(met)]
         return Rate(int(known.sum()), len(known), len(met))
