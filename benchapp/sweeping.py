@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from benchapp.comparing import shelf
 from benchapp.models import Blob, Episode, Experiment, ImportBatch, Refusal, Run, Seal, Seeding, Skip, Snapshot
-from benchapp.reviewing.pointing import pointed_at, pointing_at
+from benchapp.models.pointing import describe_pointers, filter_pointed_at
 
 
 class StillWorking(Exception):
@@ -33,14 +33,14 @@ def sweep() -> Swept:
     if ImportBatch.objects.filter(status=ImportBatch.Status.RUNNING).exists():
         raise StillWorking("an import is running, or was interrupted: repeat it to its end first")
     with transaction.atomic():
-        kept = pointed_at(Experiment.objects.exclude(deleted_at=None))
+        kept = filter_pointed_at(Experiment.objects.exclude(deleted_at=None))
         entombed = Experiment.objects.exclude(deleted_at=None).exclude(pk__in=[each.pk for each in kept])
         shelf.clear(Run.objects.filter(experiment__in=entombed))
         experiments = entombed.count()
         entombed.delete()
         for target in (Seeding, Seal, Refusal, Skip):  # entries point at these, so no cascade reaches them
             target._default_manager.filter(entry=None).delete()
-        names = tuple(f"{each.name} ({pointing_at(each)})" for each in kept)
+        names = tuple(f"{each.name} ({describe_pointers(each)})" for each in kept)
         return Swept(experiments, _remove_unreferenced(Snapshot), _remove_unreferenced(Blob), names)
 
 

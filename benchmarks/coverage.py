@@ -31,7 +31,7 @@ from benchapp.inference.families import family_draws  # noqa: E402
 from benchapp.inference.interval import TAIL, Floats  # noqa: E402
 from benchapp.inference.proportions import newcombe_paired, pairs  # noqa: E402
 from benchapp.inference.replicates import stratified_parts, welch_parts  # noqa: E402
-from benchapp.metrics.rates import wilson  # noqa: E402
+from benchapp.inference.shares import wilson  # noqa: E402
 
 FAMILY_SD = 0.5
 TRIAL_SD = 0.6  # of a single amount, on the log scale

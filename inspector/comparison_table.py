@@ -11,10 +11,10 @@ from benchapp.comparing.comparison import Cell
 from benchapp.comparing.groups import SEPARATOR, Group
 from benchapp.comparing.saying import says
 from benchapp.inference.difference import Difference
+from benchapp.inference.shares import percent_text
 from benchapp.metrics.catalogue import RUN_TABLES
 from benchapp.metrics.endings import Endings, endings_of
 from benchapp.metrics.metric import Better, Metric, RunMetric, Unit
-from benchapp.metrics.rates import percent_text
 from inspector.charts.sheet import Sheet
 
 MINUS = "\u2212"

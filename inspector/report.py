@@ -24,7 +24,7 @@ from benchapp.comparing.saying import says, verdict
 from benchapp.published.names import PAPERS
 from benchapp.published.rows import Printed
 from inspector.charts import CHARTS
-from inspector.charts.asking import asked
+from inspector.charts.asking import build_sheet
 from inspector.charts.drawing import Chart, Drawing
 from inspector.charts.picture import picture_of
 from inspector.charts.sheet import Sheet
@@ -59,7 +59,7 @@ class Plate:
 def report_of(choices: Choices, *, saved: Reopened | None = None, problems: Sequence[str] = ()) -> str:
     """`saved`: its name, its declared set and how the record moved on since stand in the report."""
     made_at = timezone.now()
-    sheet = asked(choices)
+    sheet = build_sheet(choices)
     plates, absent = _plates(choices)
     shown = _shown(sheet)
     context = {
@@ -104,7 +104,7 @@ def _plates(choices: Choices) -> tuple[list[Plate], list[tuple[Chart, str]]]:
     """Every chart that has something to draw, each with its own options; the others with their reason."""
     plates, absent = [], []
     for chart in CHARTS.values():
-        sheet = asked(choices, chart)
+        sheet = build_sheet(choices, chart)
         picture = picture_of(chart, sheet)
         if picture.figure is None:
             absent.append((chart, picture.drawing.absent))

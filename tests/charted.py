@@ -9,7 +9,7 @@ from django.http import QueryDict
 from django.test.utils import CaptureQueriesContext
 
 from benchapp.comparing.choices import parse_choices
-from inspector.charts.asking import asked
+from inspector.charts.asking import build_sheet
 from inspector.charts.drawing import Chart, Drawing
 
 
@@ -17,7 +17,7 @@ def drawn(chart: Chart, query: str = "") -> Drawing:
     """What the chart draws for this address."""
     choices, problems = parse_choices(QueryDict(query))
     assert not problems
-    return chart.draw(asked(choices, chart))
+    return chart.draw(build_sheet(choices, chart))
 
 
 def heat_cells(drawing: Drawing) -> list[dict[str, Any]]:

@@ -72,3 +72,37 @@ def imported(path: Path) -> list[tuple[int, str]]:
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             found.append((node.lineno, node.module or ""))
     return found
+
+
+@pytest.mark.parametrize("layer", ["benchapp", "inspector"])
+def test_packages_import_one_another_in_one_direction(layer):
+    """A package of a circle cannot be read, tested or moved without all the others; imports inside functions count."""
+    graph: dict[str, set[str]] = {}
+    for path in (ROOT / layer).rglob("*.py"):
+        package = ".".join(path.relative_to(ROOT).with_suffix("").parts[:2])
+        names = {".".join(name.split(".")[:2]) for _, name in imported(path) if name.startswith(f"{layer}.")}
+        graph.setdefault(package, set()).update(names - {package})
+    circles = [sorted(circle) for circle in find_circles(graph)]
+    # The rules about failures read what classifies them, and the other way round, until both stand in one package.
+    assert [circle for circle in circles if circle != ["benchapp.failing", "benchapp.reviewing"]] == []
+
+
+def find_circles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
+    """The sets of more than one package that reach one another."""
+    reached = {package: reachable(graph, package) for package in graph}
+    circles = {
+        frozenset({package} | {other for other in found if package in reached.get(other, set())})
+        for package, found in reached.items()
+    }
+    return {circle for circle in circles if len(circle) > 1}
+
+
+def reachable(graph: dict[str, set[str]], start: str) -> set[str]:
+    found: set[str] = set()
+    waiting = list(graph[start])
+    while waiting:
+        package = waiting.pop()
+        if package not in found:
+            found.add(package)
+            waiting += graph.get(package, set())
+    return found

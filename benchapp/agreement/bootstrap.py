@@ -82,7 +82,7 @@ def bootstrap_t(found: Tally, weights: Floats | None = None) -> Interval | None:
     """Bootstrap-t interval (Efron 1979; Hall 1992, section 3.5) on the scale log(1 - alpha), turned back.
 
     There observed and expected disagreement part into a difference of logs, each resample is studentised by its own
-    linearised spread over clusters, and no end passes 1. None where resamples without disagreement reach into a tail.
+    linearised spread over clusters, and no end passes 1. None where resamples without disagreement reach into a tail. weights: [k, clusters].
     """
     weights = resamples(found.clusters) if weights is None else weights
     count = len(weights)
@@ -120,7 +120,10 @@ def studentised(found: Tally, weights: Floats) -> tuple[Floats, float, float]:
 
 
 def log_and_error(found: Tally, weights: Floats) -> tuple[Floats, Floats]:
-    """log(1 - alpha) and its standard error over clusters, from the derivative by each cluster's weight."""
+    """log(1 - alpha) and its standard error over clusters, from the derivative by each cluster's weight.
+
+    weights: [k, clusters]; both results: [k].
+    """
     observed, expected = disagreements(found, weights)
     counts = weights @ found.counts
     total = counts.sum(axis=1, keepdims=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchapp.aligning.signs import Sign, sign_of
+from benchapp.metrics.keeping import Recent
 from benchapp.models import Trajectory
 from benchapp.trajectory_store import iterate_beginning
 from runner.trajectories.outline import first_text, subject
@@ -33,9 +34,7 @@ class Side:
 
 
 LONG = 1_000  # steps from which a side is kept in mind
-KEPT = 4  # sides, of at most about 3 MB each
-
-_KEPT: dict[str, Side] = {}
+KEPT: Recent[str, Side] = Recent(4)  # sides by the digest of their trajectory, of at most about 3 MB each
 
 NOTHING = Side((), (), (), frozenset(), 0)
 
@@ -45,13 +44,11 @@ def read_side(trajectory: Trajectory | None) -> Side:
     in mind from page to page, by their digest."""
     if trajectory is None:
         return NOTHING
-    if found := _KEPT.get(trajectory.digest):
+    if found := KEPT.get(trajectory.digest):
         return found
     side = _read(trajectory)
     if len(side.signs) >= LONG:
-        while len(_KEPT) >= KEPT:
-            _KEPT.pop(next(iter(_KEPT), ""), None)
-        _KEPT[trajectory.digest] = side
+        KEPT.put(trajectory.digest, side)
     return side
 
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import count, groupby
-from threading import Lock
 from typing import Any
-from uuid import UUID
 
 from django.db import connection
 from django.db.models import F, QuerySet
 
 from benchapp.comparing import shelf
+from benchapp.metrics.keeping import RunCache
 from benchapp.metrics.outcomes import CORPUS_CODES, PHASE_CODES, ROLE_CODES, Outcomes, empty_outcomes, outcomes_from
 from benchapp.models import Episode, Run, Task, Trial
 
@@ -41,52 +40,20 @@ TRIAL = ("episode_id", "pk", "task_id", "phase", "sample", "snapshot_id", "is_do
 TRIAL_COLUMNS = ("episode", "trial", "task", "phase", "sample", "library", "done", "success", *NUMBERS.values())
 
 
-class _Kept:
-    """Outcomes by run and revision, the least recently used forgotten first. One per process."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.lock = Lock()
-        self.tables: OrderedDict[tuple[UUID, int], Outcomes] = OrderedDict()
-        self.trials = 0
-
-    def get(self, run: Run) -> Outcomes | None:
-        with self.lock:
-            found = self.tables.get((run.public_id, run.revision))
-            if found is not None:
-                self.tables.move_to_end((run.public_id, run.revision))
-            return found
-
-    def put(self, run: Run, outcomes: Outcomes) -> None:
-        with self.lock:
-            self.trials -= len(self.tables.pop((run.public_id, run.revision), ()))
-            self.tables[run.public_id, run.revision] = outcomes
-            self.trials += len(outcomes)
-            while self.trials > self.limit and len(self.tables) > 1:
-                self.trials -= len(self.tables.popitem(last=False)[1])
-
-    def clear(self) -> None:
-        with self.lock:
-            self.tables.clear()
-            self.trials = 0
-
-
-KEPT = _Kept(MAX_KEPT)
+KEPT: RunCache[Outcomes] = RunCache(MAX_KEPT, len)
 
 
 def outcomes_of(runs: Iterable[Run]) -> dict[int, Outcomes]:
     """run pk -> its trials. Three queries for all runs whose columns are at hand neither in this process nor on its disk."""
-    wanted = list(runs)
-    found = {run.pk: kept for run in wanted if (kept := KEPT.get(run)) is not None}
-    for run in wanted:
-        if run.pk not in found and (kept := shelf.take(run)) is not None:
-            found[run.pk] = kept
-            KEPT.put(run, kept)
-    missing = [run for run in wanted if run.pk not in found]
+    return KEPT.read_all(runs, _take_or_read)
+
+
+def _take_or_read(runs: list[Run]) -> dict[int, Outcomes]:
+    found = {run.pk: columns for run in runs if (columns := shelf.take(run)) is not None}
+    missing = [run for run in runs if run.pk not in found]
     read = _read(missing) if missing else {}
     for run in missing:
         found[run.pk] = read.get(run.pk) or empty_outcomes()
-        KEPT.put(run, found[run.pk])
         if not run.is_open:  # one at work has another revision after every trial
             shelf.keep(run, found[run.pk])
     return found

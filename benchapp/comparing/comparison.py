@@ -8,7 +8,6 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from benchapp.inference.difference import Difference, compare
 from benchapp.inference.sides import TaskMeans
 from benchapp.metrics.comparability import Comparability, compare_setups
 from benchapp.metrics.facts import RunFacts, facts_of, mean_of
+from benchapp.metrics.keeping import Recent
 from benchapp.metrics.metric import Metric, RunMetric, RunValue
 from benchapp.metrics.noise import Noise, noise_of
 from benchapp.metrics.outcomes import MEASURED, Outcomes
@@ -259,23 +259,16 @@ def added_since(choices: Choices) -> int:
 
 
 # The last few comparisons of this process: a page, its charts and its exports ask for the same one after another.
-_KEPT: dict[tuple[Any, ...], Comparison] = {}
-MAX_KEPT = 8
-_LOCK = Lock()  # threads of one process share them
+RECENT: Recent[Any, Comparison] = Recent(8)
 
 
 def forget() -> None:
     """Drops what this process remembers."""
-    _KEPT.clear()
+    RECENT.clear()
     KEPT.clear()
 
 
 def _remembered(choices: Choices, runs: Iterable[Run], truncated: int) -> Comparison:
     shown = list(runs)
     key = (choices.key(), tuple((run.public_id, run.revision) for run in shown))
-    with _LOCK:
-        found = _KEPT.pop(key, None) or Comparison(choices, shown, truncated)
-        _KEPT[key] = found  # the most recent last
-        while len(_KEPT) > MAX_KEPT:
-            _KEPT.pop(next(iter(_KEPT)))
-    return found
+    return RECENT.get_or_make(key, lambda: Comparison(choices, shown, truncated))

@@ -68,8 +68,10 @@ def _path(run: Run) -> Path:
 
 
 def _packed(column: np.ndarray) -> np.ndarray:
+    """Any column of Outcomes as 64-bit words: [n] -> [n]."""
     return column.view(np.int64) if column.dtype == np.float64 else column.astype(np.int64)
 
 
 def _unpacked(row: np.ndarray, kind: str) -> np.ndarray:
+    """The words [n] as the column they were."""
     return {"Floats": row.view(np.float64), "Mask": row.astype(bool)}.get(kind, row)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from benchapp.comparing.comparison import Cell, Comparison
 from benchapp.comparing.groups import Group
 from benchapp.inference.difference import Difference
+from benchapp.inference.shares import MIN_FOR_INTERVAL, percent_text
 from benchapp.metrics.metric import Metric, Unit
-from benchapp.metrics.rates import MIN_FOR_INTERVAL, percent_text
 
 ESCAPES = {
     "\\": r"\textbackslash{}",

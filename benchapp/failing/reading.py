@@ -16,9 +16,9 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Left, Length, Right
 
 from benchapp.failing.classifying import Classified, Missing, Refusal, Said, classify
-from benchapp.failing.ends import End, end_of
 from benchapp.failing.quotes import keep_answers
-from benchapp.metrics.keeping import Kept
+from benchapp.metrics.agent_ends import End, end_of
+from benchapp.metrics.keeping import RunCache
 from benchapp.models import Blob, Check, Chunk, Run, Trial, Verdict
 from benchapp.reviewing.rules.course import course_of
 from benchapp.reviewing.rules.facts import BEGINNING_CHARS, CHECKS, MESSAGE_CHARS, OUTPUT_CHARS
@@ -54,20 +54,13 @@ class Failures:
     left_out: int = 0
 
 
-KEPT: Kept[Failures] = Kept(500)
+KEPT: RunCache[Failures] = RunCache(500)
 
 
 def failures_of(runs: Iterable[Run]) -> dict[int, Failures]:
     """run pk -> its failures, every run given. A number of queries that does not grow with them, but by one for a hundred
     outputs or ends of trajectories, and for five hundred refusals, of which no more are held as text at once."""
-    wanted = list(runs)
-    found = {run.pk: kept for run in wanted if (kept := KEPT.get(run)) is not None}
-    missing = [run for run in wanted if run.pk not in found]
-    read = _read(missing) if missing else {}
-    for run in missing:
-        found[run.pk] = read.get(run.pk, Failures())
-        KEPT.put(run, found[run.pk])
-    return found
+    return KEPT.read_all(runs, _read)
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,6 +103,7 @@ def _subset_means(values: Floats, relative: Floats) -> Floats:
 
 
 def _means_of(members: Floats, values: Floats, relative: Floats) -> Floats:
+    """members [m, patterns], values [k, m], relative [m] -> [k, patterns]."""
     return np.asarray((values * relative) @ members / (relative @ members))
 
 
@@ -193,6 +194,7 @@ def student_interval(values: Floats, shares: Floats | None = None) -> Interval |
 
 
 def _mean(values: Floats, shares: Floats | None) -> float:
+    """Of values [m]; shares [m] add up to 1."""
     return float(values.mean() if shares is None else values @ shares)
 
 

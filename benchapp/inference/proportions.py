@@ -8,7 +8,7 @@ from math import sqrt
 import numpy as np
 
 from benchapp.inference.interval import Floats, Interval
-from benchapp.metrics.rates import wilson
+from benchapp.inference.shares import wilson
 
 
 @dataclass(frozen=True, slots=True)

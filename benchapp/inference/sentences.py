@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from benchapp.inference.clusters import ENUMERATED
 from benchapp.inference.difference import Difference
 from benchapp.inference.replicates import SMALLER, is_lopsided
-from benchapp.metrics.rates import percent_text
+from benchapp.inference.shares import percent_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,7 @@ def pair(own: Sequence[TaskMeans], other: Sequence[TaskMeans], *, by_family: boo
 
 
 def _common(columns: Sequence[Ints]) -> tuple[Ints, int]:
-    """Tasks found in all columns, sorted, and the number of those found in any."""
+    """Tasks found in all columns [n of each], sorted, [n]; and the number of those found in any."""
     first, rest = columns[0], columns[1:]
     if all(np.array_equal(first, column) for column in rest):  # the usual case, and by far the cheapest
         return np.sort(first), len(first)
@@ -146,7 +146,8 @@ def _rows(side: TaskMeans, task: Ints) -> Ints:
 
 
 def _joined(partitions: Sequence[Ints]) -> Ints:
-    """Labels 0.. of the finest partition that all the given ones refine: tasks linked through any shared cluster."""
+    """Labels 0.. of the finest partition that all the given ones refine, [n] each -> [n]: tasks linked
+    through any shared cluster."""
     first_one = partitions[0]
     if all(np.array_equal(first_one, labels) for labels in partitions[1:]):
         return np.asarray(np.unique(first_one, return_inverse=True)[1], dtype=np.int64)

@@ -62,13 +62,14 @@ def stratified_test(strata: Iterable[Stratum]) -> StratifiedTest | None:
 
 
 def _chances(own: int, other: int, passed: int) -> tuple[Floats, int]:
-    """P(so many of `passed` on the first side), from the least possible number on; and that number."""
+    """P(so many of `passed` on the first side), from the least possible number on, [numbers]; and that number."""
     first, last = max(0, passed - other), min(own, passed)
     ways = comb(own + other, passed)
     return np.array([comb(own, k) * comb(other, passed - k) / ways for k in range(first, last + 1)]), first
 
 
 def _p(chances: Floats, seen: int) -> float:
+    """Of all counts no likelier than the one at place `seen` of chances [numbers]."""
     return float(min(1.0, chances[chances <= chances[seen] * SAME].sum()))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from benchapp.lineage.blame import Blame, blame
-from benchapp.metrics.keeping import Kept
+from benchapp.metrics.keeping import RunCache
 from benchapp.models import Blob, Entry, Episode, Run, SkillUse, SnapshotFile, Trial
 from runner.types import DecisionStatus, UseKind
 
@@ -66,7 +66,7 @@ class Lineage:
         return next((place for place, state in enumerate(self.states) if state.decision == decision), None)
 
 
-KEPT: Kept[dict[int, Lineage]] = Kept(40)  # runs; a library of sixty rounds takes about 1 MB
+KEPT: RunCache[dict[int, Lineage]] = RunCache(40)  # runs; a library of sixty rounds takes about 1 MB
 
 
 def lineage_of(run: Run, episode: Episode, entries: Sequence[Entry]) -> Lineage:

@@ -13,8 +13,8 @@ from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
-from benchapp.failing.ends import End, end_of
-from benchapp.metrics.keeping import Kept
+from benchapp.metrics.agent_ends import End, end_of
+from benchapp.metrics.keeping import RunCache
 from benchapp.models import Chunk, Decision, Episode, Run, Trial
 from runner.asking import LEFT_OUT
 from runner.trajectories.readers import PLAIN_TEXT
@@ -163,18 +163,13 @@ def sentences_of(runs: Sequence[Endings]) -> tuple[str, ...]:
     )
 
 
-KEPT: Kept[Endings] = Kept(500)
+KEPT: RunCache[Endings] = RunCache(500)
 
 
 def endings_of(runs: Iterable[Run]) -> dict[int, Endings]:
     """run pk -> how its trials ended, every run given. Three grouped queries, none for what is kept."""
     wanted = list(runs)
-    found = {run.pk: kept for run in wanted if (kept := KEPT.get(run)) is not None}
-    missing = [run for run in wanted if run.pk not in found]
-    read = _read(missing) if missing else {}
-    for run in missing:
-        found[run.pk] = read[run.pk]
-        KEPT.put(run, found[run.pk])
+    found = KEPT.read_all(wanted, _read)
     return {run.pk: replace(found[run.pk], is_open=run.is_open) for run in wanted}
 
 

@@ -1,39 +1,94 @@
-"""What was computed from a run, kept in this process until a number of the run changes."""
+"""What was computed and is kept in this process: the latest values by key, and those of runs until a number changes."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from threading import Lock
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from threading import RLock
 from typing import Generic, TypeVar
-from uuid import UUID
 
 from benchapp.models import Run
 
-T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
 
 
-class Kept(Generic[T]):
-    """Values by run and revision; the least recently used is forgotten first."""
+def _count_one(value: object) -> int:
+    return 1
 
-    def __init__(self, limit: int) -> None:
+
+class Recent(Generic[K, V]):
+    """Values by key; the least recently used is forgotten first, the newest never.
+
+    `limit`: of the sizes of all values together; without `size` it counts values. Threads may share it.
+    """
+
+    def __init__(self, limit: int, size: Callable[[V], int] = _count_one) -> None:
         self.limit = limit
-        self._lock = Lock()
-        self._values: OrderedDict[tuple[UUID, int], T] = OrderedDict()
+        self.total = 0
+        self._size = size
+        self._lock = RLock()
+        self._values: OrderedDict[Hashable, V] = OrderedDict()
 
-    def get(self, run: Run) -> T | None:
-        key = run.public_id, run.revision
+    def get(self, key: K) -> V | None:
+        name = self._name(key)
         with self._lock:
-            found = self._values.get(key)
+            found = self._values.get(name)
             if found is not None:
-                self._values.move_to_end(key)
+                self._values.move_to_end(name)
             return found
 
-    def put(self, run: Run, value: T) -> None:
+    def put(self, key: K, value: V) -> None:
+        name = self._name(key)
         with self._lock:
-            self._values[run.public_id, run.revision] = value
-            while len(self._values) > self.limit:
-                self._values.popitem(last=False)
+            if (former := self._values.pop(name, None)) is not None:
+                self.total -= self._size(former)
+            self._values[name] = value
+            self.total += self._size(value)
+            while self.total > self.limit and len(self._values) > 1:
+                self.total -= self._size(self._values.popitem(last=False)[1])
+
+    def get_or_make(self, key: K, make: Callable[[], V]) -> V:
+        """Threads that ask for the same get one value. `make` is called under the lock: it must be quick."""
+        with self._lock:
+            found = self.get(key)
+            if found is None:
+                found = make()
+                self.put(key, found)
+            return found
 
     def clear(self) -> None:
         with self._lock:
             self._values.clear()
+            self.total = 0
+
+    def _name(self, key: K) -> Hashable:
+        return key
+
+
+class RunCache(Recent[Run, V]):
+    """Values by run and revision: what was computed before a number of the run changed is never found again."""
+
+    def read_all(
+        self,
+        runs: Iterable[Run],
+        read: Callable[[list[Run]], Mapping[int, V]],
+        may_keep: Callable[[Run], bool] = lambda run: True,
+    ) -> dict[int, V]:
+        """run pk -> value, every run given. `read` is called once, with all runs whose values are not at hand."""
+        wanted = list(runs)
+        found = {run.pk: value for run in wanted if may_keep(run) and (value := self.get(run)) is not None}
+        missing = [run for run in wanted if run.pk not in found]
+        found |= read(missing) if missing else {}
+        for run in missing:
+            if may_keep(run):
+                self.put(run, found[run.pk])
+        return {run.pk: found[run.pk] for run in wanted}
+
+    def _name(self, key: Run) -> Hashable:
+        return key.public_id, key.revision
+
+
+def has_ended(run: Run) -> bool:
+    """For values that change without another revision while the run is at work."""
+    return run.status == Run.Status.DONE

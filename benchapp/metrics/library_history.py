@@ -14,7 +14,7 @@ from datetime import datetime
 from django.db.models import Case, CharField, F, Q, QuerySet, Value, When
 from django.db.models.functions import Length, Substr
 
-from benchapp.metrics.keeping import Kept
+from benchapp.metrics.keeping import RunCache
 from benchapp.metrics.outcomes import LEARNING
 from benchapp.models import Decision, Entry, Episode, Run, SnapshotFile
 from runner.types import DecisionStatus
@@ -79,19 +79,12 @@ class EpisodeHistory:
         return EpisodeHistory(self.episode, self.key, self.title, self.tainted, tasks, changes, present)
 
 
-KEPT: Kept[tuple[EpisodeHistory, ...]] = Kept(600)  # runs; some 20 kB each
+KEPT: RunCache[tuple[EpisodeHistory, ...]] = RunCache(600)  # runs; some 20 kB each
 
 
 def histories_of(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, tuple[EpisodeHistory, ...]]:
     """run pk -> its episodes in their order, as the record knew them at `as_of`."""
-    wanted = list(runs)
-    found = {run.pk: kept for run in wanted if (kept := KEPT.get(run)) is not None}
-    missing = [run for run in wanted if run.pk not in found]
-    if missing:
-        read = _read([run.pk for run in missing])
-        for run in missing:
-            found[run.pk] = read.get(run.pk, ())
-            KEPT.put(run, found[run.pk])
+    found = KEPT.read_all(runs, _read)
     return {pk: tuple(episode.standing_at(as_of) for episode in episodes) for pk, episodes in found.items()}
 
 
@@ -129,11 +122,12 @@ def _episodes(runs: Sequence[int]) -> QuerySet[Episode, tuple[int, int, str, str
     return episodes.values_list("run_id", "pk", "key", "title", "is_tainted", "library_id")
 
 
-def _read(runs: Sequence[int]) -> dict[int, tuple[EpisodeHistory, ...]]:
+def _read(wanted: Sequence[Run]) -> dict[int, tuple[EpisodeHistory, ...]]:
+    runs = [run.pk for run in wanted]
     manifests = _manifests(runs)
     spine, seeds = _spine(runs)
     changes = _changes(runs, spine, seeds, manifests)
-    found: dict[int, list[EpisodeHistory]] = defaultdict(list)
+    found: dict[int, list[EpisodeHistory]] = {run: [] for run in runs}
     for run, pk, key, title, tainted, library in _episodes(runs):
         present = None if library is None else manifests.get(library, EMPTY)
         tasks = tuple(at for _, at in spine.get(pk, ()))

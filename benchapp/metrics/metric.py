@@ -82,7 +82,7 @@ class Metric:
         return (not self.phases or phase in self.phases) and self.role in (None, role)
 
     def mask(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> Mask:
-        """The trials it is about, tainted episodes left out; `phases` stand in for its own."""
+        """The trials it is about, [n] over all of them, tainted episodes left out; `phases` stand in for its own."""
         mask = outcomes.covering(self.phases if phases is None else phases, self.role) & ~outcomes.tainted
         if self.past_first:
             mask &= outcomes.ordered & ~outcomes.first

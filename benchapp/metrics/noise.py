@@ -94,7 +94,7 @@ def flips_among(runs: Sequence[Run], outcomes: Mapping[int, Outcomes], empty: in
 
 
 def _evidence(run: Run, outcomes: Outcomes, empty: int, retrieved: set[int]) -> tuple[Outcomes, Ints]:
-    """The scored trials that were shown no trajectories, and for each what library it was shown, as a code."""
+    """The scored trials that were shown no trajectories, and for each what library it was shown, as a code, [n]."""
     shown = np.isin(outcomes.trial, list(retrieved)) if retrieved else np.zeros(len(outcomes), dtype=bool)
     kept = outcomes.where(~outcomes.tainted & ~np.isnan(outcomes.success) & ~shown)
     evidence = kept.library.copy()
@@ -108,7 +108,7 @@ def _evidence(run: Run, outcomes: Outcomes, empty: int, retrieved: set[int]) -> 
 
 
 def _noise(table: Ints, unknown: int) -> Noise:
-    """Rows of `table`: bench, task, evidence, cell, run, phase, success. Each partition refines the one before."""
+    """Rows of `table` [7, n]: bench, task, evidence, cell, run, phase, success. Each partition refines the one before."""
     place, cell, run, phase = (_partition(table[:depth]) for depth in (3, 4, 5, 6))
     success = table[6]
     passed, tried = _counts(place, success)
@@ -131,16 +131,17 @@ def _noise(table: Ints, unknown: int) -> Noise:
 
 
 def _partition(columns: Ints) -> Ints:
-    """Labels 0.. of equal columns."""
+    """Labels 0.. of equal columns: [rows, n] -> [n]."""
     if not columns.shape[1]:
         return np.empty(0, dtype=np.int64)
     return np.unique(columns, axis=1, return_inverse=True)[1].reshape(-1)
 
 
 def _counts(labels: Ints, success: Ints) -> tuple[Ints, Ints]:
-    """Per label: passes, trials."""
+    """Per label [n]: passes and trials, [labels] each."""
     return np.bincount(labels, weights=success).astype(np.int64), np.bincount(labels)
 
 
 def _flips(passed: Ints, tried: Ints) -> Flips:
+    """Of passes and trials per place, [places] each."""
     return Flips(int((passed * (tried - passed)).sum()), int((tried * (tried - 1) // 2).sum()))

@@ -75,7 +75,7 @@ class Outcomes:
         return len(self.trial)
 
     def column(self, name: str) -> Floats:
-        """A measured column, or one of DERIVED."""
+        """A measured column, or one of DERIVED: [n]."""
         if name in DERIVED:
             return DERIVED[name](self)
         values: Floats = getattr(self, name)
@@ -83,7 +83,7 @@ class Outcomes:
 
     @property
     def first(self) -> Mask:
-        """The trials of the first learning task of an ordered episode: nothing was learned yet that could help them."""
+        """[n]: the trials of the first learning task of an ordered episode: nothing was learned yet that could help them."""
         learning = self.ordered & self.covering(LEARNING)
         begins = np.flatnonzero(learning & (self.position == 0))
         places, of_trial = np.unique(self.episode, return_inverse=True)
@@ -95,18 +95,18 @@ class Outcomes:
         return learning & (self.task == task[of_trial])
 
     def where(self, mask: Mask) -> Outcomes:
-        """Only the trials the mask keeps."""
+        """Only the trials the mask [n] keeps."""
         return Outcomes(*(getattr(self, field.name)[mask] for field in fields(self)))
 
     @property
     def rehearsals(self) -> Mask:
-        """Acquisition trials of tasks that are deployed too: SkillLearnBench learns on the seed instance and then counts
+        """[n]: acquisition trials of tasks that are deployed too: SkillLearnBench learns on the seed instance and then counts
         it among all instances. What was tried while learning is no result of the library."""
         deployed = self.task[self.phase == PHASE_CODES[Phase.DEPLOYMENT]]
         return (self.phase == PHASE_CODES[Phase.ACQUISITION]) & np.isin(self.task, deployed)
 
     def covering(self, phases: Sequence[str] = (), role: str | None = None) -> Mask:
-        """The trials of these phases (none given: all) and of this role (None: all).
+        """[n]: the trials of these phases (none given: all) and of this role (None: all).
 
         Of acquisition together with deployment the rehearsals are left out: a task that is deployed counts there.
         """
@@ -129,15 +129,18 @@ class Outcomes:
 
 
 def _used(outcomes: Outcomes) -> Floats:
+    """[n]: 1 where a skill was used, 0 where none was, NaN where it is not known."""
     return np.where(np.isnan(outcomes.skills_read), np.nan, outcomes.skills_read > 0)
 
 
 def _usage(outcomes: Outcomes) -> Floats:
+    """[n]: 0..1, NaN where no skill was mounted."""
     given = np.where(outcomes.skills_mounted > 0, outcomes.skills_mounted, np.nan)
     return np.minimum(outcomes.skills_read / given, 1.0)
 
 
 def _total_tokens(outcomes: Outcomes) -> Floats:
+    """[n]: NaN where either part is not known."""
     return outcomes.input_tokens + outcomes.output_tokens
 
 

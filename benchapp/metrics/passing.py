@@ -73,13 +73,14 @@ def solved_within(outcomes: Outcomes, k: int, phases: Sequence[Phase] = PHASES) 
 
 
 def _tries(outcomes: Outcomes, phases: Sequence[Phase]) -> tuple[Ints, Floats]:
-    """Per task: scored samples, and how many of them passed."""
+    """Per task: scored samples, and how many of them passed, [tasks] each."""
     mask = outcomes.covering(phases) & ~outcomes.tainted & ~np.isnan(outcomes.success)
     _, place = np.unique(outcomes.task[mask], return_inverse=True)
     return np.bincount(place), np.bincount(place, weights=outcomes.success[mask])
 
 
 def _point(tries: Ints, passes: Floats, k: int) -> PassPoint:
+    """From the tries and passes per task, [tasks] each."""
     enough = tries >= k
     values = [pass_at_k(int(n), int(c), k) for n, c in zip(tries[enough], passes[enough], strict=True)]
     value = float(np.mean(values)) if values else float("nan")

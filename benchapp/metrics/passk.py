@@ -47,7 +47,7 @@ class Tries:
         return np.asarray(self.passed > 0)
 
     def means(self, cluster: Ints) -> TaskMeans:
-        """1 where the task is solved and 0 where it is not, of the complete ones."""
+        """1 where the task is solved and 0 where it is not, of the complete ones. cluster: [n]."""
         kept = self.complete
         return TaskMeans(self.task[kept], cluster[kept], self.family[kept], self.solved[kept].astype(float))
 
@@ -178,6 +178,7 @@ def _planned(runs: Sequence[Outcomes], metric: SolvedMetric) -> int:
 
 
 def _drawn(paired: Paired, values: Floats, planned: int) -> Drawn:
+    """values: one per task of the pair, [n]."""
     corpora = paired.clusters
     tasks, whole = by_task(values), by_cluster(values, paired.cluster)
     return Drawn(

@@ -4,33 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import sqrt
 from typing import Any
 
-Z_95 = 1.959963984540054  # two-sided 95 % of the standard normal distribution
-ROUNDING = 1e-9  # a mean of ones may miss 1 by the last digits
-MIN_FOR_INTERVAL = 10  # below this a percentage with an interval pretends to know more than k of n says
-
-
-def wilson(k: int, n: int, z: float = Z_95) -> tuple[float, float]:
-    """Wilson's score interval of a proportion (Wilson 1927), within 0..1. n must be at least 1."""
-    if not 0 <= k <= n or n < 1:
-        raise ValueError(f"wilson({k}, {n}): expected 0 <= k <= n and n >= 1")
-    p = k / n
-    scale = 1 + z * z / n
-    middle = (p + z * z / (2 * n)) / scale
-    half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / scale
-    return (0.0 if k == 0 else max(0.0, middle - half), 1.0 if k == n else min(1.0, middle + half))
-
-
-def percent_text(share: float, digits: int) -> str:
-    """A share in percent, without the sign; with more digits where these would round 199 of 200 to all of them."""
-    ends = any(abs(share - end) < ROUNDING for end in (0, 1))
-    for more in range(4):
-        text = f"{100 * share:.{digits + more}f}"
-        if ends or float(text) not in (0, 100):
-            break
-    return text
+from benchapp.inference.shares import MIN_FOR_INTERVAL, wilson
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ harnesses, so these numbers are not compared across them. "Later trials that rea
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
-from benchapp.metrics.keeping import Kept
+from benchapp.metrics.keeping import RunCache
 from benchapp.models import Run, SkillUse, SnapshotFile, Trial
 from runner.types import UseKind
 
@@ -66,22 +66,18 @@ class Reuse:
         return tuple(skill for skill in self.skills if skill.mounted and not skill.read)
 
 
-KEPT: Kept[Reuse] = Kept(600)  # runs
+KEPT: RunCache[Reuse] = RunCache(600)  # runs
 
 
 def reuse(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, Reuse]:
     """run pk -> reuse, every run given; tainted episodes left out. Three grouped queries, none for what is kept."""
     if as_of is not None:
-        return _read([run.pk for run in runs], as_of)
-    found = {run: KEPT.get(run) for run in runs}
-    read = _read([run.pk for run, kept in found.items() if kept is None], None)
-    for run, kept in found.items():
-        if kept is None:
-            KEPT.put(run, read[run.pk])
-    return {run.pk: kept if kept is not None else read[run.pk] for run, kept in found.items()}
+        return _read(runs, as_of)
+    return KEPT.read_all(runs, _read)
 
 
-def _read(wanted: Sequence[int], as_of: datetime | None) -> dict[int, Reuse]:
+def _read(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, Reuse]:
+    wanted = [run.pk for run in runs]
     if not wanted:
         return {}
     trials = Trial.objects.filter(episode__run__in=wanted, episode__is_tainted=False, is_done=True)

@@ -6,13 +6,13 @@ of bytes; what it did not come to is told, not guessed.
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from threading import Lock
 
 from benchapp.metrics.following import TEXTS, Following, cues_of, following
 from benchapp.metrics.funnel import Chance
+from benchapp.metrics.keeping import Recent
 from benchapp.models import Blob, Chunk, SnapshotFile
 from benchapp.trajectory_store import steps_of_chunk
 from runner.types import Step
@@ -35,31 +35,8 @@ class Looked:
     cut: int
 
 
-class _Kept:
-    """What was found, by the digests of the texts it was found in; the least recently used is forgotten first."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit, self._lock = limit, Lock()
-        self._values: OrderedDict[_Key, tuple[Following, bool]] = OrderedDict()
-
-    def get(self, key: _Key) -> tuple[Following, bool] | None:
-        with self._lock:
-            if (value := self._values.get(key)) is not None:
-                self._values.move_to_end(key)
-            return value
-
-    def put(self, key: _Key, value: tuple[Following, bool]) -> None:
-        with self._lock:
-            self._values[key] = value
-            while len(self._values) > self._limit:
-                self._values.popitem(last=False)
-
-    def clear(self) -> None:
-        with self._lock:
-            self._values.clear()
-
-
-KEPT = _Kept(MAX_KEPT)
+# By the digests of the texts something was found in.
+KEPT: Recent[_Key, tuple[Following, bool]] = Recent(MAX_KEPT)
 
 
 def look_for_following(chances: Iterable[Chance], *, max_bytes: int = MAX_BYTES) -> Looked:

@@ -11,7 +11,7 @@ from django.db.models import Case, Count, F, Q, QuerySet, Sum, When
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce
 
-from benchapp.metrics.keeping import Kept
+from benchapp.metrics.keeping import RunCache, has_ended
 from benchapp.models import Attempt, ModelCall, Run
 from benchapp.recorded import BOUND_OF
 from runner.host_calls import JUDGE
@@ -126,7 +126,9 @@ def spent_by(rows: QuerySet[Attempt] | QuerySet[ModelCall], *fields: str) -> dic
     return {each[0] if n == 1 else each[:n]: Spending(*each[n:]) for each in told}
 
 
-KEPT: Kept[RunSpending] = Kept(20_000)  # of finished runs: what is still at work spends on without settling a trial
+KEPT: RunCache[RunSpending] = RunCache(
+    20_000
+)  # of finished runs: what is still at work spends on without settling a trial
 
 
 def spending_of(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, RunSpending]:
@@ -134,19 +136,12 @@ def spending_of(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int,
 
     Two grouped queries for all whose numbers are not at hand.
     """
-    wanted = list(runs)
     if as_of is not None:
-        return _read_spending(wanted, as_of)
-    found = {run.pk: kept for run in wanted if run.status == Run.Status.DONE and (kept := KEPT.get(run))}
-    missing = [run for run in wanted if run.pk not in found]
-    found |= _read_spending(missing, None) if missing else {}
-    for run in missing:
-        if run.status == Run.Status.DONE:
-            KEPT.put(run, found[run.pk])
-    return found
+        return _read_spending(list(runs), as_of)
+    return KEPT.read_all(runs, _read_spending, has_ended)
 
 
-def _read_spending(runs: list[Run], as_of: datetime | None) -> dict[int, RunSpending]:
+def _read_spending(runs: list[Run], as_of: datetime | None = None) -> dict[int, RunSpending]:
     calls = ModelCall.objects.beside_attempts().filter(episode__run__in=[run.pk for run in runs])
     if as_of is not None:
         calls = calls.filter(started_at__lte=as_of)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from django.db.models import Count, Q, QuerySet
 
-from benchapp.metrics.keeping import Kept
+from benchapp.metrics.keeping import RunCache, has_ended
 from benchapp.metrics.outcomes import Outcomes
 from benchapp.metrics.rates import Rate
 from benchapp.models import Run, Trial
@@ -74,20 +74,12 @@ def tally_by(trials: QuerySet[Trial], *fields: str) -> dict[Any, Tally]:
     return {row[0] if width == 1 else row[:width]: Tally(*row[width:]) for row in rows}
 
 
-KEPT: Kept[dict[str, Tally]] = Kept(20_000)  # of finished runs
+KEPT: RunCache[dict[str, Tally]] = RunCache(20_000)  # of finished runs
 
 
 def tally_by_phase(runs: Iterable[Run]) -> dict[int, dict[str, Tally]]:
     """run pk -> phase -> tally, every run given. One grouped query for all whose numbers are not at hand."""
-    wanted = list(runs)
-    ended = {run.pk for run in wanted if run.status == Run.Status.DONE}
-    found = {run.pk: kept for run in wanted if run.pk in ended and (kept := KEPT.get(run)) is not None}
-    missing = [run for run in wanted if run.pk not in found]
-    found |= _read_tallies(missing) if missing else {}
-    for run in missing:
-        if run.pk in ended:
-            KEPT.put(run, found[run.pk])
-    return found
+    return KEPT.read_all(runs, _read_tallies, has_ended)
 
 
 def _read_tallies(runs: list[Run]) -> dict[int, dict[str, Tally]]:

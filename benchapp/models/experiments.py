@@ -11,6 +11,7 @@ from django.utils import timezone
 from benchapp.models.activity import Activity
 from benchapp.models.base import PublicModel
 from benchapp.models.people import User
+from benchapp.models.pointing import describe_pointers
 from benchapp.models.suites import Suite
 from runner.protocols.probe import CONDITION as PROBE
 
@@ -115,12 +116,10 @@ class Experiment(PublicModel):
         StillRunning while it has work left; StillReviewed while a review, an example of a codebook or a comment is about
         something in it.
         """
-        from benchapp.reviewing.pointing import pointing_at  # it reads the models, of which this is one
-
         if self.is_open:
             raise StillRunning(f"{self.name} is {self.status}: cancel it first")
-        if said := pointing_at(self):
-            raise StillReviewed(f"{self.name} is kept, because people's work is about it: {said}")
+        if pointers := describe_pointers(self):
+            raise StillReviewed(f"{self.name} is kept, because people's work is about it: {pointers}")
         with transaction.atomic():
             self.deleted_at = timezone.now()
             self.save(update_fields=["deleted_at"])

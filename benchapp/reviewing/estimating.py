@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from benchapp.inference.interval import LEVEL, TAIL, ZERO, Floats, Interval, Ints
-from benchapp.metrics.rates import MIN_FOR_INTERVAL, Z_95
+from benchapp.inference.shares import MIN_FOR_INTERVAL, Z_95
 
 Flags = NDArray[np.bool_]
 MIN_CLUSTERS = 6  # below it the spread between clusters is hardly known; benchmarks/review_coverage.py shows it

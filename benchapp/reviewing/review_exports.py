@@ -18,7 +18,7 @@ from benchapp.exporting.dictionary import Field, Kind
 from benchapp.exporting.formats import UTC_Z, csv_pieces, json_pieces
 from benchapp.exporting.latex import END, escaped
 from benchapp.inference.interval import Interval
-from benchapp.metrics.rates import MIN_FOR_INTERVAL
+from benchapp.inference.shares import MIN_FOR_INTERVAL
 from benchapp.models import Label, Queue, QueueItem, Resolution, Review, User
 from benchapp.reviewing.blinding import closed_runs, closed_trials
 from benchapp.reviewing.estimating import Share

@@ -25,11 +25,11 @@ def sheet_of(request: HttpRequest, chart: Chart | None = None, **fixed: Any) -> 
     Nothing of an address that cannot be understood stops the page: `problems` says what was ignored.
     """
     choices, problems = parse_choices(request.GET)
-    sheet = asked(choices.but(**fixed), chart)
+    sheet = build_sheet(choices.but(**fixed), chart)
     return replace(sheet, problems=(*problems, *sheet.problems))
 
 
-def asked(choices: Choices, chart: Chart | None = None) -> Sheet:
+def build_sheet(choices: Choices, chart: Chart | None = None) -> Sheet:
     comparison = comparison_of(choices)
     problems: list[str] = []
     table = _table(comparison, problems)

@@ -79,7 +79,7 @@ class Block:
         return self.whole or max((bar.length for bar in self.bars), default=0.0) or 1.0
 
 
-def stacked(
+def stack_bars(
     blocks: Sequence[Block | None], kinds: Mapping[str, Look], *, across: int = 2, share_x: bool = False
 ) -> go.Figure:
     """The first panels that fit. `kinds`: the names of the parts in their order, with their looks. None leaves a panel's
@@ -196,7 +196,7 @@ def _add_ends(figure: go.Figure, block: Block, place: dict[str, int]) -> None:
         )
 
 
-def crowded(total: int, what: str, drawn: int = MAX_BARS) -> tuple[str, ...]:
+def note_crowd(total: int, what: str, drawn: int = MAX_BARS) -> tuple[str, ...]:
     """The note of a chart that has more bars than it draws; none where all are drawn."""
     if total <= drawn:
         return ()

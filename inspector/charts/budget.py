@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import ceil, floor
 
 import numpy as np
@@ -13,12 +14,13 @@ from benchapp.comparing.groups import Group
 from benchapp.metrics.metric import Metric
 from benchapp.metrics.outcomes import Outcomes
 from benchapp.published.rows import Printed
-from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
-from inspector.charts.lineup import Point, crowd_notes, curves, facets_of
+from inspector.charts.drawing import Chart, Column, Drawing, Table
+from inspector.charts.lineup import crowd_notes, curves, facets_of
 from inspector.charts.palette import series
-from inspector.charts.panels import lines, panels, plain, short
+from inspector.charts.panels import lines, panels, plain
 from inspector.charts.quantities import tokens
 from inspector.charts.sheet import Sheet
+from inspector.charts.traces import Point, lay_rows, plain_scatter
 
 PAPER = "skillgenbench"
 STEPS = 10
@@ -38,16 +40,26 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Within:
-    """Of `trials` scored trials whose tokens are known, those that passed with at most `budget` tokens."""
+class BudgetRow:
+    """Of `trials` scored trials whose tokens are known, those that passed with at most `budget` tokens, or a printed number.
 
-    budget: int
-    solved: int
-    trials: int
+    `solved`: in percent; `unknown`: scored trials whose tokens are not known.
+    """
+
+    group: str
+    source: str
+    solved: float | None
+    budget: int | None = None
+    passed: int | None = None
+    trials: int | None = None
+    unknown: int | None = None
+    url: str = ""
 
     @property
-    def percent(self) -> float:
-        return 100 * self.solved / self.trials
+    def point(self) -> Point:
+        solved = f"{self.passed} of {self.trials} trials solved"
+        hover = lines(plain(self.group), f"within {self.budget:,} tokens", solved)
+        return Point(self.budget, self.solved, hover, self.url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +70,12 @@ class Spent:
     success: np.ndarray[tuple[int], np.dtype[np.float64]]
     unknown: int
 
-    def within(self, budgets: Iterable[int]) -> list[Within]:
-        trials = len(self.tokens)
-        return [Within(budget, int(self.success[self.tokens <= budget].sum()), trials) for budget in budgets]
+    def within(self, budgets: Iterable[int], group: str, url: str) -> list[BudgetRow]:
+        trials, found = len(self.tokens), []
+        for budget in budgets:
+            passed = int(self.success[self.tokens <= budget].sum())
+            found.append(BudgetRow(group, "own", 100 * passed / trials, budget, passed, trials, self.unknown, url))
+        return found
 
 
 def spent_of(runs: Sequence[Outcomes], metric: Metric, which: str) -> Spent:
@@ -98,45 +113,25 @@ def draw(sheet: Sheet) -> Drawing:
     if not found:
         return _printed_alone(published)
     budgets = budgets_over(amount for spent in found.values() for amount in (spent.tokens.min(), spent.tokens.max()))
-    steps = {group: spent.within(budgets) for group, spent in found.items()}
+    steps = {
+        group: spent.within(budgets, group.label, sheet.trials_url(group, metric=metric))
+        for group, spent in found.items()
+    }
     facets = facets_of(found)
-    figure = curves(facets, lambda group: _points(sheet, group, steps[group]))
+    figure = curves(facets, lambda group: [step.point for step in steps[group]])
     word = "tokens (input and output)" if which == "all" else "output tokens"
     figure.update_xaxes(type="log", title={"text": f"budget, {word}"}, tickvals=budgets, ticktext=list(_ticks(budgets)))
-    best = max(step.percent for of_group in steps.values() for step in of_group)
+    best = max(step.solved or 0 for of_group in steps.values() for step in of_group)
     figure.update_yaxes(range=[-3, min(103, 10 + 10 * (best // 10 + 1))])
     figure.update_yaxes(title={"text": "solved within the budget, %"}, col=1)
-    rows = (*_rows(sheet, found, steps), *_printed_rows(published))
-    return Drawing(figure, Table(COLUMNS, rows), (*_notes(found), *crowd_notes(facets)))
+    table = Table.of(COLUMNS, (*chain(*steps.values()), *_printed_rows(published)))
+    return Drawing(figure, table, (*_notes(found), *crowd_notes(facets)))
 
 
 def _ticks(budgets: Sequence[int]) -> Iterable[str]:
     """A word at some of them, so that the words do not touch."""
     apart = ceil(len(budgets) / 5)
     return (tokens(budget).replace(".0", "") if place % apart == 0 else "" for place, budget in enumerate(budgets))
-
-
-def _points(sheet: Sheet, group: Group, steps: Sequence[Within]) -> list[Point]:
-    url = sheet.trials_url(group, metric=sheet.metric)
-    return [
-        Point(
-            step.budget,
-            step.percent,
-            lines(
-                plain(group.label), f"within {step.budget:,} tokens", f"{step.solved} of {step.trials} trials solved"
-            ),
-            url,
-        )
-        for step in steps
-    ]
-
-
-def _rows(sheet: Sheet, found: Mapping[Group, Spent], steps: Mapping[Group, Sequence[Within]]) -> Iterable[Row]:
-    for group, spent in found.items():
-        url = sheet.trials_url(group, metric=sheet.metric)
-        for step in steps[group]:
-            numbers = (step.budget, step.percent, step.solved, step.trials, spent.unknown)
-            yield Row((group.label, *numbers, "own"), url)
 
 
 def plateaus(sheet: Sheet) -> dict[str, tuple[Printed, Printed]]:
@@ -158,35 +153,33 @@ def _printed_alone(published: Mapping[str, tuple[Printed, Printed]]) -> Drawing:
     figure, place_of = panels(["Published: plateau of pass@3, SkillGenBench"], across=1, height=40 * len(published))
     for place, (model, (low, high)) in enumerate(published.items()):
         figure.add_trace(_range(place, model, low, high), **place_of(0))
-    figure.update_yaxes(tickvals=list(range(len(published))), ticktext=[short(model) for model in published])
-    figure.update_yaxes(range=[len(published) - 0.5, -0.5], showgrid=False, zeroline=False)
+    figure.update_yaxes(**lay_rows(list(published)), showgrid=False, zeroline=False)
     figure.update_xaxes(rangemode="tozero", ticksuffix=" %", title={"text": "pass@3, approximate, as printed"})
     figure.update_layout(showlegend=False)
-    return Drawing(figure, Table(COLUMNS, tuple(_printed_rows(published))), (NOT_PUBLISHED,))
+    return Drawing(figure, Table.of(COLUMNS, _printed_rows(published)), (NOT_PUBLISHED,))
 
 
 def _range(place: int, model: str, low: Printed, high: Printed) -> go.Scatter:
     style = series(1)
-    return go.Scatter(
-        x=[low.value, high.value],
-        y=[place, place],
+    points = []
+    for row in (low, high):
+        hover = lines(plain(model), f"{row.printed} %, {row.table}, {row.row}", plain(row.note))
+        points.append(Point(row.value, place, hover))
+    return plain_scatter(
+        points,
         mode="lines+markers+text",
         line={"color": style.colour, "width": 3},
         marker={"color": style.colour, "symbol": "square", "size": 9},
         text=[low.printed, high.printed],
         textposition="top center",
-        hovertext=[
-            lines(plain(model), f"{row.printed} %, {row.table}, {row.row}", plain(row.note)) for row in (low, high)
-        ],
-        hoverinfo="text",
     )
 
 
-def _printed_rows(published: Mapping[str, tuple[Printed, Printed]]) -> Iterable[Row]:
+def _printed_rows(published: Mapping[str, tuple[Printed, Printed]]) -> Iterable[BudgetRow]:
     for model, ends in published.items():
         for row, end in zip(ends, ("lowest", "highest"), strict=True):
             source = f"SkillGenBench, {row.row}; {end} of the plateau of pass@3 over the generator's budget"
-            yield Row((model, None, row.value, None, None, None, source))
+            yield BudgetRow(model, source, solved=row.value)
 
 
 def _notes(found: Mapping[Group, Spent]) -> Iterable[str]:

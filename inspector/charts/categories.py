@@ -11,12 +11,12 @@ from benchapp.metrics.metric import Metric
 from benchapp.metrics.outcomes import Outcomes
 from benchapp.metrics.rates import Rate
 from benchapp.published.rows import Printed
-from inspector.charts.bars import LOOKS, MAX_BARS, Bar, Block, Look, Part, crowded, rows_of, stacked
+from inspector.charts.bars import LOOKS, MAX_BARS, Bar, Block, Look, Part, note_crowd, rows_of, stack_bars
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
 from inspector.charts.palette import BACKGROUND, MUTED
-from inspector.charts.panels import MAX_PANELS, left_out, lines, plain
+from inspector.charts.panels import MAX_PANELS, lines, note_left_out, plain
 from inspector.charts.places import Place, environments_of, families_of
-from inspector.charts.quantities import shown, unit_of
+from inspector.charts.quantities import unit_of, write_value
 from inspector.charts.sheet import Sheet
 
 MAX_BARS_OF_MANY = 18  # in each of several panels
@@ -38,7 +38,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CategoryResult:
     """One group in one category. `value`: the mean of the replicates' means, in the metric's unit."""
 
     value: float | None
@@ -46,7 +46,7 @@ class Found:
     runs: int
 
 
-def by_place(runs: Sequence[Outcomes], metric: Metric, column: str) -> dict[int, Found]:
+def by_place(runs: Sequence[Outcomes], metric: Metric, column: str) -> dict[int, CategoryResult]:
     """Key of the environment or family -> what the metric is there, over the replicates of a group."""
     means: dict[int, list[float]] = {}
     rates: dict[int, Rate] = {}
@@ -56,7 +56,7 @@ def by_place(runs: Sequence[Outcomes], metric: Metric, column: str) -> dict[int,
             if mean is not None:
                 means.setdefault(place, []).append(mean)
     return {
-        place: Found(fmean(means[place]) if place in means else None, rate, len(means.get(place, [])))
+        place: CategoryResult(fmean(means[place]) if place in means else None, rate, len(means.get(place, [])))
         for place, rate in rates.items()
     }
 
@@ -75,9 +75,9 @@ def draw(sheet: Sheet) -> Drawing:
     own = [_block(sheet, place, told, groups, found, by, limit) for place, told in names.items()]
     laid_over = [_printed_block(category, rows) for category, rows in published.items()]
     drawn = own[: MAX_PANELS - len(laid_over)] if laid_over else own
-    figure = stacked(rows_of(2, drawn, laid_over), KINDS, share_x=not laid_over or not own)
+    figure = stack_bars(rows_of(2, drawn, laid_over), KINDS, share_x=not laid_over or not own)
     table = Table(COLUMNS, (*_rows(sheet, names, groups, found, by), *_printed_rows(published)))
-    notes = (*_notes(sheet, by, len(names), bool(published)), *crowded(len(groups), "groups", limit))
+    notes = (*_notes(sheet, by, len(names), bool(published)), *note_crowd(len(groups), "groups", limit))
     return Drawing(figure, table, notes)
 
 
@@ -85,7 +85,7 @@ def printed(sheet: Sheet) -> list[Printed]:
     return [row for row in sheet.published if row.paper == PAPER and row.table == TABLE and row.group]
 
 
-def _found(sheet: Sheet, group: Group, by: str) -> dict[int, Found]:
+def _found(sheet: Sheet, group: Group, by: str) -> dict[int, CategoryResult]:
     assert sheet.metric is not None
     return by_place(sheet.comparison.of_group(group), sheet.metric, by)
 
@@ -107,7 +107,7 @@ def _block(
     place: int,
     told: Place,
     groups: Sequence[Group],
-    found: Mapping[tuple[object, ...], Mapping[int, Found]],
+    found: Mapping[tuple[object, ...], Mapping[int, CategoryResult]],
     by: str,
     limit: int,
 ) -> Block:
@@ -119,7 +119,7 @@ def _block(
         if one is None or one.value is None:
             bars.append(Bar(group.label, (), "no trial" if one is None else f"0 of {one.rate.planned} scored"))
             continue
-        text = shown(one.value, metric.unit)
+        text = write_value(one.value, metric.unit)
         count = f"{one.rate.passed}/{one.rate.scored}" if metric.is_share else f"n {one.rate.scored}"
         hover = lines(
             plain(told.name), plain(group.label), f"{metric.key} {text}", f"{count} {metric.counted}, {one.runs} runs"
@@ -152,7 +152,7 @@ def _rows(
     sheet: Sheet,
     names: Mapping[int, Place],
     groups: Sequence[Group],
-    found: Mapping[tuple[object, ...], Mapping[int, Found]],
+    found: Mapping[tuple[object, ...], Mapping[int, CategoryResult]],
     by: str,
 ) -> Iterable[Row]:
     assert sheet.metric is not None or not names
@@ -187,7 +187,7 @@ def _notes(sheet: Sheet, by: str, panels_total: int, published: bool) -> tuple[s
             "Published: task accuracy by category, averaged over the paper's six models; other tasks, agents and "
             "verifiers than in runs of one's own, so the levels are not directly comparable."
         )
-    return (*notes, *left_out(panels_total, f"{by}s by suite or experiment"))
+    return (*notes, *note_left_out(panels_total, f"{by}s by suite or experiment"))
 
 
 CHART = Chart(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +14,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`key` names it in CSV and JSON; `title` heads it on the page; `unit` as in "%", "pp", "USD", "tokens"."""
+    """`key` names it in CSV and JSON; `title` heads it on the page; `unit` as in "%", "pp", "USD", "tokens".
+
+    `read` takes the value from a row of the chart; without it, the row's attribute of the key's name.
+    """
 
     key: str
     title: str
     unit: str = ""
+    read: Callable[[Any], object] | None = None
+
+    def value_of(self, row: object) -> object:
+        return self.read(row) if self.read else getattr(row, self.key)
+
+    def as_json(self) -> dict[str, str]:
+        return {"key": self.key, "title": self.title, "unit": self.unit}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +43,12 @@ class Row:
 class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...] = ()
+
+    @classmethod
+    def of(cls, columns: Sequence[Column], rows: Iterable[object]) -> Table:
+        """From a chart's own rows: their values column by column, and their `url` where they have one."""
+        told = (Row(tuple(column.value_of(row) for column in columns), getattr(row, "url", "")) for row in rows)
+        return cls(tuple(columns), tuple(told))
 
     def records(self) -> list[dict[str, Any]]:
         keys = [column.key for column in self.columns]

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 from benchapp.comparing.groups import Group
 from benchapp.metrics.metric import Better, Metric, Unit
 from inspector.charts.arms import model_name
-from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
-from inspector.charts.gain import shown
-from inspector.charts.marks import PAPER, Mark, MarkPair, published_pairs, used_said
+from inspector.charts.drawing import Chart, Column, Drawing, Table
+from inspector.charts.gain import scale_value
+from inspector.charts.marks import PAPER, Mark, MarkPair, published_pairs, write_usage
 from inspector.charts.pairs import Axis, End, PairPanel, draw_pairs, frontier
-from inspector.charts.panels import left_out, lines, plain
+from inspector.charts.panels import lines, note_left_out, plain
+from inspector.charts.quantities import unit_of
 from inspector.charts.sheet import Sheet
 
 AXES = {
@@ -79,7 +80,7 @@ def _own(sheet: Sheet, axis: Axis) -> Iterator[MarkPair]:
 def _mark(sheet: Sheet, metric: Metric, axis: Axis, group: Group, panel: str) -> Mark:
     """Both axes are means over the same trials, then over replicates; what was used over those that tell it."""
     reached, used = sheet.comparison.cell(group, metric), sheet.comparison.cell(group, _used(metric, axis))
-    y = None if reached.value is None else shown(metric, reached.value)
+    y = None if reached.value is None else scale_value(metric, reached.value)
     name = model_name(group)
     counts = f"{reached.rate.passed}/{reached.rate.scored}" if metric.is_share else f"{reached.rate.scored} trials"
     missing = used.rate.planned - used.rate.scored
@@ -87,7 +88,7 @@ def _mark(sheet: Sheet, metric: Metric, axis: Axis, group: Group, panel: str) ->
         f"<b>{plain(name)}</b>, {plain(group.harness)}",
         plain(group.condition),
         "no value" if y is None else f"{plain(metric.key)} {y:.1f}{' %' if metric.is_share else ''} ({counts})",
-        used_said(axis, used.value),
+        write_usage(axis, used.value),
         f"told by {used.rate.scored} of {used.rate.planned} trials" if missing else "",
         f"mean of {group.replicates} replicates" if group.replicates > 1 else "",
     )
@@ -119,40 +120,41 @@ def _used(metric: Metric, axis: Axis) -> Metric:
 
 
 def _table(metric: Metric | None, axis: Axis, pairs: Sequence[MarkPair]) -> Table:
-    unit = "%" if metric is None or metric.is_share else metric.unit.value
+    best: dict[str, list[End]] = {}
+    for pair in pairs:
+        best.setdefault(pair.own.panel, []).extend(mark.end for mark in pair.marks)
+    edge = {id(end) for ends in best.values() for end in frontier(ends)}
+
+    def is_on_frontier(mark: Mark) -> str | None:
+        return ("yes" if id(mark.end) in edge else "no") if mark.end.stands else None
+
     columns = (
         Column("panel", "panel"),
         Column("source", "source"),
         Column("model", "agent model"),
         Column("harness", "harness"),
         Column("condition", "condition"),
-        Column(axis.key, axis.title, axis.unit),
-        Column("told", "trials that tell it"),
-        Column("value", metric.key if metric else "completion", unit),
+        Column(axis.key, axis.title, axis.unit, lambda mark: mark.end.x),
+        Column("told", "trials that tell it", read=lambda mark: mark.known),
+        Column(
+            "value",
+            metric.key if metric else "completion",
+            unit_of(metric.unit) if metric else "%",
+            lambda mark: mark.end.y,
+        ),
         Column("passed", "passed"),
         Column("scored", "scored"),
         Column("planned", "planned"),
-        Column("frontier", "on the frontier of its panel"),
+        Column("frontier", "on the frontier of its panel", read=is_on_frontier),
     )
-    best: dict[str, list[End]] = {}
-    for pair in pairs:
-        best.setdefault(pair.own.panel, []).extend(mark.end for mark in pair.marks)
-    edges = {panel: {id(end) for end in frontier(ends)} for panel, ends in best.items()}
-    return Table(columns, tuple(_row(mark, edges[mark.panel]) for pair in pairs for mark in pair.marks))
-
-
-def _row(mark: Mark, edge: set[int]) -> Row:
-    end = mark.end
-    on = ("yes" if id(end) in edge else "no") if end.stands else None
-    place = (mark.panel, mark.source, mark.model, mark.harness, mark.condition)
-    return Row((*place, end.x, mark.known, end.y, mark.passed, mark.scored, mark.planned, on), end.url)
+    return Table.of(columns, (mark for pair in pairs for mark in pair.marks))
 
 
 def _y_title(metric: Metric | None, sources: set[str]) -> str:
     if metric is None or "own runs" not in sources:
         return "completion, %"
     also = " (published: completion)" if len(sources) > 1 and metric.key != "completion" else ""
-    return f"{metric.key}, {'%' if metric.is_share else metric.unit.value}{also}"
+    return f"{metric.key}, {unit_of(metric.unit)}{also}"
 
 
 def _notes(sheet: Sheet, axis: Axis, pairs: Sequence[MarkPair], total: int) -> Iterator[str]:
@@ -169,7 +171,7 @@ def _notes(sheet: Sheet, axis: Axis, pairs: Sequence[MarkPair], total: int) -> I
     if axis.key == "turns":
         yield "Harnesses count turns differently: each has its own panel, its own axis and its own frontier."
     yield "SkillEvolBench's figure 7 is not published as numbers."
-    yield from left_out(total, "a condition")
+    yield from note_left_out(total, "a condition")
 
 
 def _absent(sheet: Sheet, axis: Axis, anything: bool) -> str:

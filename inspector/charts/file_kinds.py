@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
 from benchapp.comparing.groups import Group
 from benchapp.metrics.libraries import FILE_KINDS, LibrarySize, final_libraries
-from inspector.charts.bars import MAX_BARS, Bar, Block, Part, crowded, kinds_of_part, stacked
-from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
+from inspector.charts.bars import MAX_BARS, Bar, Block, Part, kinds_of_part, note_crowd, stack_bars
+from inspector.charts.drawing import Chart, Column, Drawing, Table
 from inspector.charts.growth import NOT_PUBLISHED, WITHOUT_LIBRARY
 from inspector.charts.panels import lines, plain
 from inspector.charts.quantities import plural
 from inspector.charts.sheet import Sheet
-from inspector.templatetags.inspector import number
+from inspector.formats import number
 
 KINDS = kinds_of_part(*FILE_KINDS)
-COLUMNS = (
-    Column("group", "group"),
-    *(Column(kind.lower().replace(".", "_"), kind, "files per run") for kind in FILE_KINDS),
-    Column("files", "all files", "files per run"),
-    Column("skills", "skills", "skills per run"),
-    Column("bytes", "size", "bytes per run"),
-    Column("libraries", "libraries, all replicates"),
-    Column("runs", "runs with a library"),
-)
+COUNTED = tuple(kind for kind in FILE_KINDS if kind != "other")  # as SkillEvolBench counts the size of a library
 
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """The libraries of a run added up; of several runs the mean of that. `libraries`: of all runs together."""
+    """The libraries of a run added up, as papers count them; of several runs the mean of that. `libraries`: of all runs."""
 
-    files: Mapping[str, float]
+    files: Mapping[str, float]  # by kind
     skills: float
     bytes: float
     libraries: int
@@ -41,6 +34,10 @@ class Composition:
     @property
     def total(self) -> float:
         return sum(self.files.values())
+
+    @property
+    def counted(self) -> float:
+        return sum(self.files[kind] for kind in COUNTED)
 
 
 def composition(runs: Sequence[Sequence[LibrarySize]]) -> Composition | None:
@@ -55,39 +52,62 @@ def composition(runs: Sequence[Sequence[LibrarySize]]) -> Composition | None:
     return Composition(files, skills, size, sum(map(len, clean)), len(clean))
 
 
+def kind_columns(kinds: Iterable[str], unit: str, digits: int | None = None) -> tuple[Column, ...]:
+    """A column per kind of file, of rows with a composition `whole`; `digits` frees them of the noise of a mean."""
+
+    def reader(kind: str) -> Callable[[Any], float]:
+        return lambda row: row.whole.files[kind] if digits is None else round(row.whole.files[kind], digits)
+
+    return tuple(Column(kind.lower().replace(".", "_"), kind, unit, reader(kind)) for kind in kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryKinds:
+    """What the finished libraries of a group consist of."""
+
+    group: Group
+    url: str
+    whole: Composition
+
+
+COLUMNS = (
+    Column("group", "group", read=lambda row: row.group.label),
+    *kind_columns(FILE_KINDS, "files per run"),
+    Column("files", "all files", "files per run", lambda row: row.whole.total),
+    Column("skills", "skills", "skills per run", lambda row: row.whole.skills),
+    Column("bytes", "size", "bytes per run", lambda row: row.whole.bytes),
+    Column("libraries", "libraries, all replicates", read=lambda row: row.whole.libraries),
+    Column("runs", "runs with a library", read=lambda row: row.whole.runs),
+)
+
+
 def draw(sheet: Sheet) -> Drawing:
     comparison = sheet.comparison
     wanted = [group for group in comparison.groups.all if group.condition not in WITHOUT_LIBRARY]
     libraries = final_libraries([run for group in wanted for run in group.runs], comparison.choices.as_of)
-    found = {
-        group: whole
+    rows = [
+        LibraryKinds(group, sheet.trials_url(group), whole)
         for group in wanted
         if (whole := composition([libraries.get(run.pk, ()) for run in group.runs])) is not None
-    }
-    if not any(whole.total for whole in found.values()):
+    ]
+    table = Table.of(COLUMNS, rows)
+    if not any(row.whole.total for row in rows):
         absent = f"None of these runs has a library with a file in it. {NOT_PUBLISHED}"
-        return Drawing(None, Table(COLUMNS, tuple(_rows(sheet, found))), absent=absent)
-    bars = tuple(_bar(sheet, group, whole) for group, whole in list(found.items())[:MAX_BARS])
-    figure = stacked([Block("", "files in the finished libraries of a run", bars)], KINDS, across=1)
-    return Drawing(figure, Table(COLUMNS, tuple(_rows(sheet, found))), _notes(len(found)))
+        return Drawing(None, table, absent=absent)
+    bars = tuple(map(_bar, rows[:MAX_BARS]))
+    figure = stack_bars([Block("", "files in the finished libraries of a run", bars)], KINDS, across=1)
+    return Drawing(figure, table, _notes(len(rows)))
 
 
-def _bar(sheet: Sheet, group: Group, whole: Composition) -> Bar:
-    url = sheet.trials_url(group)
-    parts = []
+def _bar(row: LibraryKinds) -> Bar:
+    whole, parts = row.whole, []
     for kind, count in whole.files.items():
         if count:
             says = f"{number(count, 1)} of {number(whole.total, 1)} files: {kind}"
-            hover = lines(plain(group.label), says, f"{plural(whole.libraries, 'library', 'libraries')}")
-            parts.append(Part(kind, count, str(number(count, 1)), hover, url))
+            hover = lines(plain(row.group.label), says, f"{plural(whole.libraries, 'library', 'libraries')}")
+            parts.append(Part(kind, count, str(number(count, 1)), hover, row.url))
     end = f"{number(whole.total, 1)} files, {number(whole.skills, 1)} skills" if whole.total else "empty"
-    return Bar(group.label, tuple(parts), end)
-
-
-def _rows(sheet: Sheet, found: Mapping[Group, Composition]) -> Iterable[Row]:
-    for group, whole in found.items():
-        numbers = (*whole.files.values(), whole.total, whole.skills, whole.bytes, whole.libraries, whole.runs)
-        yield Row((group.label, *numbers), sheet.trials_url(group))
+    return Bar(row.group.label, tuple(parts), end)
 
 
 def _notes(groups_total: int) -> tuple[str, ...]:
@@ -95,7 +115,7 @@ def _notes(groups_total: int) -> tuple[str, ...]:
         "Files of all libraries of a run added up; with several replicates the mean over runs. A file is what its folder "
         "inside the skill says: references, scripts, assets; anything else but SKILL.md is other.",
         NOT_PUBLISHED,
-        *crowded(groups_total, "groups"),
+        *note_crowd(groups_total, "groups"),
     )
 
 

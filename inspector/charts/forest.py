@@ -12,11 +12,12 @@ from typing import Any
 from plotly import graph_objects as go
 
 from benchapp.metrics.metric import Better, Metric
-from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
-from inspector.charts.forest_rows import ForestRow, own_rows, published_rows_of, told_apart
+from inspector.charts.drawing import Chart, Column, Drawing, Table
+from inspector.charts.forest_rows import ForestRow, own_rows, published_rows_of, tell_apart
 from inspector.charts.palette import INK, MUTED, Style, series
 from inspector.charts.panels import LETTER, lines, panels, plain, short, signed
 from inspector.charts.sheet import Sheet
+from inspector.charts.traces import Legend, Point, plain_scatter
 
 ROW = 25  # px
 MAX_ROWS = 60  # drawn in one panel
@@ -43,7 +44,7 @@ def draw(sheet: Sheet) -> Drawing:
         baseline = sheet.comparison.groups.baseline
         rows.setdefault(key, []).extend(published_rows_of(sheet.published, key, baseline))
     every = [row for of_metric in rows.values() for row in of_metric]
-    table = _table(every, unit)
+    table = Table.of(_columns(unit), every)
     if not every:
         return Drawing(None, table, absent=_absent(sheet))
     rows = {key: of_metric for key, of_metric in rows.items() if of_metric}
@@ -90,9 +91,9 @@ def _figure(rows: dict[str, list[ForestRow]], unit: str, baseline: str) -> go.Fi
         height=max(3, len(places)) * ROW,
         legend=[KINDS[kind][0] for kind in kinds],
     )
-    legend: set[str] = set()
+    legend = Legend()
     for panel, of_metric in enumerate(rows.values()):
-        for trace in _traces(of_metric, places, unit, legend):
+        for trace in _traces(of_metric, places, legend):
             figure.add_trace(trace, **place_of(panel))
         figure.update_xaxes(title_text=f"difference to {short(baseline)}, {unit}", **place_of(panel))
     figure.update_xaxes(range=_range(row for of_metric in rows.values() for row in of_metric), zeroline=True)
@@ -105,7 +106,7 @@ def _figure(rows: dict[str, list[ForestRow]], unit: str, baseline: str) -> go.Fi
 
 def _name_rows(figure: go.Figure, rows: Sequence[ForestRow]) -> None:
     """The rows from the top, own ones first; the mark tells which are published, the hover and the table where."""
-    own, _ = told_apart(row for row in rows if row.is_own)
+    own, _ = tell_apart(row for row in rows if row.is_own)
     names = [*own, *(row.label for row in rows if not row.is_own)]
     figure.update_yaxes(
         range=[len(rows) - 0.4, -0.6],
@@ -117,7 +118,7 @@ def _name_rows(figure: go.Figure, rows: Sequence[ForestRow]) -> None:
     )
 
 
-def _traces(rows: Iterable[ForestRow], places: dict[str, int], unit: str, legend: set[str]) -> list[go.Scatter]:
+def _traces(rows: Iterable[ForestRow], places: dict[str, int], legend: Legend) -> list[go.Scatter]:
     """One trace per kind of row; each kind stands in the legend once."""
     kinds: dict[str, list[ForestRow]] = {}
     for row in rows:
@@ -125,8 +126,7 @@ def _traces(rows: Iterable[ForestRow], places: dict[str, int], unit: str, legend
     traces = []
     for kind in KINDS:
         if kind in kinds:
-            traces.append(_marks(kind, kinds[kind], places, unit, kind not in legend))
-            legend.add(kind)
+            traces.append(_marks(kind, kinds[kind], places, legend))
     return traces
 
 
@@ -138,7 +138,7 @@ def _kind(row: ForestRow) -> str:
     return "told" if row.excludes_zero else "untold"
 
 
-def _marks(kind: str, rows: Sequence[ForestRow], places: dict[str, int], unit: str, first: bool) -> go.Scatter:
+def _marks(kind: str, rows: Sequence[ForestRow], places: dict[str, int], legend: Legend) -> go.Scatter:
     name, style = KINDS[kind]
     around = {
         "type": "data",
@@ -150,23 +150,16 @@ def _marks(kind: str, rows: Sequence[ForestRow], places: dict[str, int], unit: s
         "width": 0,
         "visible": kind in {"told", "untold"},
     }
-    return go.Scatter(
-        x=[row.delta for row in rows],
-        y=[places[_name(row)] for row in rows],
+    points = [Point(row.delta, places[_name(row)], _hover(row), row.url) for row in rows]
+    return plain_scatter(
+        points,
+        customdata=[row.url for row in rows],
         error_x=around,
         mode="markers",
-        marker={
-            "color": style.colour,
-            "symbol": style.symbol,
-            "size": 9,
-            "line": {"width": 1.6, "color": style.colour},
-        },
+        marker=style.mark(9, line={"width": 1.6, "color": style.colour}),
         name=name,
         legendgroup=kind,
-        showlegend=first,
-        hovertext=[_hover(row, unit) for row in rows],
-        hoverinfo="text",
-        customdata=[row.url for row in rows],
+        showlegend=legend.is_first(kind),
     )
 
 
@@ -216,7 +209,7 @@ def _ends(row: ForestRow) -> str:
     return f"  {signed(row.low)} to {signed(row.high)}"
 
 
-def _hover(row: ForestRow, unit: str) -> str:
+def _hover(row: ForestRow) -> str:
     tested = f"{row.method} ({row.clusters} episodes)" if row.is_own else row.method
     said = " <br>".join(plain(line) for line in wrap(row.says, 88))
     return lines(f"<b>{plain(row.label)}</b> against {plain(row.against)}, {row.metric}", plain(tested), said)
@@ -225,37 +218,28 @@ def _hover(row: ForestRow, unit: str) -> str:
 # --- the table, and what is said -----------------------------------------------------------------------------------------
 
 
-def _table(rows: Iterable[ForestRow], unit: str) -> Table:
+def _columns(unit: str) -> tuple[Column, ...]:
     value = "%" if unit == "pp" else unit
-    columns = (
-        Column("group", "group"),
+    return (
+        Column("group", "group", read=lambda row: row.label),
         Column("source", "source"),
         Column("metric", "metric"),
         Column("against", "baseline"),
-        Column("value", "group", value),
-        Column("count", "passed"),
-        Column("baseline_value", "baseline", value),
-        Column("baseline_count", "passed"),
+        Column("value", "group", value, lambda row: row.own),
+        Column("count", "passed", read=lambda row: row.own_count or None),
+        Column("baseline_value", "baseline", value, lambda row: row.other),
+        Column("baseline_count", "passed", read=lambda row: row.other_count or None),
         Column("tasks", "tasks compared"),
-        Column("difference", "difference", unit),
+        Column("difference", "difference", unit, lambda row: row.delta),
         Column("low", "95 % from", unit),
         Column("high", "to", unit),
         Column("method", "method"),
         Column("p", "p"),
         Column("smallest_p", "smallest p possible"),
-        Column("episodes", "episodes"),
-        Column("replicates", "replicates"),
+        Column("episodes", "episodes", read=lambda row: row.clusters),
+        Column("replicates", "replicates", read=lambda row: row.replicates or None),
         Column("says", "in words"),
     )
-    return Table(columns, tuple(Row(_values(row), row.url) for row in rows))
-
-
-def _values(row: ForestRow) -> tuple[object, ...]:
-    return (
-        row.label, row.source, row.metric, row.against, row.own, row.own_count or None, row.other, row.other_count or None,
-        row.tasks, row.delta, row.low, row.high, row.method, row.p, row.smallest_p,
-        row.clusters, row.replicates or None, row.says,
-    )  # fmt: skip
 
 
 def _absent(sheet: Sheet) -> str:
@@ -273,7 +257,7 @@ def _notes(
     sheet: Sheet, metrics: Sequence[Metric], rows: dict[str, list[ForestRow]], shown: dict[str, list[ForestRow]]
 ) -> Iterable[str]:
     every = [row for of_metric in rows.values() for row in of_metric]
-    _, shared = told_apart(row for row in every if row.is_own)
+    _, shared = tell_apart(row for row in every if row.is_own)
     if shared:
         yield f"All own rows: {', '.join(shared)}."
     if any(row.is_own for row in every):

@@ -66,7 +66,7 @@ def own_rows(sheet: Sheet, metric: Metric) -> list[ForestRow]:
     return found
 
 
-def told_apart(rows: Iterable[ForestRow]) -> tuple[list[str], list[str]]:
+def tell_apart(rows: Iterable[ForestRow]) -> tuple[list[str], list[str]]:
     """What each row is called beside the others: the parts of its label that they do not all have, its condition always;
     and the parts that all of them have."""
     labels = [row.label.split(SEPARATOR) for row in rows]

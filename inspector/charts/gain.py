@@ -22,7 +22,7 @@ class Side:
     total: float
     of: int
 
-    def said(self, metric: Metric) -> str:
+    def write(self, metric: Metric) -> str:
         """ "18/30" for a share, else the mean with its unit."""
         if metric.is_share and metric.macro:
             return f"{100 * self.value:.1f} %"
@@ -52,7 +52,7 @@ def paired_of(comparison: Comparison, group: Group, other: Group, metric: Metric
 
 
 def gain_of(paired: Paired, mask: NDArray[np.bool_] | None = None) -> Gain:
-    """Over all tasks, or over those the mask keeps: at least one."""
+    """Over all n tasks of the pair, or over those the mask [n] keeps: at least one."""
     kept = np.ones(len(paired.task), dtype=bool) if mask is None else mask
     weight = paired.weight[kept] / paired.weight[kept].sum()
     sides = [
@@ -62,18 +62,18 @@ def gain_of(paired: Paired, mask: NDArray[np.bool_] | None = None) -> Gain:
     return Gain(sides[0], sides[1], int(kept.sum()), paired.replicates)
 
 
-def unit_of(metric: Metric) -> str:
+def difference_unit(metric: Metric) -> str:
     """Of a difference."""
     return "pp" if metric.is_share else metric.unit.value
 
 
-def shown(metric: Metric, value: float) -> float:
+def scale_value(metric: Metric, value: float) -> float:
     """A share in percent, else as it is; free of the noise behind the tenth digit."""
     return round(100 * value if metric.is_share else value, 10)
 
 
-def said(metric: Metric, delta: float) -> str:
+def write_difference(metric: Metric, delta: float) -> str:
     """For inside a cell."""
-    value = shown(metric, delta)
+    value = scale_value(metric, delta)
     digits = 1 if metric.is_share or 10 <= abs(value) < 1000 else 0 if abs(value) >= 1000 else 2
     return signed(value, digits)

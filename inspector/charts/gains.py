@@ -15,10 +15,11 @@ from plotly import graph_objects as go
 from benchapp.comparing.groups import Group
 from benchapp.metrics.metric import Better, Metric
 from inspector.charts.arms import names_of
-from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
-from inspector.charts.gain import Gain, gain_of, paired_of, said, shown, unit_of
+from inspector.charts.drawing import Chart, Column, Drawing, Table
+from inspector.charts.gain import Gain, Side, difference_unit, gain_of, paired_of, scale_value, write_difference
 from inspector.charts.panels import Cell, Heat, Scale, heatmaps, lines, plain
 from inspector.charts.places import Place, environments_of, families_of
+from inspector.charts.quantities import unit_of
 from inspector.charts.sheet import Sheet
 
 MAX_GROUPS = 40  # rows by environment, columns by family
@@ -37,6 +38,8 @@ class Tile:
     group: Group
     place: Place
     gains: tuple[Gain, ...]
+    metric: Metric
+    url: str
 
     @property
     def delta(self) -> float:
@@ -47,15 +50,29 @@ class Tile:
     def tasks(self) -> int:
         return sum(gain.tasks for gain in self.gains)
 
-    def sides(self, metric: Metric) -> str:
+    def _sides(self, side: str) -> list[Side]:
+        return [getattr(gain, side) for gain in self.gains]
+
+    def mean(self, side: str) -> float:
+        """Of "own" or "other", over the families, as shown."""
+        return scale_value(self.metric, fmean(each.value for each in self._sides(side)))
+
+    def passed(self, side: str) -> float | None:
+        return round(sum(each.total for each in self._sides(side)), 10) if self.metric.is_share else None
+
+    def count(self, side: str) -> int:
+        return sum(each.of for each in self._sides(side))
+
+    @property
+    def reached(self) -> str:
         """What both sides reached: counts for a share, else means over the families."""
-        if not metric.is_share:
-            own, other = (fmean(side) for side in zip(*((g.own.value, g.other.value) for g in self.gains), strict=True))
-            return f"{own:,.4g} against {other:,.4g} {metric.unit.value}"
-        own, other = (sum(gain.own.total for gain in self.gains), sum(gain.other.total for gain in self.gains))
-        return (
-            f"{own:.4g}/{sum(g.own.of for g in self.gains)} against {other:.4g}/{sum(g.other.of for g in self.gains)}"
+        if not self.metric.is_share:
+            own, other = (fmean(each.value for each in self._sides(side)) for side in ("own", "other"))
+            return f"{own:,.4g} against {other:,.4g} {self.metric.unit.value}"
+        own, other = (
+            f"{sum(each.total for each in self._sides(side)):.4g}/{self.count(side)}" for side in ("own", "other")
         )
+        return f"{own} against {other}"
 
 
 Families = Mapping[int, Gain]  # by primary key
@@ -69,14 +86,13 @@ def draw(sheet: Sheet) -> Drawing:
         return Drawing(None, Table(_columns(None, by_family)), absent=f"No run is chosen. {NOT_PUBLISHED}")
     pairs = list(_pairs(sheet, metric))
     names = names_of([*(group for group, *_ in pairs), *{b.identity: b for _, b, _ in pairs}.values()])
-    tiles = _by_family(pairs, names) if by_family else _by_environment(pairs, names)
-    rows = tuple(_row(sheet, metric, tile) for tile in tiles)
-    table = Table(_columns(metric, by_family), rows)
+    tiles = _by_family(sheet, metric, pairs, names) if by_family else _by_environment(sheet, metric, pairs, names)
+    table = Table.of(_columns(metric, by_family), tiles)
     if not tiles:
         return Drawing(None, table, absent=_absent(sheet, metric))
     groups = [names[group.identity] for group, *_ in pairs]
     places = list(dict.fromkeys(tile.place.label for tile in tiles))
-    figure = _figure(sheet, metric, tiles, groups[:MAX_GROUPS], places[:MAX_PLACES], by_family)
+    figure = _figure(metric, tiles, groups[:MAX_GROUPS], places[:MAX_PLACES], by_family)
     return Drawing(figure, table, tuple(_notes(metric, by_family, len(groups), len(places))))
 
 
@@ -90,18 +106,18 @@ def _pairs(sheet: Sheet, metric: Metric) -> Iterator[tuple[Group, Group, Familie
             yield group, baseline, {family: gain_of(paired, paired.family == family) for family in families}
 
 
-def _by_family(pairs: Pairs, names: Names) -> list[Tile]:
+def _by_family(sheet: Sheet, metric: Metric, pairs: Pairs, names: Names) -> list[Tile]:
     """In the order of the suite; tasks that stand in no family are left out."""
     places = families_of({family for *_, families in pairs for family in families if family >= 0})
     return [
-        Tile(names[group.identity], names[baseline.identity], group, place, (families[family],))
+        _tile(sheet, metric, names, group, baseline, place, (families[family],))
         for family, place in places.items()
         for group, baseline, families in pairs
         if family in families
     ]
 
 
-def _by_environment(pairs: Pairs, names: Names) -> list[Tile]:
+def _by_environment(sheet: Sheet, metric: Metric, pairs: Pairs, names: Names) -> list[Tile]:
     families_seen = families_of({family for *_, families in pairs for family in families if family >= 0})
     within = {family: place.within for family, place in families_seen.items()}
     places: dict[int | None, Place] = dict(environments_of(key for key in within.values() if key is not None))
@@ -112,73 +128,66 @@ def _by_environment(pairs: Pairs, names: Names) -> list[Tile]:
         for group, baseline, families in pairs:
             gains = [gain for family, gain in families.items() if family in within and within[family] == environment]
             if gains:
-                tiles.append(Tile(names[group.identity], names[baseline.identity], group, place, tuple(gains)))
+                tiles.append(_tile(sheet, metric, names, group, baseline, place, tuple(gains)))
     return tiles
 
 
 def _figure(
-    sheet: Sheet, metric: Metric, tiles: Sequence[Tile], groups: Sequence[str], places: Sequence[str], by_family: bool
+    metric: Metric, tiles: Sequence[Tile], groups: Sequence[str], places: Sequence[str], by_family: bool
 ) -> go.Figure:
     """Rows are what there is most room for downwards: groups beside few environments, families under few groups."""
-    cells = {(tile.name, tile.place.label): _cell(sheet, metric, tile) for tile in tiles}
-    scale = Scale.around_zero((cell.value for cell in cells.values()), unit_of(metric), AT_LEAST[metric.is_share])
+    cells = {(tile.name, tile.place.label): _cell(tile) for tile in tiles}
+    scale = Scale.around_zero(
+        (cell.value for cell in cells.values()), difference_unit(metric), AT_LEAST[metric.is_share]
+    )
     if by_family:
         turned = {(place, group): cell for (group, place), cell in cells.items()}
         return heatmaps([Heat("", turned)], places, groups, scale, across=1)
     return heatmaps([Heat("", cells)], groups, places, scale, across=1)
 
 
-def _cell(sheet: Sheet, metric: Metric, tile: Tile) -> Cell:
-    text = said(metric, tile.delta)
+def _tile(
+    sheet: Sheet, metric: Metric, names: Names, group: Group, baseline: Group, place: Place, gains: tuple[Gain, ...]
+) -> Tile:
+    where = {} if place is NONE else {place.kind: place.key}
+    url = sheet.trials_url(group, metric=metric, **where)
+    return Tile(names[group.identity], names[baseline.identity], group, place, gains, metric, url)
+
+
+def _cell(tile: Tile) -> Cell:
+    metric, text = tile.metric, write_difference(tile.metric, tile.delta)
     over = f", mean over {len(tile.gains)} families" if len(tile.gains) > 1 else ""
     runs = tile.gains[0].replicates
     hover = lines(
         f"<b>{plain(tile.name)}</b> against {plain(tile.baseline)}",
         plain(tile.place.full),
-        f"{plain(metric.key)} {text} {unit_of(metric)}{over}",
-        f"{tile.sides(metric)} on the same {tile.tasks} tasks",
+        f"{plain(metric.key)} {text} {difference_unit(metric)}{over}",
+        f"{tile.reached} on the same {tile.tasks} tasks",
         f"replicates: {runs[0]} against {runs[1]}" if max(runs) > 1 else "",
     )
-    return Cell(shown(metric, tile.delta), text, hover, _url(sheet, metric, tile))
-
-
-def _url(sheet: Sheet, metric: Metric, tile: Tile) -> str:
-    if tile.place is NONE:
-        return sheet.trials_url(tile.group, metric=metric)
-    return sheet.trials_url(tile.group, metric=metric, **{tile.place.kind: tile.place.key})
-
-
-def _row(sheet: Sheet, metric: Metric, tile: Tile) -> Row:
-    share = metric.is_share
-    own, other = ([getattr(gain, side) for gain in tile.gains] for side in ("own", "other"))
-    numbers = [
-        number
-        for sides in (own, other)
-        for number in (
-            shown(metric, fmean(side.value for side in sides)),
-            round(sum(side.total for side in sides), 10) if share else None,
-            sum(side.of for side in sides),
-        )
-    ]
-    head = (tile.place.full, tile.name, tile.baseline, shown(metric, tile.delta))
-    return Row((*head, len(tile.gains), tile.tasks, *numbers), _url(sheet, metric, tile))
+    return Cell(scale_value(metric, tile.delta), text, hover, tile.url)
 
 
 def _columns(metric: Metric | None, by_family: bool) -> tuple[Column, ...]:
-    unit = "%" if metric is None or metric.is_share else metric.unit.value
+    unit = unit_of(metric.unit) if metric else "%"
     return (
-        Column("place", "family" if by_family else "environment"),
-        Column("group", "group"),
+        Column("place", "family" if by_family else "environment", read=lambda row: row.place.full),
+        Column("group", "group", read=lambda row: row.name),
         Column("baseline", "baseline"),
-        Column("difference", "mean difference of the families", unit_of(metric) if metric else "pp"),
-        Column("families", "families"),
+        Column(
+            "difference",
+            "mean difference of the families",
+            difference_unit(metric) if metric else "pp",
+            lambda row: scale_value(row.metric, row.delta),
+        ),
+        Column("families", "families", read=lambda row: len(row.gains)),
         Column("tasks", "tasks on both sides"),
-        Column("value", "group, mean over families", unit),
-        Column("passed", "group passed"),
-        Column("of", "of"),
-        Column("baseline_value", "baseline, mean over families", unit),
-        Column("baseline_passed", "baseline passed"),
-        Column("baseline_of", "of"),
+        Column("value", "group, mean over families", unit, lambda row: row.mean("own")),
+        Column("passed", "group passed", read=lambda row: row.passed("own")),
+        Column("of", "of", read=lambda row: row.count("own")),
+        Column("baseline_value", "baseline, mean over families", unit, lambda row: row.mean("other")),
+        Column("baseline_passed", "baseline passed", read=lambda row: row.passed("other")),
+        Column("baseline_of", "of", read=lambda row: row.count("other")),
     )
 
 

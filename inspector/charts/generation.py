@@ -13,27 +13,28 @@ from benchapp.inference.interval import Interval
 from benchapp.metrics.passk import SOLVED, Drawn, drawn, name_of, samples_of
 from benchapp.metrics.rates import Rate
 from inspector.charts.arms import model_name
-from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
+from inspector.charts.drawing import Chart, Column, Drawing, Table
 from inspector.charts.lineup import HEIGHT, MAX_LINES
 from inspector.charts.palette import Style, by_name, veil
-from inspector.charts.panels import MAX_PANELS, left_out, lines, panels, plain, short
+from inspector.charts.panels import MAX_PANELS, lines, note_left_out, panels, plain, short
 from inspector.charts.quantities import tokens
 from inspector.charts.sheet import Sheet
+from inspector.charts.traces import Legend, Point, scatter
 
 COLUMNS = (
-    Column("method", "method"),
-    Column("author", "author"),
-    Column("group", "group"),
+    Column("method", "method", read=lambda row: row.sweep.method),
+    Column("author", "author", read=lambda row: row.sweep.author),
+    Column("group", "group", read=lambda row: row.group.label),
     Column("budget", "budget for one library", "tokens"),
     Column("name", "called"),
-    Column("value", "solved", "%"),
-    Column("low", "95 % from, over tasks", "%"),
-    Column("high", "to", "%"),
-    Column("solved", "solved", "tasks, all replicates"),
-    Column("complete", "complete", "tasks, all replicates"),
-    Column("planned", "planned", "tasks, all replicates"),
-    Column("spent", "author's output per library", "tokens"),
-    Column("libraries", "libraries written"),
+    Column("value", "solved", "%", lambda row: row.percent),
+    Column("low", "95 % from, over tasks", "%", lambda row: row.interval and 100 * row.interval.low),
+    Column("high", "to", "%", lambda row: row.interval and 100 * row.interval.high),
+    Column("solved", "solved", "tasks, all replicates", lambda row: row.rate.passed),
+    Column("complete", "complete", "tasks, all replicates", lambda row: row.rate.scored),
+    Column("planned", "planned", "tasks, all replicates", lambda row: row.rate.planned),
+    Column("spent", "author's output per library", "tokens", lambda row: row.written.per_library),
+    Column("libraries", "libraries written", read=lambda row: row.written.libraries),
 )
 
 
@@ -41,6 +42,7 @@ COLUMNS = (
 class Stop:
     """One group at its budget. `written`: replicates added up."""
 
+    sweep: Sweep
     budget: int
     group: Group
     name: str
@@ -62,7 +64,6 @@ class Stop:
 class Line:
     name: str
     panel: str
-    sweep: Sweep
     stops: tuple[Stop, ...]
 
 
@@ -72,8 +73,8 @@ def draw(sheet: Sheet) -> Drawing:
         absent = "No run here had a budget to write its library with (a condition such as naive-prompt@8000)."
         return Drawing(None, Table(COLUMNS), absent=absent)
     titles = list(dict.fromkeys(line.panel for line in found))
-    rows = tuple(_row(line, stop) for line in found for stop in line.stops)
-    return Drawing(_figure(found, titles[:MAX_PANELS]), Table(COLUMNS, rows), tuple(_notes(found, titles)))
+    table = Table.of(COLUMNS, (stop for line in found for stop in line.stops))
+    return Drawing(_figure(found, titles[:MAX_PANELS]), table, tuple(_notes(found, titles)))
 
 
 def _lines(sheet: Sheet) -> list[Line]:
@@ -86,8 +87,7 @@ def _lines(sheet: Sheet) -> list[Line]:
         Line(
             name,
             sweep.author or "no author",
-            sweep,
-            tuple(_stop(sheet, budget, group, written) for budget, group in sweep.stops),
+            tuple(_stop(sheet, sweep, budget, group, written) for budget, group in sweep.stops),
         )
         for sweep, name in zip(sweeps, names, strict=True)
     ]
@@ -105,10 +105,11 @@ def _names(sweeps: Sequence[Sweep]) -> list[str]:
     ]
 
 
-def _stop(sheet: Sheet, budget: int, group: Group, written: Mapping[int, Written]) -> Stop:
+def _stop(sheet: Sheet, sweep: Sweep, budget: int, group: Group, written: Mapping[int, Written]) -> Stop:
     comparison = sheet.comparison
     runs = comparison.of_group(group)
     return Stop(
+        sweep,
         budget,
         group,
         name_of(samples_of(runs)),
@@ -128,14 +129,13 @@ def _together(found: Sequence[Written]) -> Written:
 def _figure(found: Sequence[Line], titles: Sequence[str]) -> go.Figure:
     styles = by_name([line.name for line in found])
     figure, place_of = panels(titles, across=2, height=HEIGHT, legend=styles)
-    named: set[str] = set()
+    named = Legend()
     for line in found:
         if line.panel not in titles:
             continue
         where, style = place_of(titles.index(line.panel)), styles[line.name]
         figure.add_trace(_band(line, style), **where)
-        figure.add_trace(_curve(line, style, named=line.name in named), **where)
-        named.add(line.name)
+        figure.add_trace(_curve(line, style, named), **where)
     budgets = sorted({stop.budget for line in found for stop in line.stops})
     figure.update_xaxes(type="log", tickvals=budgets, ticktext=_ticks(budgets))
     figure.update_xaxes(title={"text": "budget for one library, output tokens"})
@@ -148,21 +148,16 @@ def _ticks(budgets: Sequence[int]) -> list[str]:
     return [tokens(budget).replace(".0", "") for budget in budgets]
 
 
-def _curve(line: Line, style: Style, *, named: bool) -> go.Scatter:
-    shown = [stop for stop in line.stops if stop.drawn]
-    return go.Scatter(
-        x=[stop.budget for stop in shown],
-        y=[stop.percent for stop in shown],
+def _curve(line: Line, style: Style, named: Legend) -> go.Scatter:
+    points = [Point(stop.budget, stop.percent, _hover(line, stop), stop.url) for stop in line.stops if stop.drawn]
+    return scatter(
+        points,
         mode="lines+markers",
         name=short(line.name),
         legendgroup=plain(line.name),
-        showlegend=not named,
+        showlegend=named.is_first(line.name),
         line={"color": style.colour, "dash": style.dash, "width": 2},
-        marker={"color": style.colour, "symbol": style.symbol, "size": 8},
-        hovertext=[_hover(line, stop) for stop in shown],
-        hoverinfo="text",
-        customdata=[stop.url for stop in shown],
-        cliponaxis=False,
+        marker=style.mark(8),
     )
 
 
@@ -196,14 +191,6 @@ def _hover(line: Line, stop: Stop) -> str:
     )
 
 
-def _row(line: Line, stop: Stop) -> Row:
-    ends = (100 * stop.interval.low, 100 * stop.interval.high) if stop.interval else (None, None)
-    counts = (stop.rate.passed, stop.rate.scored, stop.rate.planned)
-    spent = (stop.written.per_library, stop.written.libraries)
-    own = (line.sweep.method, line.sweep.author, stop.group.label, stop.budget, stop.name)
-    return Row((*own, stop.percent, *ends, *counts, *spent), stop.url)
-
-
 def _notes(found: Sequence[Line], titles: Sequence[str]) -> Iterable[str]:
     yield "Solved: tasks of which any sample passed, of those whose samples are all scored (pass@k)."
     yield "The band draws tasks 2,000 times (percentile): it covers tasks and neither corpora nor another generation."
@@ -214,7 +201,7 @@ def _notes(found: Sequence[Line], titles: Sequence[str]) -> Iterable[str]:
         yield "Tasks were tried differently often: compare only where the number is called the same."
     if max(sum(line.panel == title for line in found) for title in titles) > MAX_LINES:
         yield "Styles repeat where a panel has many lines; choose conditions to see fewer."
-    yield from left_out(len(titles), "author models")
+    yield from note_left_out(len(titles), "author models")
 
 
 CHART = Chart(

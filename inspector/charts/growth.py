@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from statistics import fmean
 
 from benchapp.comparing.groups import Group
 from benchapp.metrics.libraries import Growth, growth
-from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
+from inspector.charts.drawing import Chart, Column, Drawing, Table
 from inspector.charts.lineup import Point, crowd_notes, curves, facets_of
 from inspector.charts.panels import lines, plain
 from inspector.charts.quantities import plural
@@ -20,14 +21,14 @@ NOT_PUBLISHED = "SkillFlow's own figure is not published as numbers."
 WITHOUT_LIBRARY = conditions_without_library()
 COUNTS = ("kept", "ever")
 COLUMNS = (
-    Column("group", "group"),
+    Column("group", "group", read=lambda row: row.group.label),
     Column("position", "after task"),
-    Column("skills", "skills, mean", "skills"),
-    Column("lowest", "fewest", "skills"),
-    Column("highest", "most", "skills"),
-    Column("ever", "ever held, mean", "skills"),
-    Column("files", "files, mean", "files"),
-    Column("episodes", "episodes"),
+    Column("skills", "skills, mean", "skills", lambda row: fmean(row.skills)),
+    Column("lowest", "fewest", "skills", lambda row: min(row.skills)),
+    Column("highest", "most", "skills", lambda row: max(row.skills)),
+    Column("ever", "ever held, mean", "skills", lambda row: fmean(row.ever)),
+    Column("files", "files, mean", "files", lambda row: fmean(row.files)),
+    Column("episodes", "episodes", read=lambda row: len(row.skills)),
 )
 
 
@@ -35,6 +36,8 @@ COLUMNS = (
 class After:
     """A group's libraries after `position` tasks: one count of skills (held then, ever held) and files per episode."""
 
+    group: Group
+    url: str
     position: int
     skills: tuple[int, ...]
     ever: tuple[int, ...]
@@ -43,15 +46,28 @@ class After:
     def counts(self, count: str) -> tuple[int, ...]:
         return self.ever if count == "ever" else self.skills
 
+    def point(self, count: str) -> Point:
+        counts = self.counts(count)
+        low, high, mean = min(counts), max(counts), fmean(counts)
+        hover = lines(
+            plain(self.group.label),
+            f"after {plural(self.position, 'task')}: {mean:.2f} skills",
+            f"{f'{low} to {high}' if low != high else 'the same in each'}, {plural(len(counts), 'episode')}",
+        )
+        return Point(self.position, mean, hover, self.url, (low, high))
 
-def after_tasks(entries: Iterable[Growth]) -> list[After]:
-    """By position, over the episodes that got so far, tainted ones left out."""
+
+def after_tasks(sheet: Sheet, group: Group, entries: Mapping[int, Sequence[Growth]]) -> list[After]:
+    """By position, over the episodes that got so far, tainted ones left out. `entries`: by primary key of the run."""
+    url = sheet.trials_url(group)
     at: dict[int, list[Growth]] = defaultdict(list)
-    for entry in entries:
+    for entry in (entry for run in group.runs for entry in entries.get(run.pk, ())):
         if not entry.tainted:
             at[entry.position].append(entry)
     return [
         After(
+            group,
+            url,
             position,
             tuple(entry.skills for entry in found),
             tuple(entry.ever for entry in found),
@@ -66,51 +82,19 @@ def draw(sheet: Sheet) -> Drawing:
     comparison = sheet.comparison
     wanted = [group for group in comparison.groups.all if group.condition not in WITHOUT_LIBRARY]
     entries = growth([run for group in wanted for run in group.runs], comparison.choices.as_of)
-    found = {
-        group: steps
-        for group in wanted
-        if len(steps := after_tasks(entry for run in group.runs for entry in entries.get(run.pk, ()))) > 1
-    }
+    found = {group: steps for group in wanted if len(steps := after_tasks(sheet, group, entries)) > 1}
     if not found:
         absent = f"None of these runs has a library whose tasks came in a recorded order. {NOT_PUBLISHED}"
         return Drawing(None, Table(COLUMNS), absent=absent)
     facets = facets_of(found, apart=True)
-    figure = curves(facets, lambda group: _points(sheet, group, found[group], count), corners=True)
+    figure = curves(facets, lambda group: [step.point(count) for step in found[group]], corners=True)
     last = max(steps[-1].position for steps in found.values())
     figure.update_xaxes(title={"text": "tasks done"}, range=[-0.02 * last, 1.03 * last])
     most = max(max(step.counts(count)) for steps in found.values() for step in steps)
     figure.update_yaxes(range=[0, most * 1.08 + 0.1], dtick=1 if most <= 8 else None)
     figure.update_yaxes(title={"text": "skills ever held" if count == "ever" else "skills in the library"}, col=1)
-    table = Table(COLUMNS, tuple(row for group, steps in found.items() for row in _rows(sheet, group, steps)))
+    table = Table.of(COLUMNS, chain(*found.values()))
     return Drawing(figure, table, (*_notes(sheet, found, count), *crowd_notes(facets)))
-
-
-def _points(sheet: Sheet, group: Group, steps: Sequence[After], count: str) -> list[Point]:
-    url = sheet.trials_url(group)
-    return [_point(group, step, count, url) for step in steps]
-
-
-def _point(group: Group, step: After, count: str, url: str) -> Point:
-    counts = step.counts(count)
-    return Point(step.position, fmean(counts), _hover(group, step, count), url, (min(counts), max(counts)))
-
-
-def _hover(group: Group, step: After, count: str) -> str:
-    counts = step.counts(count)
-    spread = f"{min(counts)} to {max(counts)}" if min(counts) != max(counts) else "the same in each"
-    return lines(
-        plain(group.label),
-        f"after {plural(step.position, 'task')}: {fmean(counts):.2f} skills",
-        f"{spread}, {plural(len(counts), 'episode')}",
-    )
-
-
-def _rows(sheet: Sheet, group: Group, steps: Sequence[After]) -> Iterable[Row]:
-    url = sheet.trials_url(group)
-    for step in steps:
-        spread = (fmean(step.skills), min(step.skills), max(step.skills))
-        values = (group.label, step.position, *spread, fmean(step.ever), fmean(step.files), len(step.skills))
-        yield Row(values, url)
 
 
 def _notes(sheet: Sheet, found: Mapping[Group, Sequence[After]], count: str) -> Iterable[str]:

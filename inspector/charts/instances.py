@@ -4,24 +4,47 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from benchapp.comparing.groups import Group
 from benchapp.metrics.metric import Metric
 from benchapp.metrics.outcomes import Outcomes
-from inspector.charts.bars import MAX_BARS, Bar, Block, Part, crowded, kinds_of_part, stacked
-from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
+from inspector.charts.bars import MAX_BARS, Bar, Block, Part, kinds_of_part, note_crowd, stack_bars
+from inspector.charts.drawing import Chart, Column, Drawing, Table
 from inspector.charts.panels import lines, plain
 from inspector.charts.sheet import Sheet
 
 KINDS = kinds_of_part("all", "some", "none", "undecided")
 NOT_PUBLISHED = "SkillLearnBench's own figure is not published as numbers."
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyCounts:
+    """A group: its families by what they pass, all replicates added up."""
+
+    group: Group
+    url: str
+    counts: Counter[str]
+
+    def part(self, kind: str) -> Part:
+        count = self.counts[kind]
+        says = "not every task scored" if kind == "undecided" else f"{kind} of their tasks passed"
+        hover = lines(plain(self.group.label), f"{count} of {self.counts.total()} families: {says}")
+        return Part(kind, count, str(count), hover, self.url)
+
+
+def _count_of(kind: str, row: FamilyCounts) -> int:
+    return row.counts[kind]
+
+
 COLUMNS = (
-    Column("group", "group"),
-    *(Column(kind, kind, "families") for kind in KINDS),
-    Column("families", "families, all replicates"),
-    Column("runs", "runs"),
+    Column("group", "group", read=lambda row: row.group.label),
+    *(Column(kind, kind, "families", partial(_count_of, kind)) for kind in KINDS),
+    Column("families", "families, all replicates", read=lambda row: row.counts.total()),
+    Column("runs", "runs", read=lambda row: row.group.replicates),
 )
 
 
@@ -49,50 +72,35 @@ def draw(sheet: Sheet) -> Drawing:
     if metric is None or metric.column != "success":
         absent = "This chart needs a metric that counts passed tasks; choose one such as ESR or completion."
         return Drawing(None, Table(COLUMNS), absent=absent)
-    found = {group: _count(sheet.comparison.of_group(group), metric) for group in sheet.comparison.groups.all}
-    found = {group: counts for group, counts in found.items() if counts}
-    if not found:
+    rows = [
+        FamilyCounts(group, sheet.trials_url(group, metric=metric), counts)
+        for group in sheet.comparison.groups.all
+        if (counts := _count(sheet.comparison.of_group(group), metric))
+    ]
+    if not rows:
         absent = f"The tasks that {metric.key} covers belong to no family that the record knows. {NOT_PUBLISHED}"
         return Drawing(None, Table(COLUMNS), absent=absent)
-    bars = tuple(_bar(sheet, group, counts, metric) for group, counts in list(found.items())[:MAX_BARS])
-    figure = stacked([Block("", f"families by their {metric.name} tasks", bars)], KINDS, across=1)
-    rows = tuple(_row(sheet, group, counts, metric) for group, counts in found.items())
-    return Drawing(figure, Table(COLUMNS, rows), _notes(sheet, found, metric))
+    bars = tuple(
+        Bar(row.group.label, tuple(row.part(kind) for kind in KINDS if row.counts[kind]), f"{row.counts.total()}")
+        for row in rows[:MAX_BARS]
+    )
+    figure = stack_bars([Block("", f"families by their {metric.name} tasks", bars)], KINDS, across=1)
+    return Drawing(figure, Table.of(COLUMNS, rows), _notes(rows, metric))
 
 
 def _count(runs: Sequence[Outcomes], metric: Metric) -> Counter[str]:
     return sum((kinds_of(outcomes, metric) for outcomes in runs), Counter())
 
 
-def _bar(sheet: Sheet, group: Group, counts: Counter[str], metric: Metric) -> Bar:
-    url, total = sheet.trials_url(group, metric=metric), counts.total()
-    parts = [
-        Part(kind, counts[kind], str(counts[kind]), _hover(group, kind, counts[kind], total), url)
-        for kind in KINDS
-        if counts[kind]
-    ]
-    return Bar(group.label, tuple(parts), f"{total}")
-
-
-def _hover(group: Group, kind: str, count: int, total: int) -> str:
-    says = "not every task scored" if kind == "undecided" else f"{kind} of their tasks passed"
-    return lines(plain(group.label), f"{count} of {total} families: {says}")
-
-
-def _row(sheet: Sheet, group: Group, counts: Counter[str], metric: Metric) -> Row:
-    values = (group.label, *(counts[kind] for kind in KINDS), counts.total(), group.replicates)
-    return Row(values, sheet.trials_url(group, metric=metric))
-
-
-def _notes(sheet: Sheet, found: dict[Group, Counter[str]], metric: Metric) -> tuple[str, ...]:
+def _notes(rows: Sequence[FamilyCounts], metric: Metric) -> tuple[str, ...]:
     notes = [
         f"Tasks counted: {metric.meaning}. A family stands once per replicate; with several samples of a task all count."
     ]
-    if any(counts["undecided"] for counts in found.values()):
+    if any(row.counts["undecided"] for row in rows):
         notes.append(
             "Undecided: a task has no score and the others leave open which kind it is; it is not counted as failed."
         )
-    return (*notes, NOT_PUBLISHED, *crowded(len(found), "groups"))
+    return (*notes, NOT_PUBLISHED, *note_crowd(len(rows), "groups"))
 
 
 CHART = Chart(

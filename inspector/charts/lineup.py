@@ -11,22 +11,11 @@ from plotly import graph_objects as go
 from benchapp.comparing.groups import Group
 from inspector.charts.arms import arms_of
 from inspector.charts.palette import by_name, veil
-from inspector.charts.panels import MAX_PANELS, left_out, panels, plain, short
+from inspector.charts.panels import MAX_PANELS, note_left_out, panels, plain, short
+from inspector.charts.traces import Legend, Point, scatter
 
 MAX_LINES = 8  # in one panel; more cannot be told apart
 HEIGHT = 240  # px of a panel's inside
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """`hover` is clean text with `<br>` between its lines; `url` leads to the trials behind it. `spread`: lowest
-    and highest of what `y` is the mean of."""
-
-    x: float
-    y: float | None
-    hover: str
-    url: str = ""
-    spread: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,37 +50,24 @@ def curves(
     figure, place_of = panels(
         [facet.title for facet in shown], across=across, height=HEIGHT, legend=styles if legend else ()
     )
-    named: set[str] = set()
+    named = Legend()
     for place, facet in enumerate(shown):
         for name, group in facet.lines:
             points = points_of(group)
             if not points:
                 continue
             style = styles[name]
-            figure.add_trace(
-                go.Scatter(
-                    x=[point.x for point in points],
-                    y=[point.y for point in points],
-                    mode="lines+markers",
-                    name=short(name),
-                    legendgroup=plain(name),
-                    showlegend=name not in named,
-                    line={
-                        "color": style.colour,
-                        "dash": style.dash,
-                        "width": 2,
-                        "shape": "hv" if corners else "linear",
-                    },
-                    marker={"color": style.colour, "symbol": style.symbol, "size": 8},
-                    error_y=_spread(points, veil(style.colour, 0.5)) if len(facet.lines) == 1 else None,
-                    hovertext=[point.hover for point in points],
-                    hoverinfo="text",
-                    customdata=[point.url for point in points],
-                    cliponaxis=False,
-                ),
-                **place_of(place),
+            trace = scatter(
+                points,
+                mode="lines+markers",
+                name=short(name),
+                legendgroup=plain(name),
+                showlegend=named.is_first(name),
+                line={"color": style.colour, "dash": style.dash, "width": 2, "shape": "hv" if corners else "linear"},
+                marker=style.mark(8),
+                error_y=_spread(points, veil(style.colour, 0.5)) if len(facet.lines) == 1 else None,
             )
-            named.add(name)
+            figure.add_trace(trace, **place_of(place))
     figure.update_layout(showlegend=legend, meta={"min_width": 360 if len(shown) == 1 else 820})
     return figure
 
@@ -105,7 +81,7 @@ def _spread(points: Sequence[Point], colour: str) -> dict[str, Any]:
 
 def crowd_notes(facets: Sequence[Facet]) -> tuple[str, ...]:
     """What is said where groups are spread over panels, or where there are too many of those."""
-    notes = left_out(len(facets), "agent models")
+    notes = note_left_out(len(facets), "agent models")
     if max((len(facet.lines) for facet in facets), default=0) > MAX_LINES:
         notes += ("Styles repeat where a panel has many lines; choose conditions to see fewer.",)
     return notes

@@ -29,6 +29,10 @@ class Mark:
     scored: int | None = None
     planned: int | None = None
 
+    @property
+    def url(self) -> str:
+        return self.end.url
+
 
 @dataclass(frozen=True, slots=True)
 class MarkPair:
@@ -44,7 +48,7 @@ class MarkPair:
         return Pair(self.own.model, self.own.harness, self.base.end if self.base else None, self.own.end)
 
 
-def used_said(axis: Axis, value: float | None) -> str:
+def write_usage(axis: Axis, value: float | None) -> str:
     if value is None:
         return f"{axis.title}: unknown"
     amount = f"{value:,.0f}" if axis.unit == "tokens" else f"{value:,.4g}"
@@ -78,7 +82,7 @@ def _printed(
         f"<b>{plain(model)}</b>, {plain(harness)}",
         plain(condition),
         f"completion {reached.printed} %{counts}" if reached else "completion not printed",
-        used_said(axis, x),
+        write_usage(axis, x),
         f"published: {source}",
     )
     counted = (reached.k, reached.n, reached.n) if reached else (None, None, None)

@@ -94,7 +94,7 @@ class _Column:
 
 
 def _read(outcomes: Outcomes) -> Floats:
-    """1 where a skill was read, invoked or executed, 0 where none was, NaN where nobody knows."""
+    """[n]: 1 where a skill was read, invoked or executed, 0 where none was, NaN where nobody knows."""
     read = outcomes.skills_read
     return np.where(np.isnan(read), np.nan, (read > 0).astype(np.float64))
 

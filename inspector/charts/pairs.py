@@ -11,6 +11,7 @@ from plotly import graph_objects as go
 from inspector.charts.labels import Label, labels_of, spread
 from inspector.charts.palette import INK, MUTED, Style, by_name
 from inspector.charts.panels import MAX_PANELS, panels, plain, short
+from inspector.charts.traces import Legend, Point, connect, scatter
 
 HEIGHT = 270  # px of a panel's inside; half as much more where there is one panel
 WIDTH = 1150  # px of all panels of a row together, on a wide page
@@ -31,13 +32,8 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class End(Point):
     """One end of a pair; x and y as shown, None where not known."""
-
-    x: float | None
-    y: float | None
-    hover: str
-    url: str = ""
 
     @property
     def stands(self) -> bool:
@@ -95,7 +91,7 @@ def draw_pairs(groups: Sequence[PairPanel], axis: Axis, y_title: str, *, share_x
     )
     styles = by_name(pair.harness for panel in shown for pair in panel.pairs)
     width = WIDTH / min(ACROSS, len(shown))
-    named: set[str] = set()
+    named = Legend()
     for place, panel in enumerate(shown):
         seen = [end for each in (shown if share_x else [panel]) for end in each.ends]
         labels = _labels(panel, seen, axis, (width, height)) if alone or len(panel.pairs) <= NAMED else {}
@@ -119,22 +115,13 @@ def _ticks(axis: Axis) -> dict[str, object]:
 
 
 def _segments(panel: PairPanel) -> go.Scatter:
-    whole = [pair.ends for pair in panel.pairs if len(pair.ends) == 2]
-    return go.Scatter(
-        x=[x for base, own in whole for x in (base.x, own.x, None)],
-        y=[y for base, own in whole for y in (base.y, own.y, None)],
-        mode="lines",
-        line={"color": MUTED, "width": 1, "dash": "dash"},
-        hoverinfo="skip",
-        showlegend=False,
-    )
+    whole = [(pair.ends[0], pair.ends[1]) for pair in panel.pairs if len(pair.ends) == 2]
+    return connect(whole, color=MUTED, width=1, dash="dash")
 
 
-def _frontier(panel: PairPanel, named: set[str]) -> go.Scatter:
+def _frontier(panel: PairPanel, named: Legend) -> go.Scatter:
     """Steps: for every amount the most that anything reached with no more than it."""
     ends = frontier(panel.ends)
-    first = "frontier" not in named
-    named.add("frontier")
     return go.Scatter(
         x=[end.x for end in ends],
         y=[end.y for end in ends],
@@ -142,12 +129,12 @@ def _frontier(panel: PairPanel, named: set[str]) -> go.Scatter:
         line={"color": INK, "width": 1.5, "shape": "hv"},
         name="Pareto frontier",
         legendgroup="frontier",
-        showlegend=first,
+        showlegend=named.is_first("frontier"),
         hoverinfo="skip",
     )
 
 
-def _marks(panel: PairPanel, styles: dict[str, Style], named: set[str], labels: dict[int, Label]) -> list[go.Scatter]:
+def _marks(panel: PairPanel, styles: dict[str, Style], named: Legend, labels: dict[int, Label]) -> list[go.Scatter]:
     """Two traces per harness: hollow baselines, filled conditions with their models' names."""
     traces = []
     for harness in _harnesses(panel):
@@ -189,29 +176,17 @@ def _labels(panel: PairPanel, seen: Sequence[End], axis: Axis, size: tuple[float
 
 
 def _trace(
-    ends: Sequence[tuple[str, End]], name: str, style: Style, is_base: bool, labels: dict[int, Label], named: set[str]
+    ends: Sequence[tuple[str, End]], name: str, style: Style, is_base: bool, labels: dict[int, Label], named: Legend
 ) -> go.Scatter:
-    first = name not in named
-    named.add(name)
     beside = [labels.get(id(end), Label()) for _, end in ends]
-    return go.Scatter(
-        x=[end.x for _, end in ends],
-        y=[end.y for _, end in ends],
+    return scatter(
+        [end for _, end in ends],
         mode="markers+text" if labels else "markers",
         text=[label.text for label in beside] if labels else None,
         textposition=[label.place for label in beside],
         textfont={"color": MUTED, "size": 10},
-        marker={
-            "color": style.colour,
-            "symbol": f"{style.symbol}-open" if is_base else style.symbol,
-            "size": 9,
-            "line": {"width": 2 if is_base else 0},
-        },
+        marker=(style.open if is_base else style).mark(9, line={"width": 2 if is_base else 0}),
         name=short(name),
         legendgroup=plain(name),
-        showlegend=first,
-        hovertext=[end.hover for _, end in ends],
-        hoverinfo="text",
-        customdata=[end.url for _, end in ends],
-        cliponaxis=False,
+        showlegend=named.is_first(name),
     )

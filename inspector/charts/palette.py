@@ -66,6 +66,10 @@ class Style:
     symbol: str
     dash: str
 
+    def mark(self, size: int, **more: Any) -> dict[str, Any]:
+        """As plotly's marker, `size` px wide."""
+        return {"color": self.colour, "symbol": self.symbol, "size": size, **more}
+
     @property
     def open(self) -> Style:
         """The same with a hollow symbol: for what cannot be told from chance, or was not ours to measure."""

@@ -226,7 +226,7 @@ def _heatmap(heat: Heat, rows: Sequence[str], columns: Sequence[str]) -> go.Heat
     )
 
 
-def left_out(panels_total: int, narrow_by: str, drawn: int = MAX_PANELS) -> tuple[str, ...]:
+def note_left_out(panels_total: int, narrow_by: str, drawn: int = MAX_PANELS) -> tuple[str, ...]:
     """The note of a figure that has more panels than it can draw; none where all are drawn."""
     if panels_total <= drawn:
         return ()

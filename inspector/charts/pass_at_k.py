@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from math import isnan
 
 from plotly import graph_objects as go
 
 from benchapp.comparing.groups import Group
+from benchapp.metrics.outcomes import Outcomes
 from benchapp.metrics.passing import LIMITS, PassPoint, pass_curve, solved_within
 from benchapp.published.rows import Printed
-from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
-from inspector.charts.lineup import Point, crowd_notes, curves, facets_of
+from inspector.charts.drawing import Chart, Column, Drawing, Table
+from inspector.charts.lineup import crowd_notes, curves, facets_of
 from inspector.charts.palette import MUTED
-from inspector.charts.panels import lines, panels, plain, short
+from inspector.charts.panels import lines, panels, plain
 from inspector.charts.quantities import plural
 from inspector.charts.sheet import Sheet
+from inspector.charts.traces import Point, lay_rows, plain_scatter
 
 PAPER = "skillgenbench"
 MAX_K = 10
@@ -33,54 +37,69 @@ COLUMNS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class PassRow:
+    """pass@k of a group, or as it is printed; `value` in percent."""
+
+    group: str
+    source: str
+    k: int
+    value: float | None
+    tasks: int | None = None
+    samples: int | None = None
+    left_out: int | None = None
+    any_passed: int | None = None
+    any_tried: int | None = None
+    url: str = ""
+
+    @property
+    def point(self) -> Point:
+        hover = lines(
+            plain(self.group),
+            f"pass@{self.k}: {self.value:.1f} %",
+            f"{plural(self.tasks or 0, 'task')}, {plural(self.samples or 0, 'sample')}",
+            f"{plural(self.left_out, 'task')} with fewer samples left out" if self.left_out else "",
+        )
+        return Point(self.k, self.value, hover, self.url)
+
+
 def draw(sheet: Sheet) -> Drawing:
     found = {group: points for group in sheet.comparison.groups.all if (points := curve_of(sheet, group))}
     published = printed(sheet)
     if not found and not published:
         absent = "No task of these runs has two scored samples, so there is no pass@k beyond the plain rate."
         return Drawing(None, Table(COLUMNS), absent=f"{absent} {NOT_PUBLISHED}")
-    rows = (
-        *(_row(sheet, group, point) for group, points in found.items() for point in points),
-        *(_printed_row(row) for row in published),
+    table = Table.of(
+        COLUMNS,
+        (
+            *chain(*found.values()),
+            *(PassRow(label_of(row), f"SkillGenBench, {row.row}", 3, row.value) for row in published),
+        ),
     )
     if not found:
-        return Drawing(_printed_figure(published), Table(COLUMNS, rows), (NOT_PUBLISHED, LIMITS[0]))
+        return Drawing(_printed_figure(published), table, (NOT_PUBLISHED, LIMITS[0]))
     facets = facets_of(found)
-    figure = curves(facets, lambda group: _points(sheet, group, found[group]))
+    figure = curves(facets, lambda group: [row.point for row in found[group]])
     if published and len(facets) == 1:
         _lay_over(figure, published)
     figure.update_xaxes(title={"text": "k, samples allowed"}, dtick=1)
     figure.update_yaxes(range=[-3, 103], tickvals=[0, 25, 50, 75, 100])
     figure.update_yaxes(title={"text": "pass@k, %"}, col=1)
-    return Drawing(figure, Table(COLUMNS, rows), (*_notes(bool(published)), *crowd_notes(facets)))
+    return Drawing(figure, table, (*_notes(bool(published)), *crowd_notes(facets)))
 
 
-def curve_of(sheet: Sheet, group: Group) -> list[PassPoint]:
+def curve_of(sheet: Sheet, group: Group) -> list[PassRow]:
     """k from 1 on while tasks have so many scored samples; nothing where none has two."""
-    points = pass_curve(sheet.comparison.of_group(group), range(1, MAX_K + 1))
-    known = [point for point in points if not isnan(point.value)]
-    return known if len(known) > 1 else []
+    runs, url = sheet.comparison.of_group(group), sheet.trials_url(group)
+    known = [point for point in pass_curve(runs, range(1, MAX_K + 1)) if not isnan(point.value)]
+    return [_row(group, runs, point, url) for point in known] if len(known) > 1 else []
 
 
-def _points(sheet: Sheet, group: Group, points: Sequence[PassPoint]) -> list[Point]:
-    url = sheet.trials_url(group)
-    return [Point(point.k, 100 * point.value, _hover(group, point), url) for point in points]
-
-
-def _hover(group: Group, point: PassPoint) -> str:
-    return lines(
-        plain(group.label),
-        f"pass@{point.k}: {100 * point.value:.1f} %",
-        f"{plural(point.tasks, 'task')}, {plural(point.samples, 'sample')}",
-        f"{plural(point.left_out, 'task')} with fewer samples left out" if point.left_out else "",
-    )
-
-
-def _row(sheet: Sheet, group: Group, point: PassPoint) -> Row:
-    counted = [solved_within(outcomes, point.k) for outcomes in sheet.comparison.of_group(group)]
+def _row(group: Group, runs: Sequence[Outcomes], point: PassPoint, url: str) -> PassRow:
+    counted = [solved_within(outcomes, point.k) for outcomes in runs]
     passed, tried = (sum(column) for column in zip(*counted, strict=True))
-    values = (group.label, point.k, 100 * point.value, point.tasks, point.samples, point.left_out, passed, tried)
-    return Row((*values, "own"), sheet.trials_url(group))
+    numbers = (100 * point.value, point.tasks, point.samples, point.left_out, passed, tried)
+    return PassRow(group.label, "own", point.k, *numbers, url)
 
 
 def printed(sheet: Sheet) -> list[Printed]:
@@ -96,45 +115,35 @@ def label_of(row: Printed) -> str:
     return " · ".join(text for text in (row.condition, row.model, row.group) if text)
 
 
-def _printed_row(row: Printed) -> Row:
-    return Row((label_of(row), 3, row.value, None, None, None, None, None, f"SkillGenBench, {row.row}"))
-
-
 def _lay_over(figure: go.Figure, published: Sequence[Printed]) -> None:
     """Open squares at k = 3, the only k the paper uses."""
-    figure.add_trace(_marks(published, [3] * len(published), [row.value for row in published]))
+    figure.add_trace(_marks([Point(3, row.value, _printed_hover(row)) for row in published]))
     figure.update_layout(showlegend=True)
 
 
 def _printed_figure(published: Sequence[Printed]) -> go.Figure:
     ordered = sorted(published, key=lambda row: -(row.value or 0))
     figure, _ = panels(["Published: pass@3, SkillGenBench"], across=1, height=30 * len(ordered))
-    trace = _marks(ordered, [row.value for row in ordered], list(range(len(ordered))))
+    trace = _marks([Point(row.value, place, _printed_hover(row)) for place, row in enumerate(ordered)])
     trace.update(mode="markers+text", text=[f" {row.printed}" for row in ordered], textposition="middle right")
     figure.add_trace(trace)
-    figure.update_yaxes(
-        tickvals=list(range(len(ordered))),
-        ticktext=[short(label_of(row)) for row in ordered],
-        range=[len(ordered) - 0.5, -0.5],
-        zeroline=False,
-    )
+    figure.update_yaxes(**lay_rows([label_of(row) for row in ordered]), zeroline=False)
     highest = max(row.value or 0 for row in ordered)
     figure.update_xaxes(range=[0, 1.15 * highest], ticksuffix=" %", title={"text": "pass@3, as printed"})
     return figure.update_layout(showlegend=False)
 
 
-def _marks(rows: Sequence[Printed], x: Sequence[float | None], y: Sequence[float | None]) -> go.Scatter:
-    return go.Scatter(
-        x=list(x),
-        y=list(y),
+def _marks(points: Sequence[Point]) -> go.Scatter:
+    return plain_scatter(
+        points,
         mode="markers",
         name="published pass@3 (SkillGenBench)",
         marker={"color": MUTED, "symbol": "square-open", "size": 10, "line": {"width": 2}},
-        hovertext=[
-            lines(plain(label_of(row)), f"pass@3: {row.printed} %", plain(f"{row.row}. {row.note}")) for row in rows
-        ],
-        hoverinfo="text",
     )
+
+
+def _printed_hover(row: Printed) -> str:
+    return lines(plain(label_of(row)), f"pass@3: {row.printed} %", plain(f"{row.row}. {row.note}"))
 
 
 def _notes(published: bool) -> Iterable[str]:

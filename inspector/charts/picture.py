@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from threading import Lock
 
 from plotly import graph_objects as go
 from plotly.io import to_json
 
 from benchapp.comparing.comparison import Comparison
+from benchapp.metrics.keeping import Recent
 from benchapp.metrics.tally import Tally
 from inspector.charts.drawing import Chart, Drawing
 from inspector.charts.sheet import Sheet
@@ -33,34 +32,12 @@ class Picture:
     figure: bytes | None
 
 
-class _Kept:
-    """The last pictures by what they show. One per process; a figure of a large comparison takes a second to make."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.lock = Lock()
-        self.pictures: OrderedDict[Hashable, Picture] = OrderedDict()
-
-    def get(self, key: Hashable) -> Picture | None:
-        with self.lock:
-            found = self.pictures.get(key)
-            if found is not None:
-                self.pictures.move_to_end(key)
-            return found
-
-    def put(self, key: Hashable, picture: Picture) -> None:
-        with self.lock:
-            self.pictures[key] = picture
-            kept = sum(_size(each) for each in self.pictures.values())
-            while kept > self.limit and len(self.pictures) > 1:
-                kept -= _size(self.pictures.popitem(last=False)[1])
-
-    def clear(self) -> None:
-        with self.lock:
-            self.pictures.clear()
+def _count_bytes(picture: Picture) -> int:
+    return len(picture.figure or b"") + 200 * len(picture.drawing.table.rows)
 
 
-KEPT = _Kept(MAX_BYTES)
+# The last pictures by what they show: a figure of a large comparison takes a second to make.
+KEPT: Recent[Hashable, Picture] = Recent(MAX_BYTES, _count_bytes)
 
 
 def picture_of(chart: Chart, sheet: Sheet) -> Picture:
@@ -96,7 +73,3 @@ def _key(chart: Chart, sheet: Sheet) -> Hashable:
     comparison = sheet.comparison
     runs = tuple((run.pk, run.revision) for run in comparison.runs)
     return chart.key, comparison.choices.but(seen=""), comparison.truncated, runs
-
-
-def _size(picture: Picture) -> int:
-    return len(picture.figure or b"") + 200 * len(picture.drawing.table.rows)

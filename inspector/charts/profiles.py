@@ -6,55 +6,80 @@ depends on the order of its axes; dots on a common row do not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plotly import graph_objects as go
 
 from benchapp.metrics.metric import Unit
-from inspector.charts.bars import MAX_BARS, crowded
-from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
+from inspector.charts.bars import MAX_BARS, note_crowd
+from inspector.charts.drawing import Chart, Column, Drawing, Table
 from inspector.charts.measures import Measure, Measured, own_measures, printed_measures
 from inspector.charts.palette import Style, series
-from inspector.charts.panels import lines, panels, plain, short
-from inspector.charts.quantities import plural, shown
+from inspector.charts.panels import lines, panels, plain
+from inspector.charts.quantities import plural, write_value
 from inspector.charts.sheet import Sheet
+from inspector.charts.traces import LEAST_ROWS, Point, lay_rows, scatter
 
 ROW = 24  # px
 ACROSS = 3
 SOURCES = {"own": series(0), "published": series(1).open}
 COLUMNS = (
     Column("group", "group"),
-    Column("measure", "measure"),
-    Column("value", "value"),
-    Column("unit", "unit"),
+    Column("measure", "measure", read=lambda row: row.measure.name),
+    Column("value", "value", read=lambda row: row.value),
+    Column("unit", "unit", read=lambda row: row.measure.unit_name),
     Column("place", "place between lowest (0) and highest (1)"),
-    Column("over", "rests on"),
+    Column("over", "rests on", read=lambda row: row.measured.over),
     Column("source", "source"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """`place`: 0 for the lowest and 1 for the highest of the groups of its source; 0.5 where all are equal."""
+    """A group in one measure. `place`: 0 for the lowest and 1 for the highest of the groups of its source; 0.5 where all are
+    equal; None where it has no value."""
 
-    label: str
+    source: str
+    group: str
+    measure: Measure
     measured: Measured
     place: float | None
 
+    @property
+    def url(self) -> str:
+        return self.measured.url
 
-def placed(labels: Sequence[str], values: Sequence[Measured]) -> list[Dot]:
-    """Min-max over the groups that have a value; None stays without a place."""
-    known = [each.value for each in values if each.value is not None]
+    @property
+    def value(self) -> float | None:
+        """In the unit shown."""
+        value = self.measured.value
+        return 100 * value if value is not None and self.measure.unit is Unit.SHARE else value
+
+    @property
+    def text(self) -> str:
+        if self.measured.printed:
+            return self.measured.printed
+        if self.measured.value is None:
+            return "blank" if self.measure.unit is None else "unknown"
+        return write_value(self.measured.value, self.measure.unit or Unit.COUNT)
+
+
+def dots_of(source: str, groups: Sequence[str], measure: Measure) -> list[Dot]:
+    """In the order of the groups."""
+    places = places_of([each.value for each in measure.values])
+    return [
+        Dot(source, group, measure, measured, place)
+        for group, measured, place in zip(groups, measure.values, places, strict=True)
+    ]
+
+
+def places_of(values: Sequence[float | None]) -> list[float | None]:
+    """Min-max over the values that are known: 0 for the lowest, 1 for the highest; [n] -> [n]."""
+    known = [value for value in values if value is not None]
     low, high = (min(known), max(known)) if known else (0.0, 0.0)
     reach = high - low
-
-    def place(value: float | None) -> float | None:
-        if value is None:
-            return None
-        return (value - low) / reach if reach else 0.5
-
-    return [Dot(label, each, place(each.value)) for label, each in zip(labels, values, strict=True)]
+    return [None if value is None else (value - low) / reach if reach else 0.5 for value in values]
 
 
 def draw(sheet: Sheet) -> Drawing:
@@ -62,11 +87,11 @@ def draw(sheet: Sheet) -> Drawing:
     sets = [(source, labels, measures) for source, labels, measures in sets if labels and measures]
     if not sets:
         return Drawing(None, Table(COLUMNS), absent="No trial of these runs has a number to draw a profile from.")
-    rows = tuple(row for source, labels, measures in sets for row in _rows(source, labels, measures))
+    dots = (dot for source, labels, measures in sets for each in measures for dot in dots_of(source, labels, each))
     drawn = [
         (source, labels[:MAX_BARS], [each.first(MAX_BARS) for each in measures]) for source, labels, measures in sets
     ]
-    return Drawing(_figure(drawn), Table(COLUMNS, rows), _notes(sets))
+    return Drawing(_figure(drawn), Table.of(COLUMNS, dots), _notes(sets))
 
 
 Sets = Sequence[tuple[str, Sequence[str], Sequence[Measure]]]
@@ -79,17 +104,15 @@ def _figure(sets: Sets) -> go.Figure:
         places += [(source, labels, None)] * (-len(places) % ACROSS)
     most = max(len(labels) for _, labels, _ in sets)
     titles = [_title(source, measure) if measure else "" for source, _, measure in places]
-    figure, place_of = panels(titles, across=ACROSS, height=max(3, most) * ROW, share_x=False, share_y=False)
+    figure, place_of = panels(titles, across=ACROSS, height=max(LEAST_ROWS, most) * ROW, share_x=False, share_y=False)
     for number, (source, labels, measure) in enumerate(places):
         where = place_of(number)
         if measure is None:
             figure.update_xaxes(visible=False, **where).update_yaxes(visible=False, **where)
             continue
-        figure.add_trace(_trace(source, measure, placed(labels, measure.values), SOURCES[source]), **where)
+        figure.add_trace(_trace(measure, dots_of(source, labels, measure), SOURCES[source]), **where)
         figure.update_yaxes(
-            tickvals=list(range(len(labels))),
-            ticktext=[short(label, 34) for label in labels],
-            range=[max(3, most) - 0.5, -0.5],
+            **lay_rows(labels, least=max(LEAST_ROWS, most), longest=34),
             showticklabels=where["col"] == 1,
             zeroline=False,
             **where,
@@ -104,49 +127,22 @@ def _title(source: str, measure: Measure) -> str:
     return f"{measure.name}{unit}" + (" (published)" if source == "published" else "")
 
 
-def _trace(source: str, measure: Measure, dots: Sequence[Dot], style: Style) -> go.Scatter:
+def _trace(measure: Measure, dots: Sequence[Dot], style: Style) -> go.Scatter:
     """A group without a value stands at the left edge as the word, without a dot."""
-    texts = [_text(measure, dot) for dot in dots]
-    return go.Scatter(
-        x=[0 if dot.place is None else dot.place for dot in dots],
-        y=list(range(len(dots))),
+    points = []
+    for row, dot in enumerate(dots):
+        value = f"{plain(measure.name)}: {plain(dot.text)}"
+        hover = lines(plain(dot.group), value, plain(dot.measured.over), dot.source)
+        points.append(Point(0 if dot.place is None else dot.place, row, hover, dot.url))
+    return scatter(
+        points,
         mode="markers+text",
-        marker={
-            "color": style.colour,
-            "symbol": style.symbol,
-            "size": 10,
-            "opacity": [0 if dot.place is None else 1 for dot in dots],
-        },
-        text=[f" {plain(text)}" for text in texts],
+        marker=style.mark(10, opacity=[0 if dot.place is None else 1 for dot in dots]),
+        text=[f" {plain(dot.text)}" for dot in dots],
         textposition="middle right",
         textfont={"size": 11},
         name=plain(measure.name),
-        hovertext=[
-            lines(plain(dot.label), f"{plain(measure.name)}: {plain(text)}", plain(dot.measured.over), source)
-            for dot, text in zip(dots, texts, strict=True)
-        ],
-        hoverinfo="text",
-        customdata=[dot.measured.url for dot in dots],
-        cliponaxis=False,
     )
-
-
-def _text(measure: Measure, dot: Dot) -> str:
-    if dot.measured.printed:
-        return dot.measured.printed
-    if dot.measured.value is None:
-        return "blank" if measure.unit is None else "unknown"
-    return shown(dot.measured.value, measure.unit or Unit.COUNT)
-
-
-def _rows(source: str, labels: Sequence[str], measures: Sequence[Measure]) -> Iterable[Row]:
-    for measure in measures:
-        for dot in placed(labels, measure.values):
-            value = dot.measured.value
-            if value is not None and measure.unit is Unit.SHARE:
-                value *= 100
-            cells = (dot.label, measure.name, value, measure.unit_name, dot.place, dot.measured.over)
-            yield Row((*cells, source), dot.measured.url)
 
 
 def _notes(sets: Sets) -> tuple[str, ...]:
@@ -162,7 +158,7 @@ def _notes(sets: Sets) -> tuple[str, ...]:
             "Published: SkillLearnBench, Table 2 (averages) and the numbers inside Figure 3; placed among themselves, since "
             f"tasks and agents differ. {plural(counts['published'], 'method')}."
         )
-    return (*notes, *crowded(counts.get("own", 0), "groups"))
+    return (*notes, *note_crowd(counts.get("own", 0), "groups"))
 
 
 CHART = Chart(

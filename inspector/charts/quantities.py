@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from benchapp.inference.shares import percent_text
 from benchapp.metrics.metric import Unit
-from benchapp.metrics.rates import percent_text
-from inspector.templatetags.inspector import compact, number, usd
+from inspector.formats import compact, number, usd
 
 UNITS = {Unit.SHARE: "%"}
 
@@ -13,7 +13,7 @@ def unit_of(unit: Unit) -> str:
     return UNITS.get(unit, unit.value)
 
 
-def shown(value: float | None, unit: Unit) -> str:
+def write_value(value: float | None, unit: Unit) -> str:
     """0.5 -> "50 %", 4123 tokens -> "4.1k"; "unknown" for None."""
     if value is None:
         return "unknown"

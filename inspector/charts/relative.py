@@ -13,9 +13,9 @@ from benchapp.comparing.groups import Group
 from benchapp.metrics.metric import Metric
 from benchapp.published.rows import Printed
 from inspector.charts.arms import Arm, arms_of
-from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
-from inspector.charts.gain import Gain, gain_of, paired_of, said, shown
-from inspector.charts.panels import MAX_PANELS, Cell, Heat, Scale, heatmaps, left_out, lines, plain, signed
+from inspector.charts.drawing import Chart, Column, Drawing, Table
+from inspector.charts.gain import Gain, Side, gain_of, paired_of, scale_value, write_difference
+from inspector.charts.panels import MAX_PANELS, Cell, Heat, Scale, heatmaps, lines, note_left_out, plain, signed
 from inspector.charts.sheet import Sheet
 
 RAW = "raw-trajectory"
@@ -27,32 +27,42 @@ NOT_PUBLISHED = (
 )
 PUBLISHED = ("LSR", "RSR", "ESR", "CSSR", "ARSR", "CompSR")
 
-TABLE = (
+COLUMNS = (
     Column("panel", "model"),
     Column("source", "source"),
-    Column("condition", "condition"),
-    Column("metric", "metric"),
-    Column("difference", "difference to raw-trajectory", "pp"),
-    Column("value", "condition", "%"),
-    Column("passed", "passed"),
-    Column("of", "of"),
-    Column("raw_value", "raw-trajectory", "%"),
-    Column("raw_passed", "raw passed"),
-    Column("raw_of", "raw of"),
+    Column("condition", "condition", read=lambda row: row.row),
+    Column("metric", "metric", read=lambda row: row.column),
+    Column("difference", "difference to raw-trajectory", "pp", lambda row: row.cell.value),
+    Column("value", "condition", "%", lambda row: row.own[0]),
+    Column("passed", "passed", read=lambda row: row.own[1]),
+    Column("of", "of", read=lambda row: row.own[2]),
+    Column("raw_value", "raw-trajectory", "%", lambda row: row.raw[0]),
+    Column("raw_passed", "raw passed", read=lambda row: row.raw[1]),
+    Column("raw_of", "raw of", read=lambda row: row.raw[2]),
     Column("tasks", "tasks compared"),
     Column("note", "note"),
 )
+Numbers = tuple[float | None, float | None, int | None]  # value, passed, of
+UNKNOWN: Numbers = (None, None, None)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """One cell with its row of the table."""
+class RelativeCell:
+    """One cell with its row of the table: a condition and raw-trajectory in one metric. `note`: why there is no difference."""
 
     panel: str
+    source: str
     row: str
     column: str
     cell: Cell
-    values: tuple[object, ...]
+    own: Numbers = UNKNOWN
+    raw: Numbers = UNKNOWN
+    tasks: int | None = None
+    note: str = ""
+
+    @property
+    def url(self) -> str:
+        return self.cell.url
 
 
 def draw(sheet: Sheet) -> Drawing:
@@ -63,7 +73,7 @@ def draw(sheet: Sheet) -> Drawing:
     published = list(_published([row for row in sheet.published if row.paper == PAPER]))
     printed = _ordered(place.panel for place in published)
     places += published
-    table = Table(TABLE, tuple(Row(place.values, place.cell.url) for place in places))
+    table = Table.of(COLUMNS, places)
     if not any(place.cell.value is not None for place in places):
         return Drawing(None, table, absent=_absent(arms, with_raw))
     titles = _ordered(place.panel for place in places)
@@ -74,12 +84,12 @@ def draw(sheet: Sheet) -> Drawing:
     bare = [name for name in _ordered(place.column for place in places) if name not in columns]
     scale = Scale.around_zero((place.cell.value for place in places), "pp")
     figure = heatmaps(heats, rows, columns, scale)
-    left = left_out(len(titles), "an agent model")
+    left = note_left_out(len(titles), "an agent model")
     left += (f"Not drawn, because nothing can be compared there: {', '.join(bare)}.",) if bare else ()
     return Drawing(figure, table, (*_notes(len(arms) - len(with_raw), bool(with_raw)), *left))
 
 
-def _own(sheet: Sheet, arm: Arm, metrics: Sequence[Metric]) -> Iterator[Place]:
+def _own(sheet: Sheet, arm: Arm, metrics: Sequence[Metric]) -> Iterator[RelativeCell]:
     raw = arm.find(RAW)
     assert raw is not None
     for group, name in zip(arm.groups, arm.rows, strict=True):
@@ -88,13 +98,19 @@ def _own(sheet: Sheet, arm: Arm, metrics: Sequence[Metric]) -> Iterator[Place]:
         for metric in metrics:
             gain, why = _compared(sheet, group, raw, metric)
             url = sheet.trials_url(group, metric=metric)
-            yield Place(
-                arm.title,
-                name,
-                metric.key,
-                _cell(arm, name, metric, gain, why, url),
-                _values(arm, name, metric, gain, why),
+            head = f"{plain(arm.title)}<br><b>{plain(name)}</b> against {RAW}, {metric.key}"
+            if gain is None:
+                cell = Cell(hover=lines(head, plain(why)), url=url)
+                yield RelativeCell(arm.title, "own runs", name, metric.key, cell, note=why)
+                continue
+            sides = [_numbers(metric, side) for side in (gain.own, gain.other)]
+            yield RelativeCell(
+                arm.title, "own runs", name, metric.key, _cell(head, metric, gain, url), *sides, gain.tasks
             )
+
+
+def _numbers(metric: Metric, side: Side) -> Numbers:
+    return scale_value(metric, side.value), round(side.total, 10), side.of
 
 
 def _compared(sheet: Sheet, group: Group, raw: Group, metric: Metric) -> tuple[Gain | None, str]:
@@ -106,29 +122,14 @@ def _compared(sheet: Sheet, group: Group, raw: Group, metric: Metric) -> tuple[G
     return (gain_of(paired), "") if paired else (None, "no task was scored on both sides")
 
 
-def _cell(arm: Arm, name: str, metric: Metric, gain: Gain | None, why: str, url: str) -> Cell:
-    head = f"{plain(arm.title)}<br><b>{plain(name)}</b> against {RAW}, {metric.key}"
-    if gain is None:
-        return Cell(hover=lines(head, plain(why)), url=url)
-    counts = f"{gain.own.said(metric)} against {gain.other.said(metric)} on the same {gain.tasks} tasks"
+def _cell(head: str, metric: Metric, gain: Gain, url: str) -> Cell:
+    counts = f"{gain.own.write(metric)} against {gain.other.write(metric)} on the same {gain.tasks} tasks"
     runs = f"replicates: {gain.replicates[0]} against {gain.replicates[1]}" if max(gain.replicates) > 1 else ""
-    text = said(metric, gain.delta)
-    return Cell(shown(metric, gain.delta), text, lines(head, f"{text} pp", counts, runs), url)
+    text = write_difference(metric, gain.delta)
+    return Cell(scale_value(metric, gain.delta), text, lines(head, f"{text} pp", counts, runs), url)
 
 
-def _values(arm: Arm, name: str, metric: Metric, gain: Gain | None, why: str) -> tuple[object, ...]:
-    head = (arm.title, "own runs", name, metric.key)
-    if gain is None:
-        return (*head, *[None] * 8, why)
-    sides = [
-        number
-        for side in (gain.own, gain.other)
-        for number in (shown(metric, side.value), round(side.total, 10), side.of)
-    ]
-    return (*head, shown(metric, gain.delta), *sides, gain.tasks, "")
-
-
-def _published(rows: Sequence[Printed]) -> Iterator[Place]:
+def _published(rows: Sequence[Printed]) -> Iterator[RelativeCell]:
     """One panel: the paper prints raw-trajectory's averages over its ten models in the text, and no row of it for any model.
 
     Against them stand the averages of what its tables print for the skill conditions, where all ten are printed.
@@ -144,7 +145,9 @@ def _published(rows: Sequence[Printed]) -> Iterator[Place]:
             yield _printed_place(condition, metric, list(of_models.values()), models, raw.get(metric))
 
 
-def _printed_place(condition: str, metric: str, rows: Sequence[Printed], models: int, raw: Printed | None) -> Place:
+def _printed_place(
+    condition: str, metric: str, rows: Sequence[Printed], models: int, raw: Printed | None
+) -> RelativeCell:
     panel = f"average of {models} models · published"
     source = f"SkillEvolBench, {rows[0].table} and section 5.5"
     head = f"{plain(panel)}<br><b>{plain(condition)}</b> against {RAW}, {metric}"
@@ -152,16 +155,15 @@ def _printed_place(condition: str, metric: str, rows: Sequence[Printed], models:
     base = raw.value if raw else None
     whole = len(values) == models
     average = round(fmean(values), 10) if whole else None
-    sides = (average, None, None, base, None, None)
+    sides: tuple[Numbers, Numbers] = (average, None, None), (base, None, None)
     if average is None or base is None:
         why = f"{RAW} is not printed" if base is None else f"printed for {len(values)} of {models} models"
-        told = (panel, source, condition, metric, None, *sides, None, why)
-        return Place(panel, condition, metric, Cell(hover=lines(head, why)), told)
+        return RelativeCell(panel, source, condition, metric, Cell(hover=lines(head, why)), *sides, note=why)
     difference = round(average - base, 10)
     text = signed(difference)
     counts = f"{average:.2f} % (average of the printed values) against {base:g} % (printed)"
     cell = Cell(difference, text, lines(head, f"{text} pp", counts, plain(source)))
-    return Place(panel, condition, metric, cell, (panel, source, condition, metric, difference, *sides, None, ""))
+    return RelativeCell(panel, source, condition, metric, cell, *sides)
 
 
 def _ordered(names: Iterable[str]) -> list[str]:

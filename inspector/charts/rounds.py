@@ -5,8 +5,9 @@ Source: SkillLearnBench, figure 4 (metrics across learning rounds), for runs of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from plotly import graph_objects as go
@@ -15,10 +16,11 @@ from benchapp.comparing.groups import Group
 from benchapp.metrics.outcomes import LEARNING, Floats, Ints, Mask, Outcomes
 from benchapp.metrics.rates import Rate
 from benchapp.metrics.rounds import rounds_given
-from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
+from inspector.charts.drawing import Chart, Column, Drawing, Table
 from inspector.charts.palette import MUTED, series
-from inspector.charts.panels import MAX_PANELS, left_out, lines, panels, plain
+from inspector.charts.panels import MAX_PANELS, lines, note_left_out, panels, plain
 from inspector.charts.sheet import Sheet
+from inspector.charts.traces import Point, plain_scatter, scatter
 from runner.types import Phase
 
 HEIGHT = 190  # px of a panel's inside
@@ -27,13 +29,13 @@ NOT_PUBLISHED = "SkillLearnBench's own figure is not published as numbers."
 COLUMNS = (
     Column("group", "group"),
     Column("round", "round of the library given"),
-    Column("share", "tasks passed", "%"),
-    Column("passed", "passed", "trials"),
-    Column("scored", "scored", "trials"),
-    Column("planned", "planned", "trials"),
-    Column("baseline_share", "same tasks, baseline", "%"),
-    Column("baseline_passed", "passed, baseline", "trials"),
-    Column("baseline_scored", "scored, baseline", "trials"),
+    Column("share", "tasks passed", "%", lambda row: row.rate.percent),
+    Column("passed", "passed", "trials", lambda row: row.rate.passed),
+    Column("scored", "scored", "trials", lambda row: row.rate.scored),
+    Column("planned", "planned", "trials", lambda row: row.rate.planned),
+    Column("baseline_share", "same tasks, baseline", "%", lambda row: row.baseline and row.baseline.percent),
+    Column("baseline_passed", "passed, baseline", "trials", lambda row: row.baseline and row.baseline.passed),
+    Column("baseline_scored", "scored, baseline", "trials", lambda row: row.baseline and row.baseline.scored),
 )
 
 
@@ -41,6 +43,8 @@ COLUMNS = (
 class AtRound:
     """Trials of a group, of acquisition or evaluation, that were given the library of one round; the baseline on the same tasks."""
 
+    group: str
+    url: str
     round: int
     rate: Rate
     baseline: Rate | None
@@ -64,19 +68,25 @@ class Acquired:
         return cls(*columns)
 
     def rate(self, mask: Mask) -> Rate:
+        """Of the trials that the mask [n] keeps."""
         met = self.success[mask]
         known = met[~np.isnan(met)]
         return Rate(int(known.sum()), len(known), len(met))
 
 
-def at_rounds(own: Acquired, baseline: Acquired | None, given: Mapping[int, int]) -> list[AtRound]:
+def at_rounds(
+    sheet: Sheet, group: Group, acquired: Mapping[Group, Acquired], given: Mapping[int, int]
+) -> list[AtRound]:
     """One per round that some trial was given; replicates' counts are added up. `given`: trial pk -> round."""
+    other = sheet.comparison.groups.baseline_of(group)
+    own, baseline = acquired[group], acquired[other] if other else None
+    url = sheet.trials_url(group, phase=_learning_phase(sheet, group))
     rounds = np.array([given.get(trial, -1) for trial in own.trial.tolist()], dtype=np.int64)
     found = []
     for number in sorted(set(rounds.tolist()) - {-1}):
         met = rounds == number
         theirs = baseline.rate(np.isin(baseline.task, own.task[met])) if baseline else None
-        found.append(AtRound(number, own.rate(met), theirs))
+        found.append(AtRound(group.label, url, number, own.rate(met), theirs))
     return found
 
 
@@ -84,20 +94,15 @@ def draw(sheet: Sheet) -> Drawing:
     comparison = sheet.comparison
     given = rounds_given(comparison.runs, comparison.choices.as_of)
     acquired = {group: Acquired.of(comparison.of_group(group)) for group in comparison.groups.all}
-    found: dict[Group, list[AtRound]] = {}
-    for group in comparison.groups.all:
-        baseline = comparison.groups.baseline_of(group)
-        steps = at_rounds(acquired[group], acquired[baseline] if baseline else None, given)
-        if any(step.round for step in steps):
-            found[group] = steps
+    steps = {group: at_rounds(sheet, group, acquired, given) for group in comparison.groups.all}
+    found = {group: of_group for group, of_group in steps.items() if any(step.round for step in of_group)}
     if not found:
         absent = (
             "No trial of acquisition or evaluation of these runs was given a library that had been through a round. "
             f"{NOT_PUBLISHED}"
         )
         return Drawing(None, Table(COLUMNS), absent=absent)
-    table = Table(COLUMNS, tuple(row for group, steps in found.items() for row in _rows(sheet, group, steps)))
-    return Drawing(_figure(sheet, found), table, _notes(sheet, len(found)))
+    return Drawing(_figure(sheet, found), Table.of(COLUMNS, chain(*found.values())), _notes(sheet, len(found)))
 
 
 def _figure(sheet: Sheet, found: Mapping[Group, Sequence[AtRound]]) -> go.Figure:
@@ -111,7 +116,7 @@ def _figure(sheet: Sheet, found: Mapping[Group, Sequence[AtRound]]) -> go.Figure
         if theirs:
             figure.add_trace(_baseline_trace(sheet, theirs, named=place > 0), **place_of(place))
         own = [step for step in steps if step.rate.scored]
-        figure.add_trace(_own_trace(sheet, group, own, named=place > 0), **place_of(place))
+        figure.add_trace(_own_trace(own, named=place > 0), **place_of(place))
     last = max(step.round for group in shown for step in found[group])
     figure.update_xaxes(title={"text": "round of the library given"}, range=[-0.4, last + 0.4], dtick=1 + last // 10)
     figure.update_yaxes(range=[-22, 124], tickvals=[0, 25, 50, 75, 100])
@@ -119,27 +124,24 @@ def _figure(sheet: Sheet, found: Mapping[Group, Sequence[AtRound]]) -> go.Figure
     return figure.update_layout(showlegend=True, meta={"min_width": 300 * min(3, len(shown))})
 
 
-def _own_trace(sheet: Sheet, group: Group, steps: Sequence[AtRound], *, named: bool) -> go.Scatter:
+def _own_trace(steps: Sequence[AtRound], *, named: bool) -> go.Scatter:
     style = series(0)
-    return go.Scatter(
-        x=[step.round for step in steps],
-        y=[step.rate.percent for step in steps],
+    points = []
+    for step in steps:
+        passed = f"{step.rate.passed} of {step.rate.scored} trials passed"
+        hover = lines(plain(step.group), f"round {step.round}", passed)
+        points.append(Point(step.round, step.rate.percent, hover, step.url))
+    return scatter(
+        points,
         mode="lines+markers+text" if len(steps) <= MAX_NUMBERS else "lines+markers",
         name="tasks met in that round",
         legendgroup="own",
         showlegend=not named,
         line={"color": style.colour, "width": 2},
-        marker={"color": style.colour, "symbol": style.symbol, "size": 8},
+        marker=style.mark(8),
         text=[f"{step.rate.passed}/{step.rate.scored}" for step in steps],
         textposition=_sides([step.rate.percent or 0.0 for step in steps]),
         textfont={"size": 11},
-        hovertext=[
-            lines(plain(group.label), f"round {step.round}", f"{step.rate.passed} of {step.rate.scored} trials passed")
-            for step in steps
-        ],
-        hoverinfo="text",
-        customdata=[sheet.trials_url(group, phase=_learning_phase(sheet, group))] * len(steps),
-        cliponaxis=False,
     )
 
 
@@ -153,32 +155,20 @@ def _sides(values: Sequence[float]) -> list[str]:
 
 
 def _baseline_trace(sheet: Sheet, steps: Sequence[AtRound], *, named: bool) -> go.Scatter:
-    rates = [(step.round, step.baseline) for step in steps if step.baseline]
     name = f"the same tasks, {sheet.comparison.choices.baseline}"
-    return go.Scatter(
-        x=[number for number, _ in rates],
-        y=[rate.percent for _, rate in rates],
+    points = []
+    for number, rate in [(step.round, step.baseline) for step in steps if step.baseline]:
+        passed = f"{rate.passed} of {rate.scored} trials passed"
+        points.append(Point(number, rate.percent, lines(plain(name), f"tasks met in round {number}", passed)))
+    return plain_scatter(
+        points,
         mode="lines+markers",
         name=plain(name),
         legendgroup="baseline",
         showlegend=not named,
         line={"color": MUTED, "width": 1, "dash": "dot"},
         marker={"color": MUTED, "symbol": "circle-x", "size": 7},
-        hovertext=[
-            lines(plain(name), f"tasks met in round {number}", f"{rate.passed} of {rate.scored} trials passed")
-            for number, rate in rates
-        ],
-        hoverinfo="text",
     )
-
-
-def _rows(sheet: Sheet, group: Group, steps: Sequence[AtRound]) -> Iterable[Row]:
-    url = sheet.trials_url(group, phase=_learning_phase(sheet, group))
-    for step in steps:
-        rate, theirs = step.rate, step.baseline
-        values = (group.label, step.round, rate.percent, rate.passed, rate.scored, rate.planned)
-        beside = (theirs.percent, theirs.passed, theirs.scored) if theirs else (None, None, None)
-        yield Row((*values, *beside), url)
 
 
 def _learning_phase(sheet: Sheet, group: Group) -> str:
@@ -194,7 +184,7 @@ def _notes(sheet: Sheet, panels_total: int) -> tuple[str, ...]:
         "Later rounds meet other tasks: a rise may be the tasks. The dotted line is the baseline on the very tasks met in "
         "each round.",
         NOT_PUBLISHED,
-        *left_out(panels_total, "conditions or models"),
+        *note_left_out(panels_total, "conditions or models"),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -10,29 +10,67 @@ import numpy as np
 from plotly import graph_objects as go
 
 from benchapp.comparing.groups import Group
+from benchapp.inference.shares import percent_text
 from benchapp.metrics.catalogue import FIRST_TRIES
 from benchapp.metrics.outcomes import Outcomes
-from benchapp.metrics.rates import percent_text
-from inspector.charts.bars import MAX_BARS, crowded
-from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
+from inspector.charts.bars import MAX_BARS, note_crowd
+from inspector.charts.drawing import Chart, Column, Drawing, Table
 from inspector.charts.palette import GRID, Style, series
-from inspector.charts.panels import lines, panels, plain, short
+from inspector.charts.panels import lines, panels, plain
 from inspector.charts.quantities import plural
 from inspector.charts.sheet import Sheet
+from inspector.charts.traces import LEAST_ROWS, Point, connect, lay_rows, scatter
 
 ROW = 38  # px
 NOT_PUBLISHED = "SkillLearnBench's own figure is not published as numbers."
 COLUMNS = (
-    Column("group", "group"),
+    Column("group", "group", read=lambda row: row.group.label),
     Column("seed", "seed instance", "%"),
     Column("held_out", "held-out instances", "%"),
-    Column("difference", "held-out minus seed", "pp"),
+    Column("difference", "held-out minus seed", "pp", lambda row: row.held_out - row.seed),
     Column("families", "families scored on both", "families, all replicates"),
     Column("left_out", "families scored on one side only", "families, all replicates"),
-    Column("seed_trials", "scored trials, seed", "trials"),
-    Column("held_out_trials", "scored trials, held out", "trials"),
+    Column("seed_trials", "scored trials, seed", "trials", lambda row: row.trials[0]),
+    Column("held_out_trials", "scored trials, held out", "trials", lambda row: row.trials[1]),
     Column("runs", "runs"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class SeedRow:
+    """A group: the means of its replicates in percent, their families and trials added up."""
+
+    group: Group
+    url: str
+    seed: float
+    held_out: float
+    families: int
+    left_out: int
+    trials: tuple[int, int]
+    runs: int
+
+    @classmethod
+    def of(cls, group: Group, url: str, sides: Sequence[Sides]) -> SeedRow:
+        return cls(
+            group,
+            url,
+            100 * fmean(side.seed for side in sides),
+            100 * fmean(side.held_out for side in sides),
+            sum(side.families for side in sides),
+            sum(side.left_out for side in sides),
+            (sum(side.trials[0] for side in sides), sum(side.trials[1] for side in sides)),
+            len(sides),
+        )
+
+    def point(self, place: int, name: str, title: str) -> Point:
+        value: float = getattr(self, name)
+        families, trials = plural(self.families, "family", "families"), self.trials[name == "held_out"]
+        hover = lines(
+            plain(self.group.label),
+            f"{title}: {percent_text(value / 100, 1)} %",
+            f"{families}, {plural(trials, 'scored trial')}",
+        )
+        return Point(value, place, hover, self.url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,87 +105,44 @@ def sides_of(outcomes: Outcomes) -> Sides | None:
 
 
 def draw(sheet: Sheet) -> Drawing:
-    found: dict[Group, list[Sides]] = {}
+    rows = []
     for group in sheet.comparison.groups.all:
         sides = [side for outcomes in sheet.comparison.of_group(group) if (side := sides_of(outcomes)) is not None]
         if sides:
-            found[group] = sides
-    if not found:
+            rows.append(SeedRow.of(group, sheet.trials_url(group), sides))
+    if not rows:
         absent = (
             "No family of these runs was scored both on its seed instance and on a held-out one. Acquisition against "
             "deployment (LSR, ESR) is another question, since deployment tasks are built to differ."
         )
         return Drawing(None, Table(COLUMNS), absent=f"{absent} {NOT_PUBLISHED}")
-    table = Table(COLUMNS, tuple(_row(sheet, group, sides) for group, sides in found.items()))
-    return Drawing(_figure(sheet, found), table, _notes(len(found)))
+    return Drawing(_figure(rows[:MAX_BARS]), Table.of(COLUMNS, rows), _notes(len(rows)))
 
 
-def _mean(sides: Sequence[Sides], name: str) -> float:
-    return 100 * fmean(getattr(side, name) for side in sides)
-
-
-def _figure(sheet: Sheet, found: Mapping[Group, Sequence[Sides]]) -> go.Figure:
-    shown = dict(list(found.items())[:MAX_BARS])
+def _figure(rows: Sequence[SeedRow]) -> go.Figure:
     names = "seed instance", "held-out instances"
-    figure, _ = panels([""], across=1, height=max(3, len(shown)) * ROW, legend=names)
-    pairs = [(_mean(sides, "seed"), _mean(sides, "held_out")) for sides in shown.values()]
-    figure.add_trace(
-        go.Scatter(
-            x=[x for pair in pairs for x in (*pair, None)],
-            y=[y for row in range(len(pairs)) for y in (row, row, None)],
-            mode="lines",
-            line={"color": GRID, "width": 4},
-            hoverinfo="skip",
-            showlegend=False,
-        )
-    )
-    figure.add_trace(_marks(sheet, shown, "seed", names[0], series(0), "top center"))
-    figure.add_trace(_marks(sheet, shown, "held_out", names[1], series(1).open, "bottom center"))
-    figure.update_yaxes(
-        tickvals=list(range(len(shown))),
-        ticktext=[short(group.label, 44) for group in shown],
-        range=[max(3, len(shown)) - 0.5, -0.5],
-        zeroline=False,
-        showgrid=False,
-    )
+    figure, _ = panels([""], across=1, height=max(LEAST_ROWS, len(rows)) * ROW, legend=names)
+    seeds = [row.point(place, "seed", names[0]) for place, row in enumerate(rows)]
+    held_out = [row.point(place, "held_out", names[1]) for place, row in enumerate(rows)]
+    figure.add_trace(connect(list(zip(seeds, held_out, strict=True)), color=GRID, width=4))
+    figure.add_trace(_marks(seeds, names[0], series(0), "top center"))
+    figure.add_trace(_marks(held_out, names[1], series(1).open, "bottom center"))
+    labels = [row.group.label for row in rows]
+    figure.update_yaxes(**lay_rows(labels, least=LEAST_ROWS, longest=44), zeroline=False, showgrid=False)
     figure.update_xaxes(range=[-5, 105], title={"text": "passed, %, mean over families"})
     return figure.update_layout(showlegend=True)
 
 
-def _marks(
-    sheet: Sheet, found: Mapping[Group, Sequence[Sides]], name: str, title: str, style: Style, text_at: str
-) -> go.Scatter:
-    values = [_mean(sides, name) for sides in found.values()]
-    return go.Scatter(
-        x=values,
-        y=list(range(len(found))),
+def _marks(points: Sequence[Point], title: str, style: Style, text_at: str) -> go.Scatter:
+    return scatter(
+        points,
         mode="markers+text",
         name=title,
-        marker={"color": style.colour, "symbol": style.symbol, "size": 10, "line": {"width": 2}},
-        text=[percent_text(value / 100, 0) for value in values],
+        marker=style.mark(10, line={"width": 2}),
+        text=[percent_text((point.x or 0) / 100, 0) for point in points],
         textposition=text_at,
         textfont={"size": 10},
-        hovertext=[
-            lines(plain(group.label), f"{title}: {percent_text(value / 100, 1)} %", _rests_on(sides, name))
-            for (group, sides), value in zip(found.items(), values, strict=True)
-        ],
-        hoverinfo="text",
-        customdata=[sheet.trials_url(group) for group in found],
-        cliponaxis=False,
     )
-
-
-def _rests_on(sides: Sequence[Sides], name: str) -> str:
-    trials = sum(side.trials[name == "held_out"] for side in sides)
-    families = sum(side.families for side in sides)
-    return f"{plural(families, 'family', 'families')}, {plural(trials, 'scored trial')}"
-
-
-def _row(sheet: Sheet, group: Group, sides: Sequence[Sides]) -> Row:
-    seed, held_out = _mean(sides, "seed"), _mean(sides, "held_out")
-    counts = [sum(getattr(side, name) for side in sides) for name in ("families", "left_out")]
-    trials = [sum(side.trials[place] for side in sides) for place in (0, 1)]
-    return Row((group.label, seed, held_out, held_out - seed, *counts, *trials, len(sides)), sheet.trials_url(group))
 
 
 def _notes(groups_total: int) -> tuple[str, ...]:
@@ -156,7 +151,7 @@ def _notes(groups_total: int) -> tuple[str, ...]:
         "replicates. The seed is instance 1; a family has one of it and several held out.",
         "A lower held-out value would speak for skills that fit the seed alone; the seed may also be easier or harder.",
         NOT_PUBLISHED,
-        *crowded(groups_total, "groups"),
+        *note_crowd(groups_total, "groups"),
     )
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from benchapp.comparing.groups import Group
 from benchapp.metrics.spending import Spending, spending_of
 from benchapp.published.rows import Printed
-from inspector.charts.bars import MAX_BARS, Bar, Block, Part, crowded, kinds_of_part, rows_of, stacked
+from inspector.charts.bars import MAX_BARS, Bar, Block, Part, kinds_of_part, note_crowd, rows_of, stack_bars
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
 from inspector.charts.panels import lines, plain
 from inspector.charts.quantities import plural, tokens
 from inspector.charts.sheet import Sheet
-from inspector.templatetags.inspector import usd
+from inspector.formats import usd
 
 FRESH, CACHED, UNTOLD, OUTPUT = "input, not cached", "input, from the cache", "input, cached part not told", "output"
 AGENT, AUTHOR = "agent", "author"
@@ -77,7 +77,7 @@ def draw(sheet: Sheet) -> Drawing:
     if priced:
         costs = tuple(_cost_bar(sheet, group, shares) for group, shares in shown)
         own.append(Block("Cost", "USD per run", costs))
-    figure = stacked(rows_of(len(own) or 1, own, _printed_blocks(published)), KINDS, across=len(own) or 1)
+    figure = stack_bars(rows_of(len(own) or 1, own, _printed_blocks(published)), KINDS, across=len(own) or 1)
     rows = (
         *(_row(sheet, group, share) for group, shares in found.items() for share in shares if share.spent.things),
         *_printed_rows(published),
@@ -189,7 +189,7 @@ def _notes(groups_total: int, published: bool) -> tuple[str, ...]:
     )
     if published:
         notes += ("Published: tokens of solving alone, per instance, averaged over the paper's models; not per run.",)
-    return (*notes, *crowded(groups_total, "groups"))
+    return (*notes, *note_crowd(groups_total, "groups"))
 
 
 CHART = Chart(

@@ -9,7 +9,7 @@ from io import StringIO
 from typing import Any
 
 from benchapp.exporting.spreadsheet import unrun
-from benchapp.metrics.rates import percent_text
+from benchapp.inference.shares import percent_text
 from inspector.charts.drawing import Column, Table
 
 MINUS = "\N{MINUS SIGN}"

@@ -11,8 +11,8 @@ from inspector.inspection import Piece
 from inspector.review.exhibit import Exhibit
 from inspector.review.exhibited_library import DecisionExhibit, LibraryExhibit
 from inspector.review.exhibited_trial import TrialExhibit
+from inspector.review.gaps import gap
 from inspector.steps import FieldView, StepView
-from inspector.templatetags.exhibits import gap
 from inspector.verdict import CheckLine, VerdictView
 
 MAX_TEXT = 20_000  # characters of one text that the page cuts as well

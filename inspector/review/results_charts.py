@@ -9,7 +9,7 @@ from typing import Any
 from plotly import graph_objects as go
 
 from benchapp.inference.interval import Interval
-from benchapp.metrics.rates import MIN_FOR_INTERVAL
+from benchapp.inference.shares import MIN_FOR_INTERVAL
 from benchapp.models import Code
 from benchapp.reviewing.cooccurrence import together
 from benchapp.reviewing.estimating import Share

@@ -2,44 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-from urllib.parse import urlencode
-
 from django import template
 from django.utils.safestring import SafeString, mark_safe
 
-from inspector.folding import Part
+from inspector.review.gaps import gap
 from inspector.review.masking import HIDDEN
-from inspector.steps import FieldView
 from inspector.templatetags.hostile import fold_blanks
 
 register = template.Library()
+register.inclusion_tag("review/_exhibit_gap.html")(gap)
 
 
 @register.simple_tag
 def masked(text: str) -> SafeString:
     """The text with every mask marked up. Its characters stay as they are: offsets count them."""
     return mark_safe(fold_blanks(text).replace(HIDDEN, f'<span class="mask">{HIDDEN}</span>'))  # noqa: S308 (escaped)
-
-
-@register.inclusion_tag("review/_exhibit_gap.html")
-def gap(exhibit: Any, index: int, step: int, field: FieldView, part: Part) -> dict[str, Any]:
-    """The link that fetches what was folded. Of a text too long to be masked whole at once only the beginning is
-    known, so its length is not told while anything is hidden."""
-    address = exhibit.piece_address
-    if part.raw:
-        return {
-            "address": gap_address(address, index, step, field.name, part.start, part.end),
-            "words": part.words,
-            "characters": part.end - part.start,
-        }
-    return {
-        "address": gap_address(address, index, step, field.name, part.start, None),
-        "words": "show more" if exhibit.hidden.facts else part.words,
-        "characters": None if exhibit.hidden.facts else part.end - part.start,
-    }
-
-
-def gap_address(base: str, index: int, step: int, name: str, start: int, end: int | None) -> str:
-    query: dict[str, object] = {"step": step, "field": name, "start": start, "trajectory": index}
-    return f"{base}?{urlencode({**query, 'end': end} if end is not None else query)}"

@@ -11,14 +11,30 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
 from benchapp.comparing.choices import Choices
-from benchapp.metrics.rates import Rate, percent_text
-from benchapp.models import Attempt, Run, Square, Trial
+from benchapp.metrics.rates import Rate
+from benchapp.models import Square, Trial
+from inspector.formats import (
+    DAY,
+    HOUR,
+    MINUTE,
+    UNKNOWN,
+    compact,
+    duration,
+    headline,
+    known,
+    number,
+    percent,
+    points,
+    tokens,
+    usd,
+)
 from inspector.grid import Cell
 from inspector.live_step import in_a_line
 
 register = template.Library()
+for written in (known, percent, points, number, compact, tokens, usd, duration, headline):
+    register.filter(written)
 
-UNKNOWN = SafeString('<span class="unknown">unknown</span>')
 TONES = {
     "passed": "ok",
     "applied": "ok",
@@ -45,7 +61,6 @@ GLYPHS = {
     **{"blocked": "⊘", "running": "…", "waiting": "·"},
 }
 STATUS_WORDS = {"unscored": "not scored"}
-MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
 @register.simple_tag
@@ -74,78 +89,6 @@ def status_word(status: str) -> str:
     return STATUS_WORDS.get(status, status)
 
 
-@register.filter
-def known(value: Any) -> Any:
-    """The value, or the word unknown for None and for an empty text."""
-    return UNKNOWN if _is_missing(value) or value == Run.UNKNOWN else value
-
-
-def _is_missing(value: Any) -> bool:
-    """None, or the empty text that a template makes of a key that is not there."""
-    return value is None or value == ""
-
-
-@register.filter
-def percent(share: float | None) -> Any:
-    """0.5 -> "50 %"; 0.995 -> "99.5 %", because "100 %" says all and "0 %" says none."""
-    return UNKNOWN if _is_missing(share) else f"{percent_text(share, 0)} %"
-
-
-@register.filter
-def points(share: float) -> str:
-    """A difference of two shares in percentage points, with its sign: 0.083 -> "+8.3 pp"."""
-    text = f"{100 * share:+.1f}".replace("-", "−")
-    return f"{text[1:] if text[1:] == '0.0' else text} pp"
-
-
-@register.filter
-def number(value: float | None, digits: int = 2) -> Any:
-    """A reward or score with at most `digits` places: 1.0 -> "1", 0.333 -> "0.33"."""
-    if _is_missing(value):
-        return UNKNOWN
-    text = f"{value:.{digits}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-@register.filter
-def compact(count: int | None) -> Any:
-    """A count of tokens or steps in three figures: 412345 -> "412k"."""
-    if _is_missing(count):
-        return UNKNOWN
-    for limit, unit in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
-        if count >= limit * 0.9995:
-            value = count / limit
-            return f"{value:.1f}{unit}" if value < 9.95 else f"{value:.0f}{unit}"
-    return str(count)
-
-
-@register.filter
-def tokens(attempt: Attempt | None, kind: str) -> Any:
-    """An attempt's "input" or "output" tokens as `compact` writes them; of a sum that is known in part, that part."""
-    count, bound = (getattr(attempt, f"{kind}_{name}", None) for name in ("tokens", "at_least"))
-    return f"at least {compact(bound)}" if count is None and bound is not None else compact(count)
-
-
-@register.filter
-def usd(cost: float | None) -> Any:
-    """Dollars: two places, four below a cent."""
-    if _is_missing(cost):
-        return UNKNOWN
-    return f"${cost:.4f}" if 0 < cost < 0.01 else f"${cost:,.2f}"
-
-
-@register.filter
-def duration(seconds: float | None) -> Any:
-    """12.34 -> "12.3 s", 192 -> "3 min 12 s"."""
-    if _is_missing(seconds):
-        return UNKNOWN
-    if seconds < MINUTE:
-        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
-    if seconds < HOUR:
-        return f"{seconds // MINUTE:.0f} min {seconds % MINUTE:02.0f} s"
-    return f"{seconds // HOUR:.0f} h {seconds % HOUR // MINUTE:02.0f} min"
-
-
 @register.simple_tag
 def when(moment: datetime | None) -> SafeString:
     """A point in time: relative in words, exact on hover and for machines."""
@@ -172,12 +115,6 @@ def until(moment: datetime | None) -> SafeString:
 def step_line(step: dict[str, Any] | None) -> str:
     """The step an agent is at, in a line; empty where none is told."""
     return in_a_line(step)
-
-
-@register.filter
-def headline(text: str) -> str:
-    """The first line that says something: of a reason with its traceback, what happened."""
-    return next((line for line in text.splitlines() if line.strip()), "")[:500]
 
 
 @register.filter

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import orjson
@@ -84,7 +83,7 @@ def _as_json(request: HttpRequest, found: Chart, sheet: Sheet, picture: Picture)
 def _table_as_json(request: HttpRequest, table: Table) -> dict[str, Any]:
     urls = [request.build_absolute_uri(row.url) if row.url else None for row in table.rows]
     return {
-        "columns": [asdict(column) for column in table.columns],
+        "columns": [column.as_json() for column in table.columns],
         "rows": [{**record, "url": url} for record, url in zip(table.records(), urls, strict=True)],
     }
 

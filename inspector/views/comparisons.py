@@ -20,7 +20,7 @@ from benchapp.metrics.metric import Metric
 from benchapp.models import Comparison as SavedComparison
 from benchapp.models import User
 from inspector.access import needs
-from inspector.charts.asking import asked
+from inspector.charts.asking import build_sheet
 from inspector.comparison_table import delta_text
 from inspector.pages import absolute, next_url, paginate, render_page
 from inspector.report import least_bytes, report_of
@@ -72,7 +72,7 @@ def comparison_save(request: HttpRequest) -> HttpResponseBase:
     """The choices stand in the address, as on the page that led here; the name and the metrics in the form. A set that can
     find nothing is saved only after the form has said so."""
     choices, problems = parse_choices(request.GET)
-    sheet = asked(choices)
+    sheet = build_sheet(choices)
     problems += sheet.problems
     comparison = sheet.comparison
     default = [metric.key for metric in sheet.metrics if metric.key == DEFAULT_METRIC]

@@ -15,9 +15,9 @@ from django.views.decorators.http import require_safe
 from benchapp.comparing.comparison import Comparison
 from benchapp.comparing.groups import Group
 from benchapp.failing.classes import CLASSES_VERSION
-from benchapp.failing.ends import End
 from benchapp.failing.reading import Failures, Refused, failures_of
 from benchapp.failing.table import COLUMNS, Row, by_source, column_of, row_of
+from benchapp.metrics.agent_ends import End
 from benchapp.metrics.corpora import NAMES
 from benchapp.metrics.passk import SOLVED
 from benchapp.models import User

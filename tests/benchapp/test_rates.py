@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchapp.metrics.rates import Rate, wilson
+from benchapp.inference.shares import wilson
+from benchapp.metrics.rates import Rate
 
 
 @pytest.mark.parametrize(

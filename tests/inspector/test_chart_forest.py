@@ -7,7 +7,7 @@ import pytest
 from benchapp.comparing.choices import Choices
 from benchapp.models import Trial
 from benchapp.published.loading import published_rows
-from inspector.charts.asking import asked
+from inspector.charts.asking import build_sheet
 from inspector.charts.forest import CHART
 from inspector.charts.forest_rows import published_rows_of
 from tests.charted import drawn
@@ -44,7 +44,7 @@ def test_it_fills_only_what_excludes_zero() -> None:
     assert set(marks("metric=ESR")) == {"95 % interval excludes 0", "95 % interval includes 0"}
     better = [row for row in drawn(CHART, "metric=ESR").table.records() if row["group"].startswith("better")]
     (row,) = better
-    sheet = asked(Choices(metric="ESR"), CHART)
+    sheet = build_sheet(Choices(metric="ESR"), CHART)
     group = next(group for group in sheet.comparison.groups.all if group.condition == "better")
     difference = sheet.comparison.difference(group, sheet.metric)
     assert difference is not None

@@ -16,7 +16,7 @@ from plotly import graph_objects as go
 
 from benchapp.comparing.choices import Choices
 from benchapp.models import Run
-from inspector.charts.asking import asked
+from inspector.charts.asking import build_sheet
 from inspector.charts.drawing import Chart, Column, Drawing, Row, Table
 from inspector.charts.picture import KEPT, Picture, figure_json, picture_of
 from inspector.charts.written import MAX_ROWS, csv_text, text_rows, value_text
@@ -50,12 +50,12 @@ def test_it_draws_again_only_when_a_run_was_revised_or_the_choice_is_another() -
         return Drawing(go.Figure(), Table(()))
 
     chart = Chart("test", "t", "q?", draw)
-    first = picture_of(chart, asked(Choices(), chart))
-    assert picture_of(chart, asked(Choices(seen="abc"), chart)) is first
-    picture_of(chart, asked(Choices(option=("a:b",)), chart))
+    first = picture_of(chart, build_sheet(Choices(), chart))
+    assert picture_of(chart, build_sheet(Choices(seen="abc"), chart)) is first
+    picture_of(chart, build_sheet(Choices(option=("a:b",)), chart))
     assert len(calls) == 2
     Run.objects.all().touch()
-    picture_of(chart, asked(Choices(), chart))
+    picture_of(chart, build_sheet(Choices(), chart))
     assert len(calls) == 3
 
 

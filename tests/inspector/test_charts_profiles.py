@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchapp.published.loading import published_rows
-from inspector.charts.measures import Measured
-from inspector.charts.profiles import CHART, placed
+from inspector.charts.profiles import CHART, places_of
 from tests.charted import drawn, queries_of
 from tests.factories import make_experiment, make_learning_run, make_run, make_suite, make_trial, make_unordered_episode
 
@@ -16,9 +15,8 @@ T, F = True, False
 
 
 def test_it_places_between_the_lowest_and_the_highest() -> None:
-    values = [Measured(2.0), Measured(None), Measured(6.0), Measured(3.0)]
-    assert [dot.place for dot in placed("abcd", values)] == [0.0, None, 1.0, 0.25]
-    assert [dot.place for dot in placed("ab", [Measured(4.0), Measured(4.0)])] == [0.5, 0.5]
+    assert places_of([2.0, None, 6.0, 3.0]) == [0.0, None, 1.0, 0.25]
+    assert places_of([4.0, 4.0]) == [0.5, 0.5]
 
 
 def make_pair() -> None:

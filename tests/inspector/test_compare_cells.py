@@ -7,8 +7,8 @@ import pytest
 from benchapp.comparing.choices import Choices
 from benchapp.comparing.comparison import Cell, comparison_of
 from benchapp.exporting.latex import condition_table
+from benchapp.inference.shares import wilson
 from benchapp.metrics.catalogue import METRICS
-from benchapp.metrics.rates import wilson
 from benchapp.models import Family, Run
 from inspector.comparison_table import value_text, wilson_text
 from tests.factories import (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from benchapp.failing.quotes import words_around
+from benchapp.metrics.agent_ends import HARNESS_TYPES
 from benchapp.reviewing.rules.facts import TrialFacts
 from benchapp.reviewing.rules.finding import Place, Reason
 from runner.types import CheckStatus
@@ -19,10 +20,6 @@ _VERIFIER_SETUP = re.compile(
     r"|Could not resolve host|Temporary failure in name resolution)"
 )
 _PATH = re.compile(r"(?:/[^\s/:,;]+){2,}/?")  # names the machine, and often the condition
-HARNESS_TYPES = re.compile(
-    r"RewardFile|Docker|Container|Sandbox|Environment(?:Start|Build|Setup)|Infrastructure|Connection|RateLimit"
-    r"|ServiceUnavailable|InternalServer|APIError|Authentication|AgentSetup|Daytona|Modal|CancelledError"
-)
 
 
 def agent_timeout(facts: TrialFacts) -> Reason | None:

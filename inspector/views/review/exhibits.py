@@ -15,7 +15,7 @@ from benchapp.reviewing.anchoring import Evidence
 from benchapp.reviewing.blinding import hidden_in
 from inspector.review.exhibit import load_unit
 from inspector.review.exhibited_trial import ShownFields
-from inspector.templatetags.exhibits import gap_address
+from inspector.review.gaps import gap_address
 from inspector.views.review.closed import item_closed_to
 
 PIECE_CHARS = 64_000  # of one field in one answer

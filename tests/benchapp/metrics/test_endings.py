@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from benchapp.failing.ends import End
+from benchapp.metrics.agent_ends import End
 from benchapp.metrics.endings import Endings, endings_of, sentences_of
 from benchapp.models import Episode, Family, Run
 from runner.asking import LEFT_OUT

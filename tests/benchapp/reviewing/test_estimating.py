@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm, t
 
-from benchapp.metrics.rates import wilson
+from benchapp.inference.shares import wilson
 from benchapp.reviewing.estimating import Sample, Share, horvitz_thompson, shares
 
 

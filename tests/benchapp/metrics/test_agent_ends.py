@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchapp.failing.ends import End, end_of
+from benchapp.metrics.agent_ends import End, end_of
 
 
 @pytest.mark.parametrize(

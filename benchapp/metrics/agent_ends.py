@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping
 from enum import StrEnum
 
-from benchapp.reviewing.rules.endings import HARNESS_TYPES
-
 
 class End(StrEnum):
     """In the order in which pages name them."""
@@ -32,6 +30,11 @@ OF_TYPE: Mapping[str, End] = {
     "NoToolCall": End.NO_CALL,
     "ProgramFailed": End.PROGRAM,
 }
+# Exceptions of the machinery around an agent: containers, providers, reward files.
+HARNESS_TYPES = re.compile(
+    r"RewardFile|Docker|Container|Sandbox|Environment(?:Start|Build|Setup)|Infrastructure|Connection|RateLimit"
+    r"|ServiceUnavailable|InternalServer|APIError|Authentication|AgentSetup|Daytona|Modal|CancelledError"
+)
 # Of other programs: Harbor's "AgentTimeoutError" and "VerifierTimeoutError", Inspect's "limit:message", SWE-agent's "exit_context".
 _FOREIGN: tuple[tuple[re.Pattern[str], End], ...] = (
     (re.compile(r"\A(?:Verifier|Environment|AgentSetup).*Time"), End.MACHINERY),
