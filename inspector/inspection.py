@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import orjson
 
+from benchapp.json_shape import JsonShape, Shaped
 from benchapp.metrics.funnel import held_by
 from benchapp.models import Attempt, Blob, Compaction, Decision, DecisionEvidence, SkillUse, Trajectory, Trial
 from benchapp.trajectory_store import StoredStep, read_page
@@ -52,7 +53,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class SkillFacts:
+class SkillFacts(Shaped):
     """One skill of the attempt: was it mounted, how was it used, and at which step first."""
 
     slug: str
@@ -60,6 +61,8 @@ class SkillFacts:
     kinds: tuple[str, ...]
     first_step: int | None
     uses: int
+
+    json_shape = JsonShape("mounted=is_mounted", "used=kinds", "first_step")
 
     @property
     def word(self) -> str:

@@ -36,3 +36,6 @@ AUTHOR_CALL = JsonShape(
     *("mode", "family", "started_at", "worker=episode.lease_owner?"),
 )
 """Of a ModelCall of an author at work."""
+
+SETUP = JsonShape("differs", "unknown")
+"""Of how far the setups of compared runs agree."""

@@ -6,15 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 
 from benchapp.error_text import worded
 from benchapp.json_shape import JsonShape, Shaped
-from benchapp.models import Attempt, Episode, Experiment, ModelCall, Trial
+from benchapp.models import Attempt, Episode, Experiment, Trial
 from benchapp.progress import AtWork
-from inspector.live_step import in_a_line
 
 MAX_TROUBLED = 40
 
@@ -26,44 +24,6 @@ class Trouble(StrEnum):
     CRASHING = "crash-looping"  # the machine failed and it is tried again, with growing pauses
     STUCK = "stuck"  # an attempt is held, and for long no step came
     ASIDE = "trials blocked"  # trials were set aside; those that do not depend on them go on
-
-
-def at_work_as_json(row: AtWork) -> dict[str, Any]:
-    trial = row.attempt.trial
-    episode = trial.episode
-    return {
-        "attempt": row.attempt.public_id,
-        "number": row.attempt.number,
-        "experiment": episode.run.experiment.public_id,
-        "run": episode.run.public_id,
-        "label": episode.run.label,
-        "episode": episode.public_id,
-        "trial": trial.public_id,
-        "task": trial.task.key,
-        "phase": trial.phase,
-        "step": in_a_line(row.step) or None,
-        "started_at": row.attempt.started_at,
-        "worker": row.attempt.worker or None,
-        "lease_until": episode.lease_until,
-        "silent_seconds": row.silent_seconds,
-        "stuck": row.is_stuck,
-    }
-
-
-def author_as_json(call: ModelCall) -> dict[str, Any]:
-    run = call.episode.run
-    return {
-        "experiment": run.experiment.public_id,
-        "run": run.public_id,
-        "label": run.label,
-        "episode": call.episode.public_id,
-        "model": call.model,
-        "purpose": call.purpose,
-        "mode": call.mode,
-        "family": call.family,
-        "started_at": call.started_at,
-        "worker": call.episode.lease_owner or None,
-    }
 
 
 @dataclass(frozen=True, slots=True)

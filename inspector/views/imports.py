@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -14,10 +13,11 @@ from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.importers import FORMATS
 from benchapp.importers.editing import EDITABLE, EditRefused
+from benchapp.json_shape import JsonShape
 from benchapp.models import ImportBatch, Run, User
 from inspector.access import needs
 from inspector.forms import AssignForm
-from inspector.pages import absolute, next_url, paginate, render_page
+from inspector.pages import link_to, next_url, paginate, render_page
 
 BATCHES = 20  # newest, listed on the page
 PROBLEMS = 50  # per page
@@ -56,14 +56,11 @@ def _page(request: HttpRequest, form: AssignForm, *, as_json: bool, status: int 
     problems = paginate(request, chosen.problems.all() if chosen else [], per_page=PROBLEMS)
     runs = list(_runs_to_edit()[: RUNS + 1])
     data = {
-        "batches": [_batch_as_json(batch) for batch in batches],
-        "batch": chosen.public_id if chosen else None,
-        "problems": [
-            {"path": found.path, "place": found.place, "expected": found.expected, "message": found.message}
-            for found in problems
-        ],
+        "batches": BATCH.read_all(batches),
+        "batch": chosen,
+        "problems": PROBLEM.read_all(problems),
         "next": next_url(request, problems),
-        "runs": [_run_as_json(request, run) for run in runs[:RUNS]],
+        "runs": RUN.read_all(runs[:RUNS]),
     }
     context = {
         "batch_rows": batches,
@@ -113,27 +110,11 @@ def _runs_to_edit() -> QuerySet[Run]:
     )
 
 
-def _batch_as_json(batch: Any) -> dict[str, Any]:
-    return {
-        "id": batch.public_id,
-        "paths": batch.paths,
-        "format": batch.format,
-        "status": batch.status,
-        "counts": batch.counts,
-        "problems": batch.problems_total,
-        "started_at": batch.started_at,
-        "finished_at": batch.finished_at,
-    }
-
-
-def _run_as_json(request: HttpRequest, run: Any) -> dict[str, Any]:
-    return {
-        "id": run.public_id,
-        "experiment": run.experiment.name,
-        "condition": run.condition,
-        "replicate": run.replicate,
-        "agent_model": run.agent_model,
-        "author_model": run.author_model,
-        "trials": run.trials_total,
-        "url": absolute(request, "run-json", run.public_id),
-    }
+BATCH = JsonShape(
+    *("id=public_id", "paths", "format", "status", "counts", "problems=problems_total", "started_at", "finished_at"),
+)
+PROBLEM = JsonShape("path", "place", "expected", "message")
+RUN = JsonShape(
+    *("id=public_id", "experiment=experiment.name", "condition", "replicate", "agent_model", "author_model"),
+    *("trials=trials_total", link_to("run-json")),
+)

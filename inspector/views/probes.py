@@ -16,7 +16,8 @@ from benchapp.models import Episode, Run, User
 from benchapp.probing import Asked, control_of, launch_probe, preview
 from inspector.access import needs
 from inspector.pages import render_page
-from inspector.probe_page import SIDE_WORDS, open_probe_page, page_as_json, read_asked
+from inspector.probe_page import PAGE, SIDE_WORDS, open_probe_page, read_asked
+from inspector.shapes import RUN_HEAD
 from inspector.views.review.closed import closed_to
 from runner.errors import RunnerError
 
@@ -34,9 +35,9 @@ def probe(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         return _launch(request, episode)
     page = open_probe_page(episode, request.GET)
     data = {
-        "run": {"id": run.public_id, "condition": run.condition, "scripted": run.scripted},
-        "episode": episode.public_id,
-        **page_as_json(request, page),
+        "run": RUN_HEAD.read(run),
+        "episode": episode,
+        **PAGE.read(page),
         "next": None,
     }
     context = {
