@@ -21,14 +21,12 @@ from inspector.access import needs
 from inspector.findings import PER_PAGE, PROFILE_WORDS, Shown, open_findings, shown_on
 from inspector.pages import Link, next_url, paginate, render_page
 from inspector.shapes import RUN_HEAD
-from inspector.views.review.closed import closed_to
+from inspector.subject import of_run
 
 
 @require_safe
-def findings(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, run=run, as_json=as_json):
-        return closed
+@of_run
+def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     episodes = _episodes(run)
     episode = _chosen(episodes, request.GET.get("episode", ""))
     user = cast(User, request.user)

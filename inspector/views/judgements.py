@@ -17,16 +17,15 @@ from benchapp.reviewing.blinding import closed_trials
 from inspector.judgements import HEADS, MAX_REASON, PER_PAGE, STATUS_WORDS, TABLES, JudgementsPage
 from inspector.pages import Link, next_url, paginate, render_page
 from inspector.shapes import RUN_HEAD
+from inspector.subject import of_run
 from inspector.views.review.closed import closed_to
 
 MAX_SHOWN = 60_000  # characters of one text on the page; the twin has the whole
 
 
 @require_safe
-def judgements(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, run=run, as_json=as_json):
-        return closed
+@of_run
+def judgements(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     passes = list(Judging.objects.of_run(run).select_related("run"))
     judging = _chosen(passes, request.GET.get("judging", ""))
     this = JudgementsPage(run, judging, request.GET, closed_trials(cast(User, request.user))) if judging else None

@@ -21,7 +21,7 @@ from inspector.commented import commented_steps
 from inspector.inspection import Inspection, chosen_attempt, inspect_trial
 from inspector.live_trial import live_steps
 from inspector.pages import Link, link_to, render_page
-from inspector.views.review.closed import closed_to
+from inspector.subject import of_trial
 from inspector.visible import visible
 from runner.trajectories.fields import fields
 
@@ -42,10 +42,8 @@ class FieldPieceForm(forms.Form):
 
 
 @require_safe
-def trial(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    found = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, trial=found, as_json=as_json):
-        return closed
+@of_trial
+def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpResponse:
     inspection = inspect_trial(found, request.GET)
     beside = counterparts(found, without=closed_trials(cast(User, request.user)))
     live = live_steps(inspection.attempt) if inspection.trajectory is None else None
@@ -76,12 +74,10 @@ def trial(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
 
 
 @require_safe
-def field(request: HttpRequest, public_id: UUID) -> HttpResponse:
+@of_trial
+def field(request: HttpRequest, found: Trial) -> HttpResponse:
     """Of one field: a bounded piece as HTML for htmx, all that was asked for as plain text without it. 404 where there
     is no such field."""
-    found = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, trial=found):
-        return closed
     form = FieldPieceForm(request.GET)
     if not form.is_valid():
         raise Http404("no such piece")
@@ -105,11 +101,9 @@ def field(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 
 @require_safe
-def text(request: HttpRequest, public_id: UUID, name: str) -> HttpResponse:
+@of_trial
+def text(request: HttpRequest, found: Trial, name: str) -> HttpResponse:
     """A text about a trial as a whole: `instruction`, or of an attempt `output` (its verifier's) or `exception`."""
-    found = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, trial=found):
-        return closed
     attempt = chosen_attempt(list(found.attempts.order_by("number")), request.GET.get("attempt", ""))
     verdict = attempt.verdicts.order_by("-is_primary", "id").first() if attempt else None
     digest = {
