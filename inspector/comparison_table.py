@@ -59,7 +59,7 @@ def table_rows(sheet: Sheet, groups: Iterable[Group]) -> list[TableRow]:
 
 def _row(sheet: Sheet, group: Group, endings: Mapping[int, Endings]) -> TableRow:
     title, *lines = group.label.split(SEPARATOR)
-    lines += _told_apart(sheet, group)
+    lines += _list_caveats(sheet, group)
     if alike := sum(endings[run.pk].equals_no_skill for run in group.runs):
         which = "" if alike == group.replicates else f" in {alike} of {group.replicates} replicates"
         lines.append(f"equals no-skill{which}: no skill in any library")
@@ -76,7 +76,7 @@ def _row(sheet: Sheet, group: Group, endings: Mapping[int, Endings]) -> TableRow
     )
 
 
-def _told_apart(sheet: Sheet, group: Group) -> Iterator[str]:
+def _list_caveats(sheet: Sheet, group: Group) -> Iterator[str]:
     """What a reader must know before trusting the row: how many runs it is, and where its baseline comes from."""
     if group.is_unfinished:
         tally = sheet.comparison.tally(group)

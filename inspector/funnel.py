@@ -165,7 +165,7 @@ def open_funnel(run: Run, query: Mapping[str, str], trials: QuerySet[Trial]) -> 
     every = with_following(every, looked.found)
     episodes = {episode.pk: episode for episode in Episode.objects.filter(run=run)}
     knows_own = any(chance.is_own is not None for chance in every)
-    chosen = _chosen(every, asked, episodes)
+    chosen = _choose(every, asked, episodes)
     funnel = funnel_of(chosen, asked.least)
     in_table = [chance for chance in every if asked.whose == "all" or chance.is_for_it]
     skills = by_skill(in_table, asked.least)
@@ -202,7 +202,7 @@ def stages_of(funnel: Funnel) -> tuple[Stage, ...]:
     )
 
 
-def _chosen(every: Sequence[Chance], asked: Asked, episodes: Mapping[int, Episode]) -> list[Chance]:
+def _choose(every: Sequence[Chance], asked: Asked, episodes: Mapping[int, Episode]) -> list[Chance]:
     def is_wanted(chance: Chance) -> bool:
         if asked.whose == "own" and not chance.is_for_it:
             return False

@@ -88,7 +88,7 @@ def open_probe_page(episode: Episode, query: Query) -> ProbePage:
     decisions = tuple(state.decision for state in choice.states if state.decision)
     ticked = set(asked.tasks or default_tasks(episode, choice.state))
     tasks = tuple((task, task.key in ticked) for task in _tasks(episode))
-    shown = tuple(_shown(hunk, asked.revert) for hunk in choice.hunks[:MAX_HUNKS])
+    shown = tuple(_show_hunk(hunk, asked.revert) for hunk in choice.hunks[:MAX_HUNKS])
     return ProbePage(asked, choice, shown, decisions, tasks, found, problem, results, has_older)
 
 
@@ -107,7 +107,7 @@ def _tasks(episode: Episode) -> Iterable[Task]:
     return ordered.order_by("family__ordinal", "ordinal", "key")
 
 
-def _shown(hunk: Hunk, taken: Sequence[str]) -> ShownHunk:
+def _show_hunk(hunk: Hunk, taken: Sequence[str]) -> ShownHunk:
     old, new = hunk.removed, hunk.added
     lines = [("-", line) for line in old[:MAX_LINES]] + [("+", line) for line in new[:MAX_LINES]]
     texts = tuple((sign, visible(line.decode("utf-8", "replace").rstrip("\n")[:MAX_LINE])) for sign, line in lines)

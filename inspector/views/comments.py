@@ -119,7 +119,7 @@ def _thread(
     mine = Mention.objects.filter(user=request.user, comment__place=place.name, read_at=None)  # type: ignore[misc]
     context = {
         "place": place,
-        "thread": [(_drawn(first), [_drawn(each) for each in answered]) for first, answered in said],
+        "thread": [(_render_text(first), [_render_text(each) for each in answered]) for first, answered in said],
         "query": request.GET.urlencode(),
         "problem": problem,
         "text": text,
@@ -136,7 +136,7 @@ def _thread(
     return response
 
 
-def _drawn(comment: Comment) -> tuple[Comment, Any]:
+def _render_text(comment: Comment) -> tuple[Comment, Any]:
     """With its text as HTML that can do no harm; a retracted one says nothing any more."""
     return comment, None if comment.retracted_at else render_markdown(comment.text)
 

@@ -101,10 +101,10 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         )
     trials = trials_behind(choices, narrowing)
     tally = _tally(trials, choices)
-    page = paginate(request, _Counted(_sorted(trials, sort), tally.total), per_page=PER_PAGE)  # type: ignore[arg-type]
-    shown = list(_shown(list(page), choices))
+    page = paginate(request, _Counted(_sort_trials(trials, sort), tally.total), per_page=PER_PAGE)  # type: ignore[arg-type]
+    shown = list(_list_trials(list(page), choices))
     here = _address(choices, narrowing)
-    added, revised = added_since(choices), _later(trials, choices)
+    added, revised = added_since(choices), _count_later(trials, choices)
     data = {
         "problems": [],
         "as_of": choices.as_of,
@@ -126,7 +126,7 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         "narrowing": narrowing,
         "sort": sort,
         "replays": any(each.first for each in shown),
-        "outcomes": [(name, _address(choices, _narrowed(narrowing, name))) for name in OUTCOMES],
+        "outcomes": [(name, _address(choices, _narrow(narrowing, name))) for name in OUTCOMES],
         "any_outcome": _address(choices, narrowing.without("outcome")),
         "compare_url": f"{reverse('compare')}?{choices.but(metric=narrowing.covered or '').query()}",
         "export_query": here,
@@ -134,12 +134,12 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
     return render_page(request, "inspector/compare_trials.html", data=data, context=context, as_json=as_json)
 
 
-def _later(trials: QuerySet[Trial], choices: Choices) -> int:
+def _count_later(trials: QuerySet[Trial], choices: Choices) -> int:
     """How many of them were settled after the pin and are shown without a result."""
     return trials.filter(later(choices)).count() if choices.as_of else 0
 
 
-def _sorted(trials: QuerySet[Trial], sort: str) -> QuerySet[Trial]:
+def _sort_trials(trials: QuerySet[Trial], sort: str) -> QuerySet[Trial]:
     down, fields = sort.startswith("-"), SORTS.get(sort.lstrip("-"), ())
     return trials.order_by(*(_order(field, down=down) for field in fields), "pk")
 
@@ -161,7 +161,7 @@ def _tally(trials: QuerySet[Trial], choices: Choices) -> Tally:
     return Tally(**counts)
 
 
-def _shown(trials: list[Trial], choices: Choices) -> Iterable[ListedTrial]:
+def _list_trials(trials: list[Trial], choices: Choices) -> Iterable[ListedTrial]:
     """With the first tries of replays, in one query for the page."""
     replays = [trial for trial in trials if trial.phase == Phase.REPLAY]
     tries = Trial.objects.none()
@@ -240,7 +240,7 @@ def _without(choices: Choices, narrowing: Narrowing, name: str, value: Any) -> s
     return _address(choices.but(**{name: left}), narrowing)
 
 
-def _narrowed(narrowing: Narrowing, outcome: str) -> Narrowing:
+def _narrow(narrowing: Narrowing, outcome: str) -> Narrowing:
     return Narrowing(**{**dict(narrowing.pairs()), "outcome": outcome})
 
 

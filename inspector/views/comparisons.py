@@ -105,7 +105,7 @@ def comparison_save(request: HttpRequest) -> HttpResponseBase:
 
 @require_safe
 def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    reopened = _reopened(public_id)
+    reopened = _reopen(public_id)
     corrected = reopened.corrected
     data = {
         **SAVED.read(reopened.saved),
@@ -118,7 +118,7 @@ def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "declared": len(corrected.hypotheses),
         "futile": corrected.futile or None,
         "tested": corrected.tested,
-        "below_level": _below(corrected.hypotheses),
+        "below_level": _count_below(corrected.hypotheses),
         "differences": HYPOTHESIS.read_all(corrected.hypotheses),
         "compare": request.build_absolute_uri(f"{reverse('compare-json')}?{reopened.choices.query()}"),
         "next": None,
@@ -141,7 +141,7 @@ def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
 
 @require_safe
 def comparison_report(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    reopened = _reopened(public_id)
+    reopened = _reopen(public_id)
     return report_response(report_of(reopened.choices, saved=reopened), f"skillglass-{str(public_id)[:8]}.html")
 
 
@@ -161,11 +161,11 @@ def comparison_export(request: HttpRequest, public_id: UUID, form: str) -> HttpR
     """Differences with their corrected p values."""
     if form not in FORMATS:
         raise Http404(f"There are {', '.join(FORMATS)}.")
-    reopened = _reopened(public_id)
+    reopened = _reopen(public_id)
     return exported(Export("differences", reopened.choices, declared=reopened.metrics), form)
 
 
-def _reopened(public_id: UUID) -> Reopened:
+def _reopen(public_id: UUID) -> Reopened:
     return Reopened(get_object_or_404(SavedComparison.objects.select_related("created_by"), public_id=public_id))
 
 
@@ -181,7 +181,7 @@ HYPOTHESIS = JsonShape(
 )
 
 
-def _below(hypotheses: Sequence[Hypothesis]) -> int:
+def _count_below(hypotheses: Sequence[Hypothesis]) -> int:
     return sum(each.holm is not None and each.holm <= LEVEL for each in hypotheses)
 
 

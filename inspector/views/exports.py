@@ -66,7 +66,10 @@ RUN_METRIC = JsonShape("key", "unit", "meaning", *NONE, "source?")
 @require_safe
 def dictionary(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     data = {
-        "exports": {name: {"rows_are": ROWS_ARE[name], "columns": [field.as_json() for field in fields]} for name, fields in EXPORTS.items()},
+        "exports": {
+            name: {"rows_are": ROWS_ARE[name], "columns": [field.as_json() for field in fields]}
+            for name, fields in EXPORTS.items()
+        },
         "formats": list(FORMATS),
         "metrics": [*METRIC.read_all(METRICS.values()), *RUN_METRIC.read_all(RUN_METRICS.values())],
         "next": None,

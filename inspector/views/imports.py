@@ -52,7 +52,7 @@ def _account(request: HttpRequest) -> User | None:
 
 def _page(request: HttpRequest, form: AssignForm, *, as_json: bool, status: int = 200) -> HttpResponse:
     batches = list(_batches()[:BATCHES])
-    chosen = _chosen(request, batches)
+    chosen = _choose_batch(request, batches)
     problems = paginate(request, chosen.problems.all() if chosen else [], per_page=PROBLEMS)
     runs = list(_runs_to_edit()[: RUNS + 1])
     data = {
@@ -69,7 +69,7 @@ def _page(request: HttpRequest, form: AssignForm, *, as_json: bool, status: int 
         "form": form,
         "candidates": runs[:RUNS],
         "more_runs": len(runs) > RUNS,
-        "picked": _picked(request),
+        "picked": _read_picked(request),
         "formats": tuple(FORMATS),
     }
     return render_page(request, "inspector/imports.html", data=data, context=context, as_json=as_json, status=status)
@@ -80,7 +80,7 @@ def _batches() -> QuerySet[ImportBatch]:
     return ImportBatch.objects.annotate(problems_total=Count("problems")).order_by("-started_at", "-id")
 
 
-def _chosen(request: HttpRequest, batches: list[ImportBatch]) -> ImportBatch | None:
+def _choose_batch(request: HttpRequest, batches: list[ImportBatch]) -> ImportBatch | None:
     """The batch that `?batch=` names; without one the newest that has problems, else the newest."""
     wanted = request.GET.get("batch", "")
     named = next((batch for batch in batches if str(batch.public_id) == wanted), None)
@@ -90,7 +90,7 @@ def _chosen(request: HttpRequest, batches: list[ImportBatch]) -> ImportBatch | N
     return named or with_problems or (batches[0] if batches else None)
 
 
-def _picked(request: HttpRequest) -> set[UUID]:
+def _read_picked(request: HttpRequest) -> set[UUID]:
     """Runs that a refused form had chosen, so that they stay chosen."""
     return {found for text in request.POST.getlist("runs") if (found := _uuid(text))}
 

@@ -94,7 +94,7 @@ class Checked(Shaped):
 def launch(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     if request.method != "POST":
         return _page(request, _start(request), as_json=as_json)
-    draft, act = _sent(request), request.POST.get("act", "check")
+    draft, act = _read_sent(request), request.POST.get("act", "check")
     checked: Checked | None = None
     if draft.file is not None and act in ("check", "launch"):
         draft, checked = _check(draft)
@@ -112,7 +112,7 @@ def launch(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return _page(request, draft, checked=checked, act=act, as_json=as_json, status=status)
 
 
-def _sent(request: HttpRequest) -> Draft:
+def _read_sent(request: HttpRequest) -> Draft:
     """The file as sent, with what was changed in fields since they were drawn."""
     text, earlier = (request.POST.get(name, "").replace("\r\n", "\n") for name in ("file", "drawn"))
     sent = form.values_sent(request.POST)

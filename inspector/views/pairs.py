@@ -35,7 +35,7 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
             request, "inspector/pair_refused.html", data=data, context=context, as_json=as_json, status=400
         )
     this = pair_of(left, right, request.GET)
-    pointed = _pointed(request, this)
+    pointed = _find_pointed(request, this)
     page = _page(request, this, pointed)
     units = drawn(this, page)
     data = _twin(request, this, page, units)
@@ -57,7 +57,7 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
         "only_right": this.alignment.count(Kind.RIGHT),
         "parting_url": _row_url(request, this.parting_unit),
         "before": _before(request, this),
-        "swap_query": _swapped(request.GET),
+        "swap_query": _build_swap_query(request.GET),
     }
     return render_page(request, "inspector/pair.html", data=data, context=context, as_json=as_json)
 
@@ -71,7 +71,7 @@ def _problem(left: Trial, right: Trial, query: Mapping[str, str]) -> str:
     return ""
 
 
-def _pointed(request: HttpRequest, this: Pair) -> Unit | None:
+def _find_pointed(request: HttpRequest, this: Pair) -> Unit | None:
     """The unit that holds ?row=41."""
     row = request.GET.get("row", "")
     return this.unit_at(int(row)) if row.isdecimal() and len(row) < 9 else None
@@ -102,7 +102,7 @@ def _row_url(request: HttpRequest, unit: Unit | None) -> str:
     return f"?{query.urlencode()}#row-{unit.row}"
 
 
-def _swapped(query: Mapping[str, str]) -> str:
+def _build_swap_query(query: Mapping[str, str]) -> str:
     kept = [
         f"{name}={query[was]}"
         for name, was in (("a", "b"), ("b", "a"))

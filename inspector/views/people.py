@@ -57,7 +57,7 @@ def account_add(request: HttpRequest) -> HttpResponse:
         try:
             made = add_account(given["username"], given["password"], given["level"], by=request.user)  # type: ignore[arg-type]
         except ValidationError as error:
-            form.add_error(None, error) if not hasattr(error, "error_dict") else _put(form, error)
+            form.add_error(None, error) if not hasattr(error, "error_dict") else _put_errors(form, error)
         else:
             messages.success(request, f"{made.username} can log in as {made.level}.")
             return redirect("people")
@@ -105,7 +105,7 @@ def me(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "people/me.html", data=data, context=context, as_json=as_json)
 
 
-def _put(form: AddForm, error: ValidationError) -> None:
+def _put_errors(form: AddForm, error: ValidationError) -> None:
     for field, problems in error.message_dict.items():
         form.add_error(field if field in form.fields else None, problems)
 

@@ -56,7 +56,7 @@ def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     comparison = sheet.comparison
     replayed = [group for group in comparison.groups.all if comparison.replay(group) is not None]
     page = paginate(request, replayed, per_page=GROUPS_PER_PAGE)
-    shown = [_shown(sheet, group) for group in page]
+    shown = [_build_replayed(sheet, group) for group in page]
     noise = comparison.noise
     pin = pin_of(request, comparison)
     data = {
@@ -81,7 +81,7 @@ def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "inspector/compare_replay.html", data=data, context=context, as_json=as_json)
 
 
-def _shown(sheet: Sheet, group: Group) -> ReplayedGroup:
+def _build_replayed(sheet: Sheet, group: Group) -> ReplayedGroup:
     found = sheet.comparison.replay(group)
     assert found is not None  # only groups that replayed something are asked for
     squares = {cell: Square(len(getattr(found.own, cell)), sheet.trials_url(group, replay=cell)) for cell in CELLS}

@@ -102,12 +102,12 @@ def _grid_page(
     if as_json:
         data = _grid_twin(request, found, tally, rates, squares, facts)
         return render_page(request, "inspector/run.html", data=data, as_json=True)
-    context = {**facts, **probes_of(found), **_drawn(found, tally, rates, squares, facts)}
+    context = {**facts, **probes_of(found), **_build_context(found, tally, rates, squares, facts)}
     template = "inspector/_run_live.html" if wants_fragment(request) else "inspector/run.html"
     return render_page(request, template, data={}, context=context, as_json=False)
 
 
-def _drawn(
+def _build_context(
     found: Run, tally: Tally, rates: Mapping[str, Rate], squares: list[Square], facts: Mapping[str, Any]
 ) -> dict[str, Any]:
     """What the page says of these facts."""

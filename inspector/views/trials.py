@@ -57,7 +57,7 @@ def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpR
             "compare_with": [_beside_twin(found, each) for each in beside],
         }
 
-    kept, trajectory = _kept_query(inspection), inspection.trajectory
+    kept, trajectory = _read_kept_query(inspection), inspection.trajectory
     context = {
         "section": "trial",
         "this": inspection,
@@ -116,7 +116,7 @@ def text(request: HttpRequest, found: Trial, name: str) -> HttpResponse:
     return HttpResponse(visible(Blob.objects.read(digest).decode("utf-8", "replace")), "text/plain; charset=utf-8")
 
 
-def _kept_query(this: Inspection) -> list[tuple[str, object]]:
+def _read_kept_query(this: Inspection) -> list[tuple[str, object]]:
     """What a link inside the page must say besides its step: nothing while the counting attempt's main one is shown."""
     kept: list[tuple[str, object]] = []
     if this.attempt and this.attempt != this.attempts[-1] and not this.attempt.counts:
