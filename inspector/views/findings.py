@@ -21,14 +21,14 @@ from inspector.access import needs
 from inspector.findings import PER_PAGE, PROFILE_WORDS, Shown, open_findings, shown_on
 from inspector.pages import Link, next_url, paginate, render_page
 from inspector.shapes import RUN_HEAD
-from inspector.subject import of_run
+from inspector.subject import choose_row, of_run
 
 
 @require_safe
 @of_run
 def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     episodes = _episodes(run)
-    episode = _chosen(episodes, request.GET.get("episode", ""))
+    episode = choose_row(episodes, request.GET.get("episode", ""), lambda each: each.alarms)
     user = cast(User, request.user)
     opened = open_findings(run, episode, request.GET, closed_trials(user)) if episode else None
     page = paginate(request, opened.chosen, per_page=PER_PAGE) if opened else None
@@ -83,13 +83,6 @@ def _episodes(run: Run) -> list[Episode]:
     for episode in found:
         episode.alarms = alarms.get(episode.pk)  # type: ignore[attr-defined]
     return found
-
-
-def _chosen(episodes: Sequence[Episode], public_id: str) -> Episode | None:
-    """The one asked for; else the first with an alarm; else the first."""
-    asked = (episode for episode in episodes if str(episode.public_id) == public_id)
-    alarmed = (episode for episode in episodes if episode.alarms)  # type: ignore[attr-defined]
-    return next(asked, None) or next(alarmed, None) or next(iter(episodes), None)
 
 
 def _findings_twin(request: HttpRequest, shown: Sequence[Shown]) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from inspector.excerpt import Excerpt
 from inspector.pages import Link, link_to, render_page
 from inspector.probe_page import RESULT, probes_about
 from inspector.shapes import RUN_HEAD
-from inspector.subject import of_run
+from inspector.subject import choose_row, of_run
 from inspector.time_machine import TABS, VIEWS, TimeMachine, chosen_file, open_time_machine
 
 VIEW_WORDS = {"unified": "Unified", "split": "Split", "rendered": "Rendered", "source": "Source"}
@@ -87,10 +87,12 @@ def _commented(run: Run, machine: TimeMachine) -> CommentedLines:
 
 def chosen_episode(episodes: Sequence[Episode], public_id: str) -> Episode | None:
     """The one asked for; else the first where an author worked; else the first with a library; else the first."""
-    asked = (episode for episode in episodes if str(episode.public_id) == public_id)
-    authored = (episode for episode in episodes if episode.decisions_total)
-    filled = (episode for episode in episodes if episode.library and episode.library.files_total)
-    return next(asked, None) or next(authored, None) or next(filled, None) or next(iter(episodes), None)
+    return choose_row(
+        episodes,
+        public_id,
+        lambda episode: episode.decisions_total,
+        lambda episode: episode.library and episode.library.files_total,
+    )
 
 
 # --- the twin ---------------------------------------------------------------------------------------------------

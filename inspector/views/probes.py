@@ -17,7 +17,7 @@ from inspector.access import needs
 from inspector.pages import render_page
 from inspector.probe_page import PAGE, SIDE_WORDS, open_probe_page, read_asked
 from inspector.shapes import RUN_HEAD
-from inspector.subject import of_run
+from inspector.subject import choose_row, of_run
 from runner.errors import RunnerError
 
 
@@ -27,7 +27,7 @@ from runner.errors import RunnerError
 def probe(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     episodes = list(run.episodes.select_related("run__experiment__suite", "environment", "library"))
     query = request.POST if request.method == "POST" else request.GET
-    episode = _chosen(episodes, query.get("episode", ""))
+    episode = _choose_episode(episodes, query.get("episode", ""))
     if request.method == "POST":
         return _launch(request, episode)
     page = open_probe_page(episode, request.GET)
@@ -47,11 +47,9 @@ def probe(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
     return render_page(request, "inspector/probe.html", data=data, context=context, as_json=as_json)
 
 
-def _chosen(episodes: list[Episode], public_id: str) -> Episode:
+def _choose_episode(episodes: list[Episode], public_id: str) -> Episode:
     """The one asked for, else the first whose library holds something, else the first."""
-    asked = (episode for episode in episodes if str(episode.public_id) == public_id)
-    filled = (episode for episode in episodes if episode.library and episode.library.files_total)
-    found = next(asked, None) or next(filled, None) or next(iter(episodes), None)
+    found = choose_row(episodes, public_id, lambda episode: episode.library and episode.library.files_total)
     if found is None:
         raise Http404("this run has no episode yet")
     return found
