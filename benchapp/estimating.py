@@ -18,6 +18,7 @@ from typing import Any
 from django.db.models import Count, F, Sum
 
 from benchapp.cells import Arm
+from benchapp.json_shape import Shaped
 from benchapp.models import Experiment, ModelCall, Trial
 from benchapp.preparing import Prepared
 from runner.author_calls import PURPOSES
@@ -32,7 +33,7 @@ AMOUNTS = ("tokens", "cost_usd", "seconds")
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
+class Amount(Shaped):
     """A sum of medians over the parts that have a basis. `value` is None where none has one."""
 
     value: float | None = None
@@ -49,12 +50,9 @@ class Amount:
         parts = self.known + other.known, self.parts + other.parts, self.priced + other.priced
         return Amount(sum(told) if told else None, *parts)
 
-    def as_json(self) -> dict[str, Any]:
-        return {"value": self.value, "known": self.known, "parts": self.parts, "priced": self.priced}
-
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Shaped):
     trials: int = 0
     episodes: int = 0
     basis: int = 0  # earlier trials that the medians rest on, each counted once per arm
@@ -80,15 +78,6 @@ class Estimate:
         if not self.seconds.is_whole or self.seconds.value is None:
             return None
         return max(self.seconds.value / max(1, min(workers, self.episodes)), self.longest_seconds or 0.0)
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "trials": self.trials,
-            "episodes": self.episodes,
-            "basis": self.basis,
-            **{name: getattr(self, name).as_json() for name in AMOUNTS},
-            "longest_seconds": self.longest_seconds,
-        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import Literal
 
+from benchapp.json_shape import JsonShape, Shaped
 from benchapp.operating import NotPossible
 from runner.digests import digest_bytes, digest_json
 from runner.types import File, Files
@@ -36,7 +37,7 @@ class Library:
 
 
 @dataclass(frozen=True, slots=True)
-class Hunk:
+class Hunk(Shaped):
     """`old` and `new`: half-open ranges of line numbers from 0, where `kind` is "lines"; (0, 0) otherwise."""
 
     path: str
@@ -47,6 +48,8 @@ class Hunk:
     added: tuple[bytes, ...] = ()
     before: File | None = None  # the whole file, where `kind` is not "lines"
     after: File | None = None
+
+    json_shape = JsonShape("id", "path", "place", "did=told")
 
     @property
     def id(self) -> str:
@@ -75,9 +78,6 @@ class Hunk:
             "content": "its content was replaced",
             "mode": "its mode changed",
         }[self.kind]
-
-    def as_json(self) -> dict[str, object]:
-        return {"id": self.id, "path": self.path, "place": self.place, "did": self.told}
 
 
 def hunks_between(before: Files, after: Files) -> tuple[Hunk, ...]:

@@ -21,6 +21,7 @@ from redis.exceptions import RedisError
 from rq import Worker
 
 from benchapp import live
+from benchapp.json_shape import JsonShape, Shaped
 from benchapp.metrics.spending import RunSpending, spending_of
 from benchapp.models import Attempt, Episode, Experiment, Run, Trial
 
@@ -28,7 +29,7 @@ CLOSED = Q(is_done=True) | Q(status=Trial.Status.SKIPPED)
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Shaped):
     """Of a run or an experiment."""
 
     total: int = 0  # planned trials
@@ -38,6 +39,10 @@ class Progress:
     running: int = 0  # attempts at work now
     spent: tuple[RunSpending, ...] = ()  # per run; unscored attempts are billed too
     eta_seconds: float | None = None  # None: nothing to go by, nobody at work, or nothing left
+
+    json_shape = JsonShape(
+        *("total", "done", "passed", "scored", "running", "spent_usd", "spent_tokens", "unknown_cost", "eta_seconds")
+    )
 
     @property
     def spent_usd(self) -> float | None:
@@ -54,19 +59,6 @@ class Progress:
     def unknown_cost(self) -> int:
         """Attempts and calls that tell no cost."""
         return sum(part.things - part.cost_known for run in self.spent for part in run.parts)
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "total": self.total,
-            "done": self.done,
-            "passed": self.passed,
-            "scored": self.scored,
-            "running": self.running,
-            "spent_usd": self.spent_usd,
-            "spent_tokens": self.spent_tokens,
-            "unknown_cost": self.unknown_cost,
-            "eta_seconds": self.eta_seconds,
-        }
 
 
 @dataclass(frozen=True, slots=True)

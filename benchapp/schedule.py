@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from benchapp.cells import Cell
+from benchapp.json_shape import JsonShape, Shaped
 from benchapp.preparing import Prepared
 from runner.protocols import slots
 from runner.protocols.plan import EpisodePlan
@@ -24,7 +24,7 @@ EPISODE_ORDER = ("run__experiment_id", "ordinal", "run__replicate", "run_id")
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Shaped):
     """One trial at its place, as a single worker comes to it when nothing fails."""
 
     place: int  # from 1
@@ -32,21 +32,11 @@ class Planned:
     unit: str
     slot: Slot
 
-    def as_json(self) -> dict[str, Any]:
-        arm = self.cell.arm
-        return {
-            "place": self.place,
-            "condition": arm.condition,
-            "replicate": self.cell.replicate,
-            "agent": arm.agent,
-            "agent_model": arm.agent_model,
-            "author_model": arm.author_model,
-            "seed": self.cell.seed,
-            "episode": self.unit,
-            "phase": self.slot.phase.value,
-            "task": self.slot.task,
-            "sample": self.slot.sample,
-        }
+    json_shape = JsonShape(
+        *("place", "condition=cell.arm.condition", "replicate=cell.replicate", "agent=cell.arm.agent"),
+        *("agent_model=cell.arm.agent_model", "author_model=cell.arm.author_model", "seed=cell.seed"),
+        *("episode=unit", "phase=slot.phase", "task=slot.task", "sample=slot.sample"),
+    )
 
 
 def episodes_in_order(prepared: Prepared) -> list[tuple[Cell, EpisodePlan]]:

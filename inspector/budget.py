@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from benchapp.json_shape import Shaped
 from benchapp.models import Run
 from benchapp.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)
-class BudgetPart:
+class BudgetPart(Shaped):
     """In one unit. `spent` is None where nothing tells it; attempts that tell no cost are not in it."""
 
     unit: str  # "USD" or "tokens"
@@ -24,9 +24,6 @@ class BudgetPart:
     @property
     def is_over(self) -> bool:
         return self.spent is not None and self.spent >= self.limit
-
-    def as_json(self) -> dict[str, Any]:
-        return {"unit": self.unit, "limit": self.limit, "spent": self.spent}
 
 
 def budget_of(run: Run, progress: Progress) -> list[BudgetPart]:

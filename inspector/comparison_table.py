@@ -12,12 +12,11 @@ from benchapp.comparing.groups import SEPARATOR, Group
 from benchapp.comparing.saying import says
 from benchapp.inference.difference import Difference
 from benchapp.inference.shares import percent_text
+from benchapp.metrics.amounts import render_change, render_metric
 from benchapp.metrics.catalogue import RUN_TABLES
 from benchapp.metrics.endings import Endings, endings_of
-from benchapp.metrics.metric import Better, Metric, RunMetric, Unit
+from benchapp.metrics.metric import Better, Metric, RunMetric
 from inspector.charts.sheet import Sheet
-
-MINUS = "\u2212"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ def table_rows(sheet: Sheet, groups: Iterable[Group]) -> list[TableRow]:
 
 def _row(sheet: Sheet, group: Group, endings: Mapping[int, Endings]) -> TableRow:
     title, *lines = group.label.split(SEPARATOR)
-    lines += _told_apart(sheet, group)
+    lines += _list_caveats(sheet, group)
     if alike := sum(endings[run.pk].equals_no_skill for run in group.runs):
         which = "" if alike == group.replicates else f" in {alike} of {group.replicates} replicates"
         lines.append(f"equals no-skill{which}: no skill in any library")
@@ -77,7 +76,7 @@ def _row(sheet: Sheet, group: Group, endings: Mapping[int, Endings]) -> TableRow
     )
 
 
-def _told_apart(sheet: Sheet, group: Group) -> Iterator[str]:
+def _list_caveats(sheet: Sheet, group: Group) -> Iterator[str]:
     """What a reader must know before trusting the row: how many runs it is, and where its baseline comes from."""
     if group.is_unfinished:
         tally = sheet.comparison.tally(group)
@@ -121,7 +120,7 @@ def _run_cell(sheet: Sheet, group: Group, metric: RunMetric) -> CellText:
     if found.value is None:
         return CellText("unknown", says=found.note)
     return CellText(
-        written(found.value, metric.unit), f"of {found.over} {found.of}" if found.of else "", says=found.note
+        render_metric(found.value, metric.unit), f"of {found.over} {found.of}" if found.of else "", says=found.note
     )
 
 
@@ -151,46 +150,21 @@ def value_text(cell: Cell) -> tuple[str, str]:
     rate = cell.rate
     missing = f" of {rate.planned}" if rate.missing else ""
     if not cell.metric.is_share:
-        return written(cell.value, cell.metric.unit), f"n {rate.scored}{missing}"
+        value = "unknown" if cell.value is None else render_metric(cell.value, cell.metric.unit)
+        return value, f"n {rate.scored}{missing}"
     if rate.scored < 10 and not cell.metric.macro:  # a percentage of so few would pretend to know more than the count
         return f"{rate.passed}/{rate.scored}", missing.strip()
     assert cell.value is not None
     return percent_text(cell.value, 1), f"{rate.passed}/{rate.scored}{missing}"
 
 
-def written(value: float | None, unit: Unit) -> str:
-    """A value of a metric as the tables write it: shares as percent without the sign, dollars with theirs."""
-    if value is None:
-        return "unknown"
-    if unit is Unit.SHARE:
-        return percent_text(value, 1)
-    if unit is Unit.USD:
-        return f"${value:.4f}" if 0 < value < 0.1 else f"${value:,.2f}"
-    if unit is Unit.SCORE:
-        return f"{value:.2f}"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}"
-
-
-def signed(value: float, unit: Unit) -> str:
-    if unit is Unit.SHARE:
-        text = f"{100 * value:+.1f}"
-    elif unit is Unit.USD:
-        text = f"{value:+.4f}" if abs(value) < 0.1 else f"{value:+,.2f}"
-    elif unit is Unit.SCORE:
-        text = f"{value:+.2f}"
-    else:
-        text = f"{value:+,.0f}" if abs(value) >= 100 else f"{value:+.1f}"
-    text = text.lstrip("+-") if float(text.replace(",", "")) == 0 else text
-    return text.replace("-", MINUS)
-
-
 def delta_text(difference: Difference, metric: Metric) -> tuple[str, str]:
     """The difference and the ends of the interval about it."""
-    delta = signed(difference.delta, metric.unit)
+    delta = render_change(difference.delta, metric.unit)
     if difference.interval is None:
         return delta, ""
     low, high = difference.interval.low, difference.interval.high
-    return delta, f"{signed(low, metric.unit)} to {signed(high, metric.unit)}"
+    return delta, f"{render_change(low, metric.unit)} to {render_change(high, metric.unit)}"
 
 
 def tone(difference: Difference, metric: Metric) -> str:

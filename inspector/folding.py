@@ -80,7 +80,7 @@ def fold(
     missing = length - offset - len(text)
     if missing <= 0 and len(rows) <= WHOLE_LINES and sum(row.size for row in rows) <= WHOLE_CHARS:
         return (Part(offset, length, text),) if text else ()
-    shown = _shown(rows, ERROR_LINES if is_error else LINES, _errors(text, rows) if is_result else [])
+    shown = _choose_shown(rows, ERROR_LINES if is_error else LINES, _errors(text, rows) if is_result else [])
     parts = [replace(part, start=offset + part.start, end=offset + part.end) for part in _parts(text, rows, shown)]
     return (*parts, Part(offset + len(text), length, "", is_fold=True)) if missing > 0 else tuple(parts)
 
@@ -98,7 +98,7 @@ def _errors(text: str, rows: Sequence[_Row]) -> list[int]:
     return sorted({bisect_right(starts, match.start()) - 1 for match in _ERROR.finditer(text)})
 
 
-def _shown(rows: Sequence[_Row], ends: tuple[int, int], errors: Sequence[int]) -> list[bool]:
+def _choose_shown(rows: Sequence[_Row], ends: tuple[int, int], errors: Sequence[int]) -> list[bool]:
     """Which rows stay: the first, the last, some with errors, and what lies between them where that is little."""
     head, tail = ends[0], len(rows) - ends[1]
     inside = [index for index in errors if head <= index < tail]

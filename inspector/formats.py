@@ -7,10 +7,10 @@ from typing import Any
 from django.utils.safestring import SafeString
 
 from benchapp.inference.shares import percent_text
+from benchapp.metrics.amounts import render_count, render_duration, render_number, render_signed, render_usd
 from benchapp.models import Attempt, Run
 
 UNKNOWN = SafeString('<span class="unknown">unknown</span>')
-MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
 def known(value: Any) -> Any:
@@ -30,27 +30,17 @@ def percent(share: float | None) -> Any:
 
 def points(share: float) -> str:
     """A difference of two shares in percentage points, with its sign: 0.083 -> "+8.3 pp"."""
-    text = f"{100 * share:+.1f}".replace("-", "−")
-    return f"{text[1:] if text[1:] == '0.0' else text} pp"
+    return f"{render_signed(100 * share, 1)} pp"
 
 
 def number(value: float | None, digits: int = 2) -> Any:
     """A reward or score with at most `digits` places: 1.0 -> "1", 0.333 -> "0.33"."""
-    if _is_missing(value):
-        return UNKNOWN
-    text = f"{value:.{digits}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return UNKNOWN if _is_missing(value) else render_number(value, digits)
 
 
 def compact(count: int | None) -> Any:
     """A count of tokens or steps in three figures: 412345 -> "412k"."""
-    if _is_missing(count):
-        return UNKNOWN
-    for limit, unit in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
-        if count >= limit * 0.9995:
-            value = count / limit
-            return f"{value:.1f}{unit}" if value < 9.95 else f"{value:.0f}{unit}"
-    return str(count)
+    return UNKNOWN if _is_missing(count) else render_count(count)
 
 
 def tokens(attempt: Attempt | None, kind: str) -> Any:
@@ -61,20 +51,12 @@ def tokens(attempt: Attempt | None, kind: str) -> Any:
 
 def usd(cost: float | None) -> Any:
     """Dollars: two places, four below a cent."""
-    if _is_missing(cost):
-        return UNKNOWN
-    return f"${cost:.4f}" if 0 < cost < 0.01 else f"${cost:,.2f}"
+    return UNKNOWN if _is_missing(cost) else render_usd(cost)
 
 
 def duration(seconds: float | None) -> Any:
     """12.34 -> "12.3 s", 192 -> "3 min 12 s"."""
-    if _is_missing(seconds):
-        return UNKNOWN
-    if seconds < MINUTE:
-        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
-    if seconds < HOUR:
-        return f"{seconds // MINUTE:.0f} min {seconds % MINUTE:02.0f} s"
-    return f"{seconds // HOUR:.0f} h {seconds % HOUR // MINUTE:02.0f} min"
+    return UNKNOWN if _is_missing(seconds) else render_duration(seconds)
 
 
 def headline(text: str) -> str:

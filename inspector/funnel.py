@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.db.models import QuerySet
 
+from benchapp.json_shape import JsonShape, Shaped
 from benchapp.metrics.funnel import (
     LEAST_SHARE,
     Chance,
@@ -114,16 +114,23 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class SkillRow:
+class SkillRow(Shaped):
     found: SkillFunnel
     name: str
     episode: Episode
     stages: tuple[Stage, ...]
     is_held: bool  # the library as it is now still has it
 
+    json_shape = JsonShape(
+        *("skill=found.skill", "episode", "*found.funnel", "of_its_family=found.own"),
+        ("silent_bypass", lambda row: len(row.found.bypassed)),
+        ("read_and_failed", lambda row: len(row.found.failed)),
+        ("rival_read_instead", lambda row: len(row.found.rivals)),
+    )
+
 
 @dataclass(frozen=True, slots=True)
-class FunnelPage:
+class FunnelPage(Shaped):
     asked: Asked
     funnel: Funnel
     stages: tuple[Stage, ...]
@@ -139,6 +146,14 @@ class FunnelPage:
     cues: tuple[tuple[str, int, int], ...]  # of the one skill asked for: (cue, trials whose actions name it, of)
     phases: tuple[str, ...]
 
+    json_shape = JsonShape(
+        *("phase=asked.phase?", "whose=asked.whose", "least_share=asked.least", "funnel"),
+        ("note", lambda _: "association, not effect; followed is a heuristic"),
+        *("skills", "silent_bypass=bypassed.trials", "read_and_failed=failed.trials"),
+        *("rival_read_instead=rivals.trials", "not_searched=unsearched", "searched_in_part=cut"),
+        ("cues", lambda page: [{"cue": cue, "named_later": named, "of": of} for cue, named, of in page.cues]),
+    )
+
 
 def open_funnel(run: Run, query: Mapping[str, str], trials: QuerySet[Trial]) -> FunnelPage:
     """The page for a query string. `trials`: those that may be told of."""
@@ -150,7 +165,7 @@ def open_funnel(run: Run, query: Mapping[str, str], trials: QuerySet[Trial]) -> 
     every = with_following(every, looked.found)
     episodes = {episode.pk: episode for episode in Episode.objects.filter(run=run)}
     knows_own = any(chance.is_own is not None for chance in every)
-    chosen = _chosen(every, asked, episodes)
+    chosen = _choose(every, asked, episodes)
     funnel = funnel_of(chosen, asked.least)
     in_table = [chance for chance in every if asked.whose == "all" or chance.is_for_it]
     skills = by_skill(in_table, asked.least)
@@ -187,7 +202,7 @@ def stages_of(funnel: Funnel) -> tuple[Stage, ...]:
     )
 
 
-def _chosen(every: Sequence[Chance], asked: Asked, episodes: Mapping[int, Episode]) -> list[Chance]:
+def _choose(every: Sequence[Chance], asked: Asked, episodes: Mapping[int, Episode]) -> list[Chance]:
     def is_wanted(chance: Chance) -> bool:
         if asked.whose == "own" and not chance.is_for_it:
             return False
@@ -246,31 +261,3 @@ def _cues(chances: Iterable[Chance]) -> tuple[tuple[str, int, int], ...]:
                 counts[1] += 1
     ranked = sorted(found.items(), key=lambda item: (-item[1][0], -item[1][1], item[0]))
     return tuple((visible(cue), named, of) for cue, (named, of) in ranked[:60])
-
-
-def as_json(page: FunnelPage) -> dict[str, Any]:
-    return {
-        "phase": page.asked.phase or None,
-        "whose": page.asked.whose,
-        "least_share": page.asked.least,
-        "funnel": page.funnel.as_json(),
-        "note": "association, not effect; followed is a heuristic",
-        "skills": [
-            {
-                "skill": row.found.skill,
-                "episode": row.episode.public_id,
-                **row.found.funnel.as_json(),
-                "of_its_family": row.found.own.as_json() if row.found.own else None,
-                "silent_bypass": len(row.found.bypassed),
-                "read_and_failed": len(row.found.failed),
-                "rival_read_instead": len(row.found.rivals),
-            }
-            for row in page.skills
-        ],
-        "silent_bypass": page.bypassed.trials,
-        "read_and_failed": page.failed.trials,
-        "rival_read_instead": page.rivals.trials,
-        "not_searched": page.unsearched,
-        "searched_in_part": page.cut,
-        "cues": [{"cue": cue, "named_later": named, "of": of} for cue, named, of in page.cues],
-    }

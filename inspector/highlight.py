@@ -44,12 +44,12 @@ def highlight(text: str, path: str) -> list[Line] | None:
 
     The language is told by the file's name alone: guessing from the content takes half a second and is often wrong.
     """
-    found = _kept(text, path) if len(text) <= KEPT_CHARS else _highlighted(text, path)
+    found = _highlight_cached(text, path) if len(text) <= KEPT_CHARS else _highlighted(text, path)
     return None if found is None else list(found)
 
 
 @lru_cache(400)  # whoever walks through rounds meets most files again, as the old side of the next change
-def _kept(text: str, path: str) -> tuple[Line, ...] | None:
+def _highlight_cached(text: str, path: str) -> tuple[Line, ...] | None:
     return _highlighted(text, path)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import orjson
 
+from benchapp.json_shape import JsonShape, Shaped
 from benchapp.metrics.funnel import held_by
 from benchapp.models import Attempt, Blob, Compaction, Decision, DecisionEvidence, SkillUse, Trajectory, Trial
 from benchapp.trajectory_store import StoredStep, read_page
@@ -52,7 +53,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class SkillFacts:
+class SkillFacts(Shaped):
     """One skill of the attempt: was it mounted, how was it used, and at which step first."""
 
     slug: str
@@ -60,6 +61,8 @@ class SkillFacts:
     kinds: tuple[str, ...]
     first_step: int | None
     uses: int
+
+    json_shape = JsonShape("mounted=is_mounted", "used=kinds", "first_step")
 
     @property
     def word(self) -> str:
@@ -130,7 +133,7 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
     attempts = list(trial.attempts.order_by("number"))
     attempt = chosen_attempt(attempts, query.get("attempt", ""))
     trajectories = list(attempt.trajectories.filter(is_superseded=False).select_related("parent")) if attempt else []
-    trajectory = _chosen_trajectory(trajectories, query.get("trajectory", ""))
+    trajectory = _choose_trajectory(trajectories, query.get("trajectory", ""))
     uses = list(attempt.skill_uses.order_by("step", "id")[:MAX_SKILL_STEPS]) if attempt else []
     window = window_of(trajectory.steps_total if trajectory else 0, query)
     compactions = {found.kind: found for found in trajectory.compactions.order_by("id")} if trajectory else {}
@@ -138,7 +141,7 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
     view = view if view in VIEWS else "full"
     stored = read_page(trajectory, window.first, window.count) if trajectory and view == "full" else []
     by_step = skill_steps(uses, trajectory)
-    steps = one_page(draw_steps(stored, skills=by_step, kept=_kept(compactions, stored)), window.step)
+    steps = one_page(draw_steps(stored, skills=by_step, kept=_read_kept(compactions, stored)), window.step)
     window = window.of(steps)
     verdicts = verdicts_of(attempt)
     siblings, previous, following = _siblings(trial)
@@ -165,7 +168,7 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
         previous=previous,
         following=following,
         decisions=tuple(trial.decisions.select_related("episode__run", "after").order_by("number")),
-        shown_in=tuple(_shown_in(trial)),
+        shown_in=tuple(_find_shown_in(trial)),
         retrieved=tuple(trial.retrieved.select_related("task").order_by("id")[:MAX_SIBLINGS]),
     )
 
@@ -177,7 +180,7 @@ def chosen_attempt(attempts: Sequence[Attempt], number: str) -> Attempt | None:
     return next(asked, None) or next(counting, None) or (attempts[-1] if attempts else None)
 
 
-def _chosen_trajectory(trajectories: Sequence[Trajectory], public_id: str) -> Trajectory | None:
+def _choose_trajectory(trajectories: Sequence[Trajectory], public_id: str) -> Trajectory | None:
     asked = (found for found in trajectories if str(found.public_id) == public_id)
     main = (found for found in trajectories if found.kind == "main")
     return next(asked, None) or next(main, None) or next(iter(trajectories), None)
@@ -228,7 +231,7 @@ def skill_facts(uses: Sequence[SkillUse]) -> list[SkillFacts]:
     return sorted(facts, key=lambda fact: (not fact.kinds, fact.first_step or 0, fact.slug))
 
 
-def _kept(compactions: Mapping[str, Compaction], stored: Sequence[StoredStep]) -> dict[int, Kept]:
+def _read_kept(compactions: Mapping[str, Compaction], stored: Sequence[StoredStep]) -> dict[int, Kept]:
     """What the rich compaction kept, for the marks in the full view."""
     rich = compactions.get(CompactionKind.RICH)
     if rich is None or not stored:
@@ -275,6 +278,6 @@ def _siblings(trial: Trial) -> tuple[list[Trial], Trial | None, Trial | None]:
     return found[start : start + MAX_SIBLINGS], before_it, after_it
 
 
-def _shown_in(trial: Trial) -> list[Decision]:
+def _find_shown_in(trial: Trial) -> list[Decision]:
     rows = DecisionEvidence.objects.filter(trial=trial).select_related("decision__episode__run")
     return [row.decision for row in rows.order_by("decision__number")]

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.db.models import Count, QuerySet
 
+from benchapp.json_shape import JsonShape
 from benchapp.judging.aggregation import Mean, Row, by_measure, mean_over_tasks
 from benchapp.judging.level_three import COLUMNS, Outcome, outcome_rows, outcomes_by_family
 from benchapp.judging.measures import LEVEL_1, LEVEL_2, MEASURES, PARTS, Measure
@@ -189,43 +190,32 @@ def _counts(found: Counter[str]) -> tuple[tuple[str, str, int], ...]:
     return tuple((status, words, found[status]) for status, words in STATUS_WORDS.items() if found[status])
 
 
-def as_json(page: JudgementsPage) -> dict[str, Any]:
-    """The tables of the page, key for key."""
-    return {
-        "tasks": [_line_as_json(line) for line in page.lines],
-        "mean_over_tasks": _line_as_json(page.whole),
-        "parts": {str(measure.key): _mean_as_json(mean) for measure, mean in page.parts},
-        "endings": [
-            {
-                "metric": each.metric,
-                "questions": each.total,
-                "contradictions": each.contradictions,
-                **{status: count for status, _, count in each.counts},
-            }
-            for each in page.endings
-        ],
-        "asked_again": page.retried,
-        "spread": [
-            {"measure": line.name, "samples": _spread(line.samples), "replicates": _spread(line.replicates)}
-            for line in page.spreads
-        ],
-    }
+def _ending_twin(ending: Ending) -> dict[str, Any]:
+    return {**ENDING.read(ending), **{status: count for status, _, count in ending.counts}}
 
 
-def _line_as_json(line: TaskLine) -> dict[str, Any]:
-    judged = {str(measure.key): _mean_as_json(mean) for measure, mean in zip(MEASURES, line.means, strict=True)}
-    outcomes = {
-        each.metric.key: {"mean": each.mean, **(each.rate.as_json() if each.rate else {})} for each in line.outcomes
-    }
+def _line_twin(line: TaskLine) -> dict[str, Any]:
+    judged = {str(measure.key): mean and MEAN.read(mean) for measure, mean in zip(MEASURES, line.means, strict=True)}
+    outcomes = {each.metric.key: OUTCOME.read(each) for each in line.outcomes}
     return {"task": line.name, **judged, **outcomes}
 
 
-def _mean_as_json(mean: Mean | None) -> dict[str, Any] | None:
-    return {"value": mean.value, "rows": mean.rows, "tasks": mean.tasks} if mean else None
-
-
-def _spread(spread: Spread | None) -> dict[str, Any] | None:
-    return {"n": spread.n, "mean": spread.mean, "sd": spread.sd} if spread else None
-
-
+MEAN = JsonShape("value", "rows", "tasks")
+OUTCOME = JsonShape("mean", "*rate")
+ENDING = JsonShape("metric", "questions=total", "contradictions")
+SPREAD = JsonShape("n", "mean", "sd")
+SPREAD_LINE = JsonShape(
+    "measure=name",
+    ("samples", lambda line: line.samples and SPREAD.read(line.samples)),
+    ("replicates", lambda line: line.replicates and SPREAD.read(line.replicates)),
+)
+TABLES = JsonShape(
+    ("tasks", lambda page: [_line_twin(line) for line in page.lines]),
+    ("mean_over_tasks", lambda page: _line_twin(page.whole)),
+    ("parts", lambda page: {str(measure.key): mean and MEAN.read(mean) for measure, mean in page.parts}),
+    ("endings", lambda page: [_ending_twin(ending) for ending in page.endings]),
+    "asked_again=retried",
+    ("spread", lambda page: SPREAD_LINE.read_all(page.spreads)),
+)
+"""Of a JudgementsPage."""
 HEADS = {"level_1": LEVEL_1, "level_2": LEVEL_2, "level_3": COLUMNS}

@@ -151,7 +151,7 @@ def write(value: Mapping[str, Any]) -> str:
 def values_of(file: Mapping[str, Any]) -> dict[str, Value]:
     """What stands in each field when the file says this; defaults where it says nothing."""
     plural = {SINGULAR.get(name, name): [item] if name in SINGULAR else item for name, item in file.items()}
-    return {name: _shown(each, _at(plural, name)) for name, each in FIELDS.items()}
+    return {name: _show_value(each, _at(plural, name)) for name, each in FIELDS.items()}
 
 
 def values_sent(given: QueryDict) -> dict[str, Value]:
@@ -182,7 +182,7 @@ def changed(file: Mapping[str, Any], before: Mapping[str, Value], after: Mapping
                 found[name] = [None, *value]
                 continue
         if value != old:
-            _put(found, name, _told(FIELDS[name], value))
+            _put_value(found, name, _read_value(FIELDS[name], value))
     return found
 
 
@@ -190,7 +190,7 @@ def _names_none(value: Any) -> bool:
     return isinstance(value, list | tuple) and None in value
 
 
-def _put(file: dict[str, Any], name: str, value: Any) -> None:
+def _put_value(file: dict[str, Any], name: str, value: Any) -> None:
     outer, _, inner = name.partition(".")
     if not inner:
         if value == _default(name) and outer not in FIRST:
@@ -222,7 +222,7 @@ def _default(name: str) -> Any:
     return getattr(value, inner) if inner else list(value) if isinstance(value, tuple) else value
 
 
-def _shown(each: Field, value: Any) -> Value:
+def _show_value(each: Field, value: Any) -> Value:
     if each.kind == "tick":
         return value is True
     if each.kind in ("ticks", "lines"):
@@ -231,7 +231,7 @@ def _shown(each: Field, value: Any) -> Value:
     return "" if value is None else " ".join(str(value).split())
 
 
-def _told(each: Field, value: Value) -> Any:
+def _read_value(each: Field, value: Value) -> Any:
     """As the file says it. What is no number stays as it was typed: the check then says what was expected."""
     if each.kind == "number":
         return _number(str(value))
@@ -258,12 +258,12 @@ def shown_groups(values: Mapping[str, Value], problems: Mapping[str, Sequence[st
     """The fields as the page draws them. `problems`: field -> sentences."""
     options = _options(values)
     return [
-        (title, [_drawn(each, values[each.name], options.get(each.name, ()), problems) for each in fields])
+        (title, [_draw_field(each, values[each.name], options.get(each.name, ()), problems) for each in fields])
         for title, fields in GROUPS
     ]
 
 
-def _drawn(each: Field, value: Value, options: Sequence[Option], problems: Mapping[str, Sequence[str]]) -> Shown:
+def _draw_field(each: Field, value: Value, options: Sequence[Option], problems: Mapping[str, Sequence[str]]) -> Shown:
     known = {option.value for option in options}
     rest = ""
     if isinstance(value, list):
@@ -310,10 +310,10 @@ def _conditions(protocol: str) -> list[Option]:
         found = protocols.conditions_of(protocol)
     except SetupError:
         return []
-    return [Option(name, name, _said_of(each)) for name, each in found.items()]
+    return [Option(name, name, _describe(each)) for name, each in found.items()]
 
 
-def _said_of(condition: Condition) -> str:
+def _describe(condition: Condition) -> str:
     if condition.mode_at_start is AuthorMode.OUTSIDE:
         return "an outside program writes; @N tokens"
     told = {"rounds": "; @N rounds", "generation_tokens": "; @N tokens", "": ""}[condition.parameter]

@@ -51,17 +51,17 @@ def live_steps(attempt: Attempt | None) -> LiveSteps | None:
     if attempt is None or attempt.status != Attempt.Status.RUNNING:
         return None
     found = live.tail(str(attempt.public_id), FIRST_STEPS)
-    return _drawn(attempt, found or (), START, is_away=found is None)
+    return _draw(attempt, found or (), START, is_away=found is None)
 
 
 def steps_since(attempt: Attempt, after: str) -> LiveSteps:
     """What came after the step with the id `after`; nonsense is the beginning."""
     after = after if _PLACE.fullmatch(after) else START
     found = live.read(str(attempt.public_id), after=after, count=MORE_STEPS)
-    return _drawn(attempt, found, after, is_over=attempt.status != Attempt.Status.RUNNING)
+    return _draw(attempt, found, after, is_over=attempt.status != Attempt.Status.RUNNING)
 
 
-def _drawn(
+def _draw(
     attempt: Attempt, found: Sequence[Published], after: str, *, is_over: bool = False, is_away: bool = False
 ) -> LiveSteps:
     steps = [step_from_json(raw) for _, raw in found]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 import orjson
@@ -14,7 +16,10 @@ from django.shortcuts import render
 from django.urls import URLPattern, path, reverse
 from django.utils.cache import patch_vary_headers
 
+from benchapp.json_shape import encode
+
 PER_PAGE = 100
+TWIN_OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_PASSTHROUGH_DATACLASS
 
 
 def twin(route: str, view: Callable[..., HttpResponse], name: str) -> list[URLPattern]:
@@ -32,16 +37,38 @@ def render_page(
     as_json: bool,
     status: int = 200,
 ) -> HttpResponse:
-    """`data` is what the JSON twin says, key for key; the template gets it together with `context`. Where the template
-    reads none of it and it takes time to say, `data` is a function that only the twin calls."""
+    """`data` is the JSON twin, key for key, with rows and links that its encoder writes; the template gets it together
+    with `context`. Where the template reads none of it and it takes time to make, `data` is a function that only the
+    twin calls."""
     if as_json:
-        said = data() if callable(data) else data
-        return HttpResponse(orjson.dumps(said, option=orjson.OPT_INDENT_2), "application/json", status)
-    told = {} if callable(data) else data
+        return HttpResponse(render_twin(request, data() if callable(data) else data), "application/json", status)
+    shared = {} if callable(data) else data
     frame = {"json_url": json_url(request)}
-    response = render(request, template, {**told, **(context or {}), **frame}, status=status)
+    response = render(request, template, {**shared, **(context or {}), **frame}, status=status)
     patch_vary_headers(response, ["Cookie", "HX-Request"])
     return response
+
+
+class Link:
+    """The address of a named page as a twin gives it: absolute, for which the encoder takes the host of the request."""
+
+    def __init__(self, name: str, *args: object, **query: object) -> None:
+        self.path = reverse(name, args=args) + (f"?{urlencode(query)}" if query else "")
+
+
+def link_to(name: str, path: str = "public_id") -> tuple[str, Callable[[Any], Link]]:
+    """The entry "url" of a JsonShape: the page of the row's attribute `path`, as a rule its public id."""
+    find_id = attrgetter(path)
+    return "url", lambda row: Link(name, find_id(row))
+
+
+def render_twin(request: HttpRequest, data: Mapping[str, Any]) -> bytes:
+    """The one encoder of all twins: indented, ids and times as orjson writes them, the rest as `encode` says."""
+
+    def default(value: Any) -> Any:
+        return request.build_absolute_uri(value.path) if isinstance(value, Link) else encode(value)
+
+    return orjson.dumps(data, default=default, option=TWIN_OPTIONS)
 
 
 def json_url(request: HttpRequest) -> str:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.http import HttpRequest
 from django.utils import timezone
 
 from benchapp.comparing.comparison import Comparison, added_since
+from benchapp.json_shape import JsonShape, Shaped
 
 
 @dataclass(frozen=True, slots=True)
-class Pin:
+class Pin(Shaped):
     """`added`: runs that match and came later. `revised`: trials of the shown runs that were settled later. Both are left
     out. `unfinished`: one sentence about what has not come yet, or "". `differs`: the numbers are others than those the link was made with, although nothing came later that could be
     left out: something was deleted or edited since."""
@@ -26,15 +26,10 @@ class Pin:
     live: str
     unfinished: str
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "as_of": self.as_of,
-            "runs_added_since": self.added,
-            "trials_revised_since": self.revised,
-            "numbers_differ": self.differs,
-            "unfinished": self.unfinished or None,
-            "permalink": self.permalink,
-        }
+    json_shape = JsonShape(
+        *("as_of", "runs_added_since=added", "trials_revised_since=revised", "numbers_differ=differs"),
+        *("unfinished?", "permalink"),
+    )
 
 
 def pin_of(request: HttpRequest, comparison: Comparison) -> Pin:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from django.http import HttpRequest
-
 from benchapp.hunks import Hunk
-from benchapp.inference.strata import StratifiedTest
+from benchapp.json_shape import JsonShape
 from benchapp.models import Decision, Episode, Probe, Run, Task
 from benchapp.probe_results import CONTROL, NO_SKILL, ORIGINAL, SIDES, Result, results_of
 from benchapp.probing import TIMES, Asked, Choice, Preview, choice_of, default_tasks, preview
-from inspector.pages import absolute
+from inspector.pages import link_to
 from inspector.visible import visible
 from runner.errors import RunnerError
 
@@ -90,7 +88,7 @@ def open_probe_page(episode: Episode, query: Query) -> ProbePage:
     decisions = tuple(state.decision for state in choice.states if state.decision)
     ticked = set(asked.tasks or default_tasks(episode, choice.state))
     tasks = tuple((task, task.key in ticked) for task in _tasks(episode))
-    shown = tuple(_shown(hunk, asked.revert) for hunk in choice.hunks[:MAX_HUNKS])
+    shown = tuple(_show_hunk(hunk, asked.revert) for hunk in choice.hunks[:MAX_HUNKS])
     return ProbePage(asked, choice, shown, decisions, tasks, found, problem, results, has_older)
 
 
@@ -109,7 +107,7 @@ def _tasks(episode: Episode) -> Iterable[Task]:
     return ordered.order_by("family__ordinal", "ordinal", "key")
 
 
-def _shown(hunk: Hunk, taken: Sequence[str]) -> ShownHunk:
+def _show_hunk(hunk: Hunk, taken: Sequence[str]) -> ShownHunk:
     old, new = hunk.removed, hunk.added
     lines = [("-", line) for line in old[:MAX_LINES]] + [("+", line) for line in new[:MAX_LINES]]
     texts = tuple((sign, visible(line.decode("utf-8", "replace").rstrip("\n")[:MAX_LINE])) for sign, line in lines)
@@ -157,57 +155,36 @@ def probes_of(run: Run) -> dict[str, Any]:
 # --- the twin -----------------------------------------------------------------------------------------------------
 
 
-def result_as_json(request: HttpRequest, result: Result) -> dict[str, Any]:
-    probe = result.probe
-    return {
-        "id": probe.public_id,
-        "run": probe.run.public_id,
-        "url": absolute(request, "run-json", probe.run.public_id),
-        "status": probe.run.status,
-        "scripted": probe.run.scripted,
-        "of": probe.origin.public_id if probe.origin else None,
-        "decision": probe.decision.number if probe.decision else None,
-        "state": probe.state,
-        "reverted": probe.reverted,
-        "reverted_digest": probe.reverted_digest or None,
-        "library_digest": probe.library.digest,
-        "times": probe.times,
-        "reason": probe.reason,
-        "by": probe.actor_name,
-        "at": probe.created_at,
-        "own": result.own.as_json(),
-        **{side: result.side(side).as_json() for side in SIDES},
-        "original_had_the_library": result.original_had_it,
-        "tests": {side: _test_as_json(test) for side, test in result.tests.items()},
-        "tasks": [
-            {
-                "task": line.task.key,
-                "own": line.own.as_json(),
-                **{side: line.sides[side].as_json() for side in SIDES},
-                "of_acquisition": sorted(line.learning),
-            }
-            for line in result.lines
-        ],
-    }
+TEST = JsonShape("p", "smallest_p=smallest", "tasks", "is_enough")
+TASK_LINE = JsonShape(
+    *("task=task.key", "own"),
+    *((side, lambda line, side=side: line.sides[side]) for side in SIDES),
+    ("of_acquisition", lambda line: sorted(line.learning)),
+)
+RESULT = JsonShape(
+    *("id=probe", "run=probe.run", link_to("run-json", "probe.run.public_id"), "status=probe.run.status"),
+    *("scripted=probe.run.scripted", "of=probe.origin", "decision=probe.decision.number", "state=probe.state"),
+    *("reverted=probe.reverted", "reverted_digest=probe.reverted_digest?", "library_digest=probe.library.digest"),
+    *("times=probe.times", "reason=probe.reason", "by=probe.actor_name", "at=probe.created_at", "own"),
+    *((side, lambda result, side=side: result.side(side)) for side in SIDES),
+    "original_had_the_library=original_had_it",
+    ("tests", lambda result: {side: TEST.read(test) for side, test in result.tests.items()}),
+    ("tasks", lambda result: TASK_LINE.read_all(result.lines)),
+)
+PAGE = JsonShape(
+    "problem?",
+    ("states", lambda page: [state.key for state in page.choice.states] if page.choice else []),
+    *("state=choice.state.key", "decision=choice.decision.number"),
+    ("hunks", lambda page: list(_hunks(page))),
+    ("tasks", lambda page: [{"key": task.key, "chosen": chosen} for task, chosen in page.tasks]),
+    "times=asked.times",
+    ("preview", lambda page: page.preview and PREVIEW.read(page.preview)),
+    ("probes", lambda page: RESULT.read_all(page.results)),
+    "has_older_probes=has_older",
+)
+PREVIEW = JsonShape("trials", "estimate=estimate.whole")
 
 
-def _test_as_json(test: StratifiedTest) -> Mapping[str, Any]:
-    return {"p": test.p, "smallest_p": test.smallest, "tasks": test.tasks, "is_enough": test.is_enough}
-
-
-def page_as_json(request: HttpRequest, page: ProbePage) -> dict[str, Any]:
-    choice, found = page.choice, page.preview
-    return {
-        "problem": page.problem or None,
-        "states": [state.key for state in choice.states] if choice else [],
-        "state": choice.state.key if choice else None,
-        "decision": choice.decision.number if choice and choice.decision else None,
-        "hunks": [{**hunk.as_json(), "taken_back": hunk.id in page.asked.revert} for hunk in choice.hunks]
-        if choice
-        else [],
-        "tasks": [{"key": task.key, "chosen": chosen} for task, chosen in page.tasks],
-        "times": page.asked.times,
-        "preview": {"trials": found.trials, "estimate": found.estimate.whole.as_json()} if found else None,
-        "probes": [result_as_json(request, result) for result in page.results],
-        "has_older_probes": page.has_older,
-    }
+def _hunks(page: ProbePage) -> Iterator[dict[str, Any]]:
+    for hunk in page.choice.hunks if page.choice else ():
+        yield {**hunk.as_json(), "taken_back": hunk.id in page.asked.revert}

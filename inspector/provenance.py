@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 
+from benchapp.json_shape import JsonShape, Shaped
 from benchapp.lineage.attribution import Attribution, Baseline, Ended, attribute, by_family, with_lines
 from benchapp.lineage.history import Lineage, Worked
 from benchapp.models import Blob, Decision, DecisionEvidence, SnapshotFile, Trial
@@ -28,7 +28,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Users:
+class Users(Shaped):
     """Later trials whose library held exactly this text, counted as the ledger beside it counts: association, not effect."""
 
     skill: str
@@ -37,6 +37,8 @@ class Users:
     same_family: Ended = Ended()  # as what made the state was asked for
     other_families: Ended = Ended()
 
+    json_shape = JsonShape("path", "*later", "same_family", "other_families")
+
     @property
     def total(self) -> int:
         return self.later.total.mounted
@@ -44,14 +46,6 @@ class Users:
     @property
     def shown(self) -> tuple[tuple[Worked, bool | None], ...]:
         return self.later.trials[:MAX_USERS]
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "path": self.path,
-            **self.later.as_json(),
-            "same_family": self.same_family.as_json(),
-            "other_families": self.other_families.as_json(),
-        }
 
 
 def patch_of(decision: Decision) -> Patch | None:

@@ -61,7 +61,7 @@ def report_of(choices: Choices, *, saved: Reopened | None = None, problems: Sequ
     made_at = timezone.now()
     sheet = build_sheet(choices)
     plates, absent = _plates(choices)
-    shown = _shown(sheet)
+    shown = _choose_groups(sheet)
     context = {
         "title": saved.saved.name if saved else "Comparison",
         "saved": saved.saved if saved else None,
@@ -130,7 +130,7 @@ def _sentences(sheet: Sheet, corrected: Corrected | None) -> list[tuple[str, str
     return [(text, label.partition(SEPARATOR)[2]) for text, label in said if text]
 
 
-def _shown(sheet: Sheet) -> list[Group]:
+def _choose_groups(sheet: Sheet) -> list[Group]:
     """The groups that have a trial which one of the metrics covers."""
     comparison = sheet.comparison
     return [

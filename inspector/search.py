@@ -143,13 +143,13 @@ def _facet(name: str, counts: Mapping[str, int], query: Query) -> Facet:
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     chosen = {value.text.lower() for part in query.filters if part.name == name for value in part.values}
     values = [
-        FacetValue(value, count, "" if value.lower() in chosen else _narrowed(query, name, value))
+        FacetValue(value, count, "" if value.lower() in chosen else _narrow(query, name, value))
         for value, count in ordered[:FACET_VALUES]
     ]
     return Facet(name, HEADS.get(name, name.capitalize()), values, max(0, len(ordered) - FACET_VALUES))
 
 
-def _narrowed(query: Query, name: str, value: str) -> str:
+def _narrow(query: Query, name: str, value: str) -> str:
     part = render_filter(Filter(name, (Value("is", value),)))
     return f"{part} {query.text.strip()}".strip()
 

@@ -6,14 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 
 from benchapp.error_text import worded
-from benchapp.models import Attempt, Episode, Experiment, ModelCall, Trial
+from benchapp.json_shape import JsonShape, Shaped
+from benchapp.models import Attempt, Episode, Experiment, Trial
 from benchapp.progress import AtWork
-from inspector.live_step import in_a_line
 
 MAX_TROUBLED = 40
 
@@ -27,51 +26,19 @@ class Trouble(StrEnum):
     ASIDE = "trials blocked"  # trials were set aside; those that do not depend on them go on
 
 
-def at_work_as_json(row: AtWork) -> dict[str, Any]:
-    trial = row.attempt.trial
-    episode = trial.episode
-    return {
-        "attempt": row.attempt.public_id,
-        "number": row.attempt.number,
-        "experiment": episode.run.experiment.public_id,
-        "run": episode.run.public_id,
-        "label": episode.run.label,
-        "episode": episode.public_id,
-        "trial": trial.public_id,
-        "task": trial.task.key,
-        "phase": trial.phase,
-        "step": in_a_line(row.step) or None,
-        "started_at": row.attempt.started_at,
-        "worker": row.attempt.worker or None,
-        "lease_until": episode.lease_until,
-        "silent_seconds": row.silent_seconds,
-        "stuck": row.is_stuck,
-    }
-
-
-def author_as_json(call: ModelCall) -> dict[str, Any]:
-    run = call.episode.run
-    return {
-        "experiment": run.experiment.public_id,
-        "run": run.public_id,
-        "label": run.label,
-        "episode": call.episode.public_id,
-        "model": call.model,
-        "purpose": call.purpose,
-        "mode": call.mode,
-        "family": call.family,
-        "started_at": call.started_at,
-        "worker": call.episode.lease_owner or None,
-    }
-
-
 @dataclass(frozen=True, slots=True)
-class Troubled:
+class Troubled(Shaped):
     """An episode that needs somebody: why, since what, and the latest attempt where there is one."""
 
     episode: Episode
     trouble: Trouble
     latest: Attempt | None
+
+    json_shape = JsonShape(
+        *("episode", "title=episode.title", "experiment=episode.run.experiment", "run=episode.run"),
+        *("label=episode.run.label", "trouble", "failures=episode.failures", "reason", "next_try"),
+        "trial=latest.trial",
+    )
 
     @property
     def reason(self) -> str:
@@ -89,21 +56,6 @@ class Troubled:
         """When it is taken again by itself."""
         waits = self.trouble is Trouble.CRASHING and not self.episode.lease_owner
         return self.episode.lease_until if waits else None
-
-    def as_json(self) -> dict[str, Any]:
-        run = self.episode.run
-        return {
-            "episode": self.episode.public_id,
-            "title": self.episode.title,
-            "experiment": run.experiment.public_id,
-            "run": run.public_id,
-            "label": run.label,
-            "trouble": self.trouble.value,
-            "failures": self.episode.failures,
-            "reason": self.reason,
-            "next_try": self.next_try,
-            "trial": self.latest.trial.public_id if self.latest else None,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,19 +82,18 @@ def alike(rows: Iterable[Troubled]) -> list[SameTrouble]:
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class Open(Shaped):
     """An experiment with work left, and how its episodes stand."""
 
     experiment: Experiment
     counts: dict[str, int]
 
+    json_shape = JsonShape("id=experiment", "name=experiment.name", "episodes=counts")
+
     @property
     def to_do(self) -> int:
         """Episodes that go on by themselves, whether or not somebody is at them this moment."""
         return sum(self.counts.get(status, 0) for status in _OPEN)
-
-    def as_json(self) -> dict[str, Any]:
-        return {"id": self.experiment.public_id, "name": self.experiment.name, "episodes": self.counts}
 
 
 def troubled(stuck: Iterable[AtWork] = (), limit: int = MAX_TROUBLED) -> tuple[list[Troubled], int]:

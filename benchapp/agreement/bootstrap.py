@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
@@ -13,6 +12,7 @@ from scipy.special import stdtrit
 from benchapp.agreement.alpha import Tally, Unit, alpha_of, disagreements, tally
 from benchapp.agreement.distances import Distance
 from benchapp.inference.interval import TAIL, ZERO, Floats, Interval
+from benchapp.json_shape import JsonShape, Shaped
 
 RESAMPLES = 3_999  # with the sample itself 4,000, so that both tails hold whole numbers
 SEED = 20_011  # any number will do as long as it stays
@@ -21,7 +21,7 @@ MIN_TASKS_DRAWN = 10  # below, resamples say too little: benchmarks/agreement_co
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Shaped):
     """An alpha with what it rests on. What is None could not be had; `note` then says why.
 
     units: with two answers or more. clusters: tasks (or what else was drawn together). answers: those that count.
@@ -34,16 +34,7 @@ class Estimate:
     answers: int
     note: str = ""
 
-    def as_json(self) -> Mapping[str, Any]:
-        interval = self.interval.as_json() if self.interval else None
-        return {
-            "alpha": self.value,
-            "interval": interval,
-            "items": self.units,
-            "tasks": self.clusters,
-            "answers": self.answers,
-            "note": self.note,
-        }
+    json_shape = JsonShape("alpha=value", "interval", "items=units", "tasks=clusters", "answers", "note")
 
 
 def estimate(units: Sequence[Unit], clusters: Sequence[Hashable], distance: Distance) -> Estimate:

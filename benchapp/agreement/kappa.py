@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 from benchapp.agreement.alpha import Unit, alpha
 from benchapp.agreement.distances import nominal_distance
+from benchapp.json_shape import JsonShape, Shaped
 
 COHEN = "Cohen's kappa"
 KRIPPENDORFF = "Krippendorff's alpha, nominal"
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(Shaped):
     """k of n."""
 
     k: int
     n: int
 
+    json_shape = JsonShape("k", "n", "share")
+
     @property
     def share(self) -> float | None:
         return self.k / self.n if self.n else None
 
-    def as_json(self) -> Mapping[str, Any]:
-        return {"k": self.k, "n": self.n, "share": self.share}
-
 
 @dataclass(frozen=True, slots=True)
-class CodeAgreement:
+class CodeAgreement(Shaped):
     """agree: pairs of reviews that both use the code, or both do not, of all pairs. both: pairs that both use it, of
     those where at least one does; a rare code agrees mostly by absence, and this does not count that. used: reviews.
     """
@@ -41,16 +41,6 @@ class CodeAgreement:
     both: Counted
     used: Counted
     note: str = ""
-
-    def as_json(self) -> Mapping[str, Any]:
-        return {
-            "value": self.value,
-            "coefficient": self.coefficient,
-            "agree": self.agree.as_json(),
-            "both": self.both.as_json(),
-            "used": self.used.as_json(),
-            "note": self.note,
-        }
 
 
 def pairs(units: Sequence[Unit]) -> list[tuple[Any, Any]]:

@@ -18,6 +18,7 @@ from benchapp.comparing.groups import Group, Groups
 from benchapp.comparing.selection import MAX_RUNS, added, selected
 from benchapp.inference.difference import Difference, compare
 from benchapp.inference.sides import TaskMeans
+from benchapp.json_shape import JsonShape, Shaped
 from benchapp.metrics.comparability import Comparability, compare_setups
 from benchapp.metrics.facts import RunFacts, facts_of, mean_of
 from benchapp.metrics.keeping import Recent
@@ -35,7 +36,7 @@ FINGERPRINTED = ("phase", "role", "sample", "ordinal", "tainted", *MEASURED)
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Shaped):
     """One metric of one group. `rate` adds the replicates' counts up; `value` is the mean of the replicates' means.
 
     interval: of `value`, Wilson's, of a single run whose value is k of n independent trials, from ten of them on. Several
@@ -48,17 +49,14 @@ class Cell:
     replicates: tuple[float | None, ...]
     interval: tuple[float, float] | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        low, high = self.interval or (None, None)
-        return {
-            "value": self.value,
-            "passed": self.rate.passed if self.metric.is_share else None,
-            "scored": self.rate.scored,
-            "planned": self.rate.planned,
-            "low": low,
-            "high": high,
-            "replicates": self.replicates,
-        }
+    json_shape = JsonShape(
+        "value",
+        ("passed", lambda cell: cell.rate.passed if cell.metric.is_share else None),
+        *("scored=rate.scored", "planned=rate.planned"),
+        ("low", lambda cell: cell.interval and cell.interval[0]),
+        ("high", lambda cell: cell.interval and cell.interval[1]),
+        "replicates",
+    )
 
 
 class Comparison:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from benchapp.comparing.comparison import Comparison
 from benchapp.comparing.groups import Group
-from benchapp.inference.interval import Interval
+from benchapp.json_shape import JsonShape, Shaped
 from benchapp.metrics.passk import METRICS, SOLVED, Drawn, SolvedMetric, drawn, drawn_difference, name_of, samples_of
 from benchapp.metrics.rates import Rate
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Part(Shaped):
     """One group over all tasks, or over those of one source. `rate` counts tasks, replicates added up. difference: to the
     group's baseline; None for a baseline, and where no task is complete on both sides."""
 
@@ -23,27 +22,21 @@ class Part:
     drawn: Drawn | None
     difference: Drawn | None
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "metric": self.metric.key,
-            "solved": self.rate.passed,
-            "complete": self.rate.scored,
-            "tasks": self.rate.planned,
-            "estimate": _as_json(self.drawn),
-            "difference": _as_json(self.difference),
-        }
+    json_shape = JsonShape(
+        *("metric=metric.key", "solved=rate.passed", "complete=rate.scored", "tasks=rate.planned"),
+        *("estimate=drawn", "difference"),
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Passes:
+class Passes(Shaped):
     """One group: all its tasks first, then those of each source that it has tasks of."""
 
     group: Group
     name: str
     parts: tuple[Part, ...]
 
-    def as_json(self) -> dict[str, Any]:
-        return {"label": self.group.label, "name": self.name, "parts": [part.as_json() for part in self.parts]}
+    json_shape = JsonShape("label=group.label", "name", "parts")
 
 
 def has_samples(comparison: Comparison) -> bool:
@@ -68,21 +61,3 @@ def _part(comparison: Comparison, group: Group, metric: SolvedMetric) -> Part:
     own, baseline = comparison.of_group(group), comparison.groups.baseline_of(group)
     difference = drawn_difference(own, comparison.of_group(baseline), metric) if baseline else None
     return Part(metric, comparison.cell(group, metric).rate, drawn(own, metric), difference)
-
-
-def _as_json(found: Drawn | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    return {
-        "value": found.value,
-        "tasks": found.tasks,
-        "left_out": found.left_out,
-        "corpora": found.corpora,
-        "by_task": _ends(found.by_task),
-        "by_corpus": _ends(found.by_corpus),
-        "notes": found.notes,
-    }
-
-
-def _ends(interval: Interval | None) -> dict[str, Any] | None:
-    return dict(interval.as_json()) if interval else None

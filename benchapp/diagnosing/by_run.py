@@ -15,6 +15,7 @@ from typing import Any
 from django.db.models import Count, F
 
 from benchapp.diagnosing.profile import PROFILE_GROUPS
+from benchapp.json_shape import JsonShape, Shaped
 from benchapp.models import Episode, LibraryDiagnosis, Run
 
 # Cues that are a diagnostic of their own; all other cues of a group are one together.
@@ -22,7 +23,7 @@ APART: Mapping[str, tuple[str, ...]] = {"contract": ("verification",), "procedur
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Shaped):
     """axes: in the order of PROFILE_GROUPS, shares 0..1, means over skills; empty where no skill was read. read: libraries
     that rules have read in their present state, of `libraries` that hold a file."""
 
@@ -31,14 +32,14 @@ class Profile:
     read: int
     libraries: int
 
+    json_shape = JsonShape(
+        ("axes", lambda profile: dict(zip(PROFILE_GROUPS, profile.axes, strict=True)) if profile.axes else None),
+        *("overall", "skills", "libraries_read=read", "libraries"),
+    )
+
     @property
     def overall(self) -> float | None:
         return fmean(self.axes) if self.axes else None
-
-    def as_json(self) -> dict[str, Any]:
-        axes = dict(zip(PROFILE_GROUPS, self.axes, strict=True)) if self.axes else None
-        told = {"skills": self.skills, "libraries_read": self.read, "libraries": self.libraries}
-        return {"axes": axes, "overall": self.overall, **told}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from benchapp.diagnosing.shelf import Shelf
+from benchapp.json_shape import Shaped
 from runner.authoring.pattern import Pattern, pattern_of
 
 _CUES: Mapping[str, Mapping[str, str]] = {
@@ -54,7 +55,7 @@ PROFILE_GROUPS = (*_CUES, "safety")
 
 
 @dataclass(frozen=True, slots=True)
-class SkillFacts:
+class SkillFacts(Shaped):
     """cues: group -> {cue: is it there}."""
 
     skill: str
@@ -62,10 +63,6 @@ class SkillFacts:
     files: int
     words: int
     cues: Mapping[str, Mapping[str, bool]]
-
-    def as_json(self) -> dict[str, object]:
-        cues = {group: dict(found) for group, found in self.cues.items()}
-        return {"skill": self.skill, "pattern": self.pattern, "files": self.files, "words": self.words, "cues": cues}
 
 
 def facts_of(shelf: Shelf, skill: str, broken: Mapping[str, frozenset[str]]) -> SkillFacts:

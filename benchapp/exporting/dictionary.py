@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
+from benchapp.json_shape import JsonShape, Shaped
 from runner.types import Role
 
 
@@ -21,7 +21,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class Field(Shaped):
     """`missing`: what an empty cell says; without it the column has a value in every row."""
 
     name: str
@@ -30,14 +30,7 @@ class Field:
     unit: str = ""
     missing: str = ""
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "type": self.kind.value,
-            "unit": self.unit or None,
-            "meaning": self.meaning,
-            "missing_means": self.missing or None,
-        }
+    json_shape = JsonShape("name", "type=kind", "unit?", "meaning", "missing_means=missing?")
 
 
 NOT_TOLD = "the source does not tell"

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from benchapp.failing.classes import FailureClass
 from benchapp.failing.reading import Refused
+from benchapp.json_shape import JsonShape, Shaped
 
 UNCLASSIFIED = "unclassified"
 COLUMNS: tuple[str, ...] = (*(failure.value for failure in FailureClass), UNCLASSIFIED)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Row(Shaped):
     """`counts`: one per column, by the primary class. `further`: refusals that show the class beside another primary one."""
 
     key: str
@@ -23,18 +23,16 @@ class Row:
     counts: tuple[int, ...]
     further: tuple[int, ...]
 
+    json_shape = JsonShape(
+        *("key", "title"),
+        ("primary", lambda row: dict(zip(COLUMNS, row.counts, strict=True))),
+        ("beside_another", lambda row: dict(zip(COLUMNS, row.further, strict=True))),
+        "total",
+    )
+
     @property
     def total(self) -> int:
         return sum(self.counts)
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "key": self.key,
-            "title": self.title,
-            "primary": dict(zip(COLUMNS, self.counts, strict=True)),
-            "beside_another": dict(zip(COLUMNS, self.further, strict=True)),
-            "total": self.total,
-        }
 
 
 def column_of(refused: Refused) -> str:

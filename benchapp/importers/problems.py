@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
+from benchapp.json_shape import Shaped
 from benchapp.redaction import redact_text
 from benchapp.visible import visible
 from runner.trajectories.text import clean, cut
@@ -17,14 +18,11 @@ MAX_MESSAGE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Shaped):
     path: str
     place: str
     expected: str
     message: str
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 class ProblemList:

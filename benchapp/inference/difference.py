@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from benchapp.inference.interval import Interval, Outcome
 from benchapp.inference.proportions import newcombe_paired, pairs
 from benchapp.inference.replicates import MIN_REPLICATES, stratified, welch
 from benchapp.inference.sides import Paired, TaskMeans, pair
+from benchapp.json_shape import JsonShape, Shaped
 
 __all__ = ["BOOTSTRAP_FROM", "Difference", "Interval", "TaskMeans", "compare"]
 
@@ -21,7 +21,7 @@ BOOTSTRAP_FROM = 20  # clusters from which the bootstrap-t interval stands besid
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Shaped):
     """Own minus other on the tasks both were scored on, in the metric's unit (shares: -1..1).
 
     tasks, clusters, replicates (own, other): what it rests on; dropped: tasks scored somewhere but not everywhere.
@@ -46,6 +46,11 @@ class Difference:
     dropped: int = 0
     note: str = ""
 
+    json_shape = JsonShape(
+        *("tasks", "clusters", "replicates", "own", "other", "delta", "method", "interval", "p", "smallest_p"),
+        *("secondary", "discordant", "dropped", "note", "excludes_zero"),
+    )
+
     @property
     def excludes_zero(self) -> bool:
         """Whether the primary interval does; the others never decide."""
@@ -55,12 +60,6 @@ class Difference:
         """With every interval cut to what a difference can be: -bound..bound. Two rates cannot be 112 points apart."""
         interval = self.interval.within(bound) if self.interval else None
         return replace(self, interval=interval, secondary=tuple(each.within(bound) for each in self.secondary))
-
-    def as_json(self) -> Mapping[str, Any]:
-        document = asdict(self)
-        document["interval"] = self.interval.as_json() if self.interval else None
-        document["secondary"] = [interval.as_json() for interval in self.secondary]
-        return {**document, "excludes_zero": self.excludes_zero}
 
 
 def compare(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from benchapp.json_shape import Shaped
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -18,7 +18,7 @@ ZERO = 1e-12  # of the largest value: shares are fractions, whose differences ha
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(Shaped):
     """Ends in the unit of the metric (shares: -1..1 for a difference), with the method that made them."""
 
     low: float
@@ -33,9 +33,6 @@ class Interval:
     def within(self, bound: float) -> Interval:
         """Cut to -bound..bound; it covers what is possible no less often."""
         return replace(self, low=max(self.low, -bound), high=min(self.high, bound))
-
-    def as_json(self) -> Mapping[str, Any]:
-        return {"low": self.low, "high": self.high, "level": self.level, "method": self.method}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from benchapp.inference.clusters import ENUMERATED
 from benchapp.inference.difference import Difference
 from benchapp.inference.replicates import SMALLER, is_lopsided
 from benchapp.inference.shares import percent_text
+from benchapp.metrics.amounts import render_signed
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Wording:
 
 SHARES = Wording(
     value=lambda share: f"{percent_text(share, 1)} %",
-    change=lambda share: f"{_signed(100 * share, 1)} points",
+    change=lambda share: f"{render_signed(100 * share, 1)} points",
     verb="solved",
 )
 
@@ -36,7 +37,7 @@ def amounts(unit: str, digits: int = 1) -> Wording:
     """Wording of metrics that are no shares: turns, tokens, USD. Numbers come with thousands separators."""
     return Wording(
         value=lambda value: f"{value:,.{digits}f} {unit}",
-        change=lambda value: f"{_signed(value, digits)} {unit}",
+        change=lambda value: f"{render_signed(value, digits)} {unit}",
     )
 
 
@@ -137,8 +138,3 @@ def _covers(difference: Difference, unit: str) -> str:
         return dropped
     which = "one learning run per condition" if max(runs) == 1 else "one learning run on one side"
     return "; ".join(filter(None, (f"{which}: this covers {unit}, not reruns", dropped)))
-
-
-def _signed(value: float, digits: int) -> str:
-    text = f"{value:+,.{digits}f}".replace("-", "\N{MINUS SIGN}")
-    return text[1:] if not any(digit in text for digit in "123456789") else text

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from django.db.models import Count, Q
 
+from benchapp.json_shape import JsonShape, Shaped, encode
 from benchapp.lineage.history import Lineage, Worked
 from benchapp.metrics.beside import BASELINE
 from benchapp.metrics.rates import Rate
@@ -25,8 +25,12 @@ _PHASES = [phase.value for phase in Phase]
 _ROLES = [role.value for role in (*ACQUISITION_ROLES, *DEPLOYMENT_ROLES)]
 
 
+NOTE = ("note", lambda _: "association, not effect")  # an entry of every shape that counts later trials
+BESIDE = JsonShape("tasks=slots", "own", "no_skill=beside")
+
+
 @dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Shaped):
     """How trials ended that had the lines mounted: read one of the skills they stand in, did not, or nothing tells.
 
     `own`, `beside`: the readers, and no-skill, on the `slots` tasks that are scored on both sides.
@@ -39,42 +43,39 @@ class Ended:
     beside: Rate = Rate()
     slots: int = 0
 
+    json_shape = JsonShape(
+        *("mounted", "read", "not_read=unread", "reading_unknown=unknown"),
+        ("beside_no_skill", lambda ended: BESIDE.read(ended) if ended.slots else None),
+    )
+
     @property
     def mounted(self) -> int:
         return self.read.planned + self.unread.planned + self.unknown.planned
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "mounted": self.mounted,
-            "read": self.read.as_json(),
-            "not_read": self.unread.as_json(),
-            "reading_unknown": self.unknown.as_json(),
-            "beside_no_skill": {"tasks": self.slots, "own": self.own.as_json(), "no_skill": self.beside.as_json()}
-            if self.slots
-            else None,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class Attribution:
+class Attribution(Shaped):
     """`groups`: (phase, role) -> how those trials ended, in the order of the protocol. `trials`: (trial, whether it read)."""
 
     total: Ended = Ended()
     groups: Mapping[tuple[str, str], Ended] = field(default_factory=dict)
     trials: tuple[tuple[Worked, bool | None], ...] = ()
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "note": "association, not effect",
-            **self.total.as_json(),
-            "by_phase_and_role": [
-                {"phase": phase, "role": role or None, **ended.as_json()}
-                for (phase, role), ended in self.groups.items()
+    json_shape = JsonShape(
+        *(NOTE, "*total"),
+        (
+            "by_phase_and_role",
+            lambda found: [
+                {"phase": phase, "role": role or None, **encode(ended)} for (phase, role), ended in found.groups.items()
             ],
-            "trials": [
-                {"trial": trial.public_id, "read": read, "success": trial.success} for trial, read in self.trials
+        ),
+        (
+            "trials",
+            lambda found: [
+                {"trial": each.public_id, "read": read, "success": each.success} for each, read in found.trials
             ],
-        }
+        ),
+    )
 
 
 def no_skill_of(run: Run, tasks: Iterable[int]) -> dict[Slot, Rate]:

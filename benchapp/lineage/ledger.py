@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from benchapp.lineage.attribution import Attribution, Baseline, Ended, attribute, by_family, with_lines
+from benchapp.json_shape import JsonShape, Shaped
+from benchapp.lineage.attribution import NOTE, Attribution, Baseline, Ended, attribute, by_family, with_lines
 from benchapp.lineage.history import Lineage
 from runner.types import Phase
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerRow:
+class LedgerRow(Shaped):
     """`written`: lines it wrote; `standing`: of those, lines of the library's last state. Families are the tasks'."""
 
     state: int
@@ -27,16 +27,11 @@ class LedgerRow:
     other_families: Ended
     deployment: Mapping[str, Ended]  # by role
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "lines_written": self.written,
-            "lines_standing": self.standing,
-            "note": "association, not effect",
-            "all": self.all.total.as_json(),
-            "same_family": self.same_family.as_json(),
-            "other_families": self.other_families.as_json(),
-            "deployment": {role or "no role": ended.as_json() for role, ended in self.deployment.items()},
-        }
+    json_shape = JsonShape(
+        *("lines_written=written", "lines_standing=standing", NOTE, "all=all.total"),
+        *("same_family", "other_families"),
+        ("deployment", lambda row: {role or "no role": ended for role, ended in row.deployment.items()}),
+    )
 
 
 def ledger_row(lineage: Lineage, state: int, family: int | None, baseline: Baseline) -> LedgerRow:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from benchapp.json_shape import JsonShape, Shaped
 from benchapp.metrics.metric import Metric
 from benchapp.metrics.rates import Rate
 from benchapp.metrics.skillevolbench import METRICS
@@ -19,12 +19,16 @@ Outcomes = Mapping[tuple[str, str, int, int], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class Beside(Shaped):
     """Both rates cover the same tasks. `phase`: the sibling's, which differs where it replays nothing."""
 
     own: Rate
     sibling: Rate
     phase: Phase
+
+    json_shape = JsonShape(
+        *("tasks", "passed=own.passed", "sibling_passed=sibling.passed", "sibling_phase=phase", "difference")
+    )
 
     @property
     def tasks(self) -> int:
@@ -34,15 +38,6 @@ class Beside:
     def difference(self) -> float:
         """A share: own minus sibling."""
         return (self.own.passed - self.sibling.passed) / self.tasks
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "tasks": self.tasks,
-            "passed": self.own.passed,
-            "sibling_passed": self.sibling.passed,
-            "sibling_phase": self.phase,
-            "difference": self.difference,
-        }
 
 
 def sibling_of(run: Run) -> Run | None:

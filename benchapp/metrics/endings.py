@@ -13,6 +13,7 @@ from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
+from benchapp.json_shape import JsonShape, Shaped
 from benchapp.metrics.agent_ends import End, end_of
 from benchapp.metrics.keeping import RunCache
 from benchapp.models import Chunk, Decision, Episode, Run, Trial
@@ -61,7 +62,7 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True)
-class Endings:
+class Endings(Shaped):
     """Of one run, or of several added up. trials: that ended. told: of these, the ones whose trajectory tells calls; silent:
     without any. skills: some library of it holds one. open: it goes on."""
 
@@ -72,6 +73,14 @@ class Endings:
     answers: tuple[Answers, ...] = ()
     skills: bool = False
     is_open: bool = False
+
+    json_shape = JsonShape(
+        "trials",
+        ("never_called_a_tool", JsonShape("count=silent", "of=told").read),
+        ("ends", lambda found: {end.value: found.ends[end] for end in End if found.ends.get(end)}),
+        ("author_answers", JsonShape("total=asked", "usable", "skipped=left_out").read),
+        *("equals_no_skill", "sentences"),
+    )
 
     def __add__(self, other: Endings) -> Endings:
         return Endings(
@@ -132,16 +141,6 @@ class Endings:
                 continue  # said already
             if count and count >= LEAST_SHARE * self.trials:
                 yield f"{count} of {self.trials} trials {words}."
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "trials": self.trials,
-            "never_called_a_tool": {"count": self.silent, "of": self.told},
-            "ends": {end.value: self.ends[end] for end in End if self.ends.get(end)},
-            "author_answers": {"total": self.asked, "usable": self.usable, "skipped": self.left_out},
-            "equals_no_skill": self.equals_no_skill,
-            "sentences": list(self.sentences),
-        }
 
 
 def _added(first: Sequence[Answers], second: Sequence[Answers]) -> tuple[Answers, ...]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from django.db.models import QuerySet
 
+from benchapp.json_shape import Shaped
 from benchapp.metrics.following import Following
 from benchapp.metrics.tally import Tally
 from benchapp.models import Run, SkillUse, SnapshotFile, Trial
@@ -65,7 +66,7 @@ class Chance:
 
 
 @dataclass(frozen=True, slots=True)
-class Funnel:
+class Funnel(Shaped):
     """Trials at each stage, each with how they ended. `judged`: read, and it is known whether they followed."""
 
     available: Tally
@@ -85,10 +86,6 @@ class Funnel:
     def unknown(self) -> int:
         """Trials that read, of which nobody can tell whether they followed."""
         return self.read.total - self.judged.total
-
-    def as_json(self) -> dict[str, dict[str, int]]:
-        names = ("available", "read", "judged", "followed")
-        return {name: getattr(self, name).as_json() for name in names}
 
 
 def chances_of(run: Run, trials: QuerySet[Trial] | None = None) -> list[Chance]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from benchapp.inference.shares import MIN_FOR_INTERVAL, wilson
+from benchapp.json_shape import JsonShape, Shaped
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class Rate(Shaped):
     """`passed` of `scored`; `planned` counts every trial the plan holds, scored or not.
 
     Missing is not zero: a trial without a verdict stands in `planned` and in no percentage.
@@ -19,6 +18,8 @@ class Rate:
     passed: int = 0
     scored: int = 0
     planned: int = 0
+
+    json_shape = JsonShape("passed", "scored", "planned", "rate=value", "low", "high")
 
     @property
     def value(self) -> float | None:
@@ -34,19 +35,16 @@ class Rate:
         return wilson(self.passed, self.scored) if self.scored >= MIN_FOR_INTERVAL else None
 
     @property
+    def low(self) -> float | None:
+        return self.interval[0] if self.interval else None
+
+    @property
+    def high(self) -> float | None:
+        return self.interval[1] if self.interval else None
+
+    @property
     def missing(self) -> int:
         return self.planned - self.scored
 
     def __add__(self, other: Rate) -> Rate:
         return Rate(self.passed + other.passed, self.scored + other.scored, self.planned + other.planned)
-
-    def as_json(self) -> Mapping[str, Any]:
-        low, high = self.interval or (None, None)
-        return {
-            "passed": self.passed,
-            "scored": self.scored,
-            "planned": self.planned,
-            "rate": self.value,
-            "low": low,
-            "high": high,
-        }

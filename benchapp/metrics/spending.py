@@ -11,6 +11,7 @@ from django.db.models import Case, Count, F, Q, QuerySet, Sum, When
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce
 
+from benchapp.json_shape import JsonShape, Shaped
 from benchapp.metrics.keeping import RunCache, has_ended
 from benchapp.models import Attempt, ModelCall, Run
 from benchapp.recorded import BOUND_OF
@@ -19,7 +20,7 @@ from runner.types import Phase
 
 
 @dataclass(frozen=True, slots=True)
-class Spending:
+class Spending(Shaped):
     """Sums over what is known; `*_known` of `things` say how many told all of it. None: nothing told."""
 
     things: int = 0  # attempts, or calls
@@ -40,26 +41,13 @@ class Spending:
     def is_partial(self) -> bool:
         return self.cost_known < self.things and self.cost_usd is not None
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "things": self.things,
-            "input_known": self.input_known,
-            "output_known": self.output_known,
-            "tokens_known": self.tokens_known,
-            "cost_known": self.cost_known,
-            "input_tokens": self.input_tokens,
-            "cached_tokens": self.cached_tokens,
-            "output_tokens": self.output_tokens,
-            "cost_usd": self.cost_usd,
-        }
-
 
 def _added(one: float | None, other: float | None) -> Any:
     return other if one is None else one if other is None else one + other
 
 
 @dataclass(frozen=True, slots=True)
-class RunSpending:
+class RunSpending(Shaped):
     """Of one run: `first_tries` and `replays`, the attempts at its tasks; `author`, the calls that wrote its library; `judge`,
     the calls that told whether artifacts are right. Replays and judges are what measuring cost: part of the bill, and of
     no method's cost, because no replay solves a task that counts."""
@@ -68,6 +56,8 @@ class RunSpending:
     author: Spending = Spending()
     judge: Spending = Spending()
     replays: Spending = Spending()
+
+    json_shape = JsonShape("agent", "author", "judge")
 
     @property
     def agent(self) -> Spending:
@@ -84,9 +74,6 @@ class RunSpending:
         if not self.first_tries.things or self.unknown_cost:
             return None
         return (self.first_tries.cost_usd or 0.0) + (self.author.cost_usd or 0.0)
-
-    def as_json(self) -> dict[str, Any]:
-        return {"agent": self.agent.as_json(), "author": self.author.as_json(), "judge": self.judge.as_json()}
 
     @property
     def unknown_cost(self) -> int:

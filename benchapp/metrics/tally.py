@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from django.db.models import Count, Q, QuerySet
 
+from benchapp.json_shape import Shaped
 from benchapp.metrics.keeping import RunCache, has_ended
 from benchapp.metrics.outcomes import Outcomes
 from benchapp.metrics.rates import Rate
@@ -17,7 +18,7 @@ from benchapp.models import Run, Trial
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(Shaped):
     total: int = 0
     done: int = 0
     scored: int = 0
@@ -50,9 +51,6 @@ class Tally:
     @property
     def rate(self) -> Rate:
         return Rate(self.passed, self.scored, self.total)
-
-    def as_json(self) -> dict[str, int]:
-        return {"total": self.total, "done": self.done, "scored": self.scored, "passed": self.passed}
 
 
 def tally_by(trials: QuerySet[Trial], *fields: str) -> dict[Any, Tally]:

@@ -19,6 +19,7 @@ from benchapp.agreement.bootstrap import Estimate, estimate
 from benchapp.agreement.confusion import Cell, confusion
 from benchapp.agreement.distances import Distance, masi_distance, nominal_distance
 from benchapp.agreement.kappa import CodeAgreement, Counted, agreed, code_agreement, pairs
+from benchapp.json_shape import JsonShape, Shaped
 from benchapp.models import AgreementReport, Code, Queue, Resolution, Review, User
 from benchapp.models.base import derived_id
 from benchapp.reviewing.acts import note_activity
@@ -28,18 +29,17 @@ Occasion = AgreementReport.Occasion
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(Shaped):
     """Alpha of one question, and the pairs of answers that are equal."""
 
     estimate: Estimate
     equal: Counted
 
-    def as_json(self) -> dict[str, Any]:
-        return {**self.estimate.as_json(), "equal": self.equal.as_json()}
+    json_shape = JsonShape("*estimate", "equal")
 
 
 @dataclass(frozen=True, slots=True)
-class Closeness:
+class Closeness(Shaped):
     """Of pairs of reviews that both name a first upstream failure: the same step, and at most one step apart in the
     same trajectory. one_only: pairs in which one names one and the other does not, of pairs in which anybody does."""
 
@@ -47,19 +47,15 @@ class Closeness:
     near: Counted
     one_only: Counted
 
-    def as_json(self) -> dict[str, Any]:
-        return {"same": self.same.as_json(), "near": self.near.as_json(), "one_only": self.one_only.as_json()}
-
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class Carried(Shaped):
     """Answers made under another version, and what alpha on codes would be with them."""
 
     answers: int
     codes: Measure
 
-    def as_json(self) -> dict[str, Any]:
-        return {"answers": self.answers, "codes_with_them": self.codes.as_json()}
+    json_shape = JsonShape("answers", "codes_with_them=codes")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,10 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
 from benchapp.comparing.choices import Choices
+from benchapp.metrics.amounts import DAY, HOUR, MINUTE
 from benchapp.metrics.rates import Rate
 from benchapp.models import Square, Trial
 from inspector.formats import (
-    DAY,
-    HOUR,
-    MINUTE,
     UNKNOWN,
     compact,
     duration,

@@ -38,17 +38,18 @@ ABOUT_ITEMS = frozenset({"queueitem", "review", "resolution", "suggestion", "jud
 @require_safe
 def activity(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     chosen = {name: request.GET.get(name, "")[:200] for name in ("person", "verb", "target")}
-    page = paginate(request, _chosen(chosen), per_page=PER_PAGE)
+    page = paginate(request, _filter_acts(chosen), per_page=PER_PAGE)
     reader: User = request.user  # type: ignore[assignment]
     unseen = _unseen_queues(reader)
-    acts = [_fact(act, reader, unseen) for act in page]
+    acts = [_act_twin(act, reader, unseen) for act in page]
     told = {act.target_id for act, fact in zip(page, acts, strict=True) if fact["detail"] or fact["reason"]}
     note_items_seen(reader, QueueItem.objects.filter(public_id__in=told, resolutions__isnull=False).distinct())
     data = {"acts": acts, "filter": chosen, "next": next_url(request, page)}
     context = {
         "page": page,
         "rows": [
-            ({**fact, "target_word": WORDS.get(fact["target"], fact["target"])}, _told(fact["detail"])) for fact in acts
+            ({**fact, "target_word": WORDS.get(fact["target"], fact["target"])}, _list_details(fact["detail"]))
+            for fact in acts
         ],
         "people": _values("actor_name"),
         "verbs": _values("verb"),
@@ -57,7 +58,7 @@ def activity(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "people/activity.html", data=data, context=context, as_json=as_json)
 
 
-def _chosen(chosen: dict[str, str]) -> QuerySet[Activity]:
+def _filter_acts(chosen: dict[str, str]) -> QuerySet[Activity]:
     lookups = {"person": "actor_name", "verb": "verb", "target": "target_kind"}
     return Activity.objects.filter(**{lookups[name]: value for name, value in chosen.items() if value})
 
@@ -75,7 +76,7 @@ def _unseen_queues(reader: User) -> frozenset[UUID]:
     return frozenset(same.order_by().values_list("queue__public_id", flat=True).distinct())
 
 
-def _fact(act: Activity, reader: User, unseen: frozenset[UUID]) -> dict[str, Any]:
+def _act_twin(act: Activity, reader: User, unseen: frozenset[UUID]) -> dict[str, Any]:
     sees_all = reader.may(User.Level.ADMIN) and not unseen
     hidden = act.target_kind in ABOUT_ITEMS and act.actor_id != reader.pk and not sees_all
     hidden = hidden or (act.target_kind == "queue" and act.target_id in unseen)
@@ -100,17 +101,17 @@ def _address(act: Activity) -> str | None:
         return None
 
 
-def _told(detail: dict[str, Any]) -> list[tuple[str, str, str]]:
+def _list_details(detail: dict[str, Any]) -> list[tuple[str, str, str]]:
     """(what, before, after) where both are told, (what, "", value) for the rest."""
     before, after = detail.get("before"), detail.get("after")
     told = []
     if isinstance(before, dict) and isinstance(after, dict):
-        told = [(name, _short(before.get(name)), _short(after.get(name))) for name in after]
+        told = [(name, _shorten(before.get(name)), _shorten(after.get(name))) for name in after]
         detail = {name: value for name, value in detail.items() if name not in {"before", "after"}}
-    return told + [(name, "", _short(value)) for name, value in detail.items() if value not in (None, "", [])]
+    return told + [(name, "", _shorten(value)) for name, value in detail.items() if value not in (None, "", [])]
 
 
-def _short(value: Any) -> str:
+def _shorten(value: Any) -> str:
     if value is None or value == "":
         return "unknown"
     text = visible(", ".join(map(str, value)) if isinstance(value, list) else str(value))

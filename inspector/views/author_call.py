@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -11,10 +12,12 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
+from benchapp.json_shape import JsonShape
 from benchapp.models import Blob, Episode, ModelCall, Run
-from inspector.author_call import MAX_SECTION, AuthorCall, SeenStep, open_author_call, prompt_of
-from inspector.pages import absolute, render_page
-from inspector.talk import Turn
+from inspector.author_call import MAX_SECTION, AuthorCall, open_author_call, prompt_of
+from inspector.pages import Link, render_page
+from inspector.shapes import RUN_HEAD
+from inspector.subject import of_run
 from inspector.views.review.closed import closed_to
 from runner.author_calls import PURPOSES
 
@@ -22,18 +25,16 @@ JSON_CHARS = 400_000  # of one text in the twin; the whole is at the text's own 
 
 
 @require_safe
-def author_call(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, run=run, as_json=as_json):
-        return closed
+@of_run
+def author_call(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     episode = _episode(run, request.GET.get("episode", ""))
     this = open_author_call(episode, request.GET) if episode else None
     if this and this.chosen and (closed := closed_to(request, trial=this.chosen.evidence.trial, as_json=as_json)):
         return closed
     data = {
-        "run": {"id": run.public_id, "condition": run.condition, "scripted": run.scripted},
-        "episode": episode.public_id if episode else None,
-        **(_as_json(request, run, this) if this else {"decision": None}),
+        "run": RUN_HEAD.read(run),
+        "episode": episode,
+        **(_twin(run, this) if this else {"decision": None}),
         "next": None,
     }
     context = {"section": "run", "this_run": run, "this_episode": episode, "this": this, "max_section": MAX_SECTION}
@@ -41,11 +42,9 @@ def author_call(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
 
 
 @require_safe
-def author_text(request: HttpRequest, public_id: UUID, call_id: UUID, part: str) -> HttpResponse:
+@of_run
+def author_text(request: HttpRequest, run: Run, call_id: UUID, part: str) -> HttpResponse:
     """One text of a call, whole and exactly as recorded: `reply`, or the number of a message from 1 on."""
-    run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, run=run):
-        return closed
     readable = Q(decisions__isnull=False) | Q(purpose__in=PURPOSES)
     call = get_object_or_404(ModelCall.objects.filter(readable, episode__run=run).distinct(), public_id=call_id)
     return HttpResponse(_text(call, part), "text/plain; charset=utf-8")
@@ -70,54 +69,38 @@ def _episode(run: Run, public_id: str) -> Episode | None:
     return authored or next(iter(episodes), None)
 
 
-def _as_json(request: HttpRequest, run: Run, this: AuthorCall) -> dict[str, Any]:
-    decision, call = this.decision, this.decision.call
-    texts = this.prompt.texts if this.prompt else ()
-    messages = this.prompt.messages if this.prompt else ()
-    return {
-        "decision": decision.number,
-        "status": decision.status,
-        "call": _call_as_json(call) if call else None,
-        "prompt": [
-            {
-                "role": message.role,
-                "length": message.length,
-                "text": text[:JSON_CHARS],
-                "whole": absolute(request, "author-text", run.public_id, call.public_id, str(place)) if call else None,
-            }
-            for place, (message, text) in enumerate(zip(messages, texts, strict=True), start=1)
-        ],
-        "reply": this.reply.text[:JSON_CHARS] if this.reply else None,
-        "talk": [_turn_as_json(turn) for turn in this.talk],
-        "evidence": [
-            {
-                "trial": row.trial.public_id,
-                "compaction": row.compaction.kind if row.compaction else None,
-                "steps_kept": row.compaction.steps_kept if row.compaction else None,
-                "steps_total": row.compaction.steps_total if row.compaction else None,
-            }
-            for row in this.evidence
-        ],
-        "steps": [_step_as_json(step) for step in this.chosen.steps] if this.chosen else [],
-    }
+def _prompt_twin(run: Run, this: AuthorCall) -> Iterator[dict[str, Any]]:
+    prompt, call = this.prompt, this.decision.call
+    for place, message in enumerate(prompt.messages if prompt else (), start=1):
+        whole = Link("author-text", run.public_id, call.public_id, str(place)) if call else None
+        yield {**MESSAGE.read(message), "text": prompt.texts[place - 1][:JSON_CHARS], "whole": whole}
 
 
-def _call_as_json(call: ModelCall) -> dict[str, Any]:
-    names = ("key", "model", "scripted", "status", "input_tokens", "cached_tokens", "output_tokens", "cost_usd")
-    found = {name: getattr(call, name) for name in (*names, "started_at", "finished_at")}
-    return {"id": call.public_id, **found, "price_table": call.price_table or None, "error": call.error or None}
+CALL = JsonShape(
+    *("id=public_id", "key", "model", "scripted", "status", "input_tokens", "cached_tokens", "output_tokens"),
+    *("cost_usd", "started_at", "finished_at", "price_table?", "error?"),
+)
+MESSAGE = JsonShape("role", "length")
+TURN = JsonShape(
+    *("purpose=call.purpose", ("said", lambda turn: turn.said[:JSON_CHARS]), "held_back=is_held_back"),
+    ("call", lambda turn: CALL.read(turn.call)),
+)
+EVIDENCE = JsonShape(
+    *("trial", "compaction=compaction.kind", "steps_kept=compaction.steps_kept"),
+    "steps_total=compaction.steps_total",
+)
+STEP = JsonShape("number", "shown=is_seen", "reasons", "characters_shown=seen", "characters=length")
+DECISION = JsonShape(
+    *("decision=decision.number", "status=decision.status"),
+    ("call", lambda this: this.decision.call and CALL.read(this.decision.call)),
+)
+SHOWN = JsonShape(
+    ("reply", lambda this: this.reply.text[:JSON_CHARS] if this.reply else None),
+    ("talk", lambda this: TURN.read_all(this.talk)),
+    ("evidence", lambda this: EVIDENCE.read_all(this.evidence)),
+    ("steps", lambda this: STEP.read_all(this.chosen.steps) if this.chosen else []),
+)
 
 
-def _turn_as_json(turn: Turn) -> dict[str, Any]:
-    told = {"purpose": turn.call.purpose, "said": turn.said[:JSON_CHARS], "held_back": turn.is_held_back}
-    return {**told, "call": _call_as_json(turn.call)}
-
-
-def _step_as_json(step: SeenStep) -> dict[str, Any]:
-    return {
-        "number": step.number,
-        "shown": step.is_seen,
-        "reasons": step.reasons,
-        "characters_shown": step.seen,
-        "characters": step.length,
-    }
+def _twin(run: Run, this: AuthorCall) -> dict[str, Any]:
+    return {**DECISION.read(this), "prompt": list(_prompt_twin(run, this)), **SHOWN.read(this)}

@@ -6,31 +6,30 @@ from typing import Any
 
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
+from benchapp.json_shape import JsonShape
 from benchapp.models import Run
-from inspector.blamed_file import AGES, BlamedFile, ChosenLine, Origin, open_blame
-from inspector.pages import absolute, render_page
-from inspector.probe_page import result_as_json
+from inspector.blamed_file import AGES, BlamedFile, Origin, open_blame
+from inspector.pages import Link, link_to, render_page
+from inspector.probe_page import RESULT
+from inspector.shapes import RUN_HEAD
+from inspector.subject import of_run
 from inspector.views.library import chosen_episode
-from inspector.views.review.closed import closed_to
 
 
 @require_safe
-def blame(request: HttpRequest, public_id: str, *, as_json: bool = False) -> HttpResponse:
-    run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, run=run, as_json=as_json):
-        return closed
+@of_run
+def blame(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     episodes = list(run.episodes.select_related("library", "family").annotate(decisions_total=Count("decisions")))
     episode = chosen_episode(episodes, request.GET.get("episode", ""))
     found = open_blame(run, episode, request.GET) if episode else None
 
     def twin() -> dict[str, Any]:
         return {
-            "run": {"id": run.public_id, "condition": run.condition, "scripted": run.scripted},
-            "episode": episode.public_id if episode else None,
-            **(_as_json(request, run, found) if found else {}),
+            "run": RUN_HEAD.read(run),
+            "episode": episode,
+            **(_twin(run, found) if found else {}),
             "next": None,
         }
 
@@ -45,8 +44,34 @@ def blame(request: HttpRequest, public_id: str, *, as_json: bool = False) -> Htt
     return render_page(request, "inspector/blame.html", data=twin, context=context, as_json=as_json)
 
 
-def _as_json(request: HttpRequest, run: Run, found: BlamedFile) -> dict[str, Any]:
-    library = f"{absolute(request, 'library-json', run.public_id)}?episode={found.episode.public_id}"
+def _origin_twin(run: Run, found: BlamedFile, origin: Origin) -> dict[str, Any]:
+    decision = origin.decision
+    told = None
+    if decision is not None:
+        url = Link("library-json", run.public_id, episode=found.episode.public_id, decision=decision.number)
+        told = {**DECISION.read(decision), "url": url}
+    return {"state": origin.state.key, "word": origin.word, "decision": told, **COUNTED.read(origin)}
+
+
+DECISION = JsonShape("id=public_id", "number", "operation_type", "summary")
+COUNTED = JsonShape("lines", "rounds_ago", "later_trials=later")
+SPAN = JsonShape("first", "last", "origin=origin.state.key")
+LEDGER = JsonShape("state=stop.after.key", "*row", ("probes", lambda entry: RESULT.read_all(entry.probes)))
+EVIDENCE = JsonShape(
+    *("trial", link_to("trial-json", "trial.public_id")),
+    ("steps", lambda shown: shown.excerpt and [one.step for one in shown.excerpt.segments if one.step]),
+)
+OVERLAP = JsonShape("trial", "step=overlap.step", "shared_words=overlap.shared", "words=overlap.words")
+LINE = JsonShape(
+    *("number", "text", ("written_with", lambda line: [line.first, line.last]), "origin=origin.state.key"),
+    *("stands_until=stands_until.key", "later_trials=later", "ledger"),
+    ("probes", lambda line: RESULT.read_all(line.probes)),
+    ("evidence", lambda line: EVIDENCE.read_all(line.evidence)),
+    ("by_overlap", lambda line: OVERLAP.read_all(line.alike)),
+)
+
+
+def _twin(run: Run, found: BlamedFile) -> dict[str, Any]:
     return {
         "at": found.state.key,
         "states": [state.key for state in found.rail.states],
@@ -57,67 +82,10 @@ def _as_json(request: HttpRequest, run: Run, found: BlamedFile) -> dict[str, Any
         "moves": [
             {"at": state.key, "from": move.old, "to": move.new, "alike": move.alike} for state, move in found.moves
         ],
-        "origins": [_origin_as_json(origin, library) for origin in found.origins],
-        "spans": [{"first": span.first, "last": span.last, "origin": span.origin.state.key} for span in found.spans],
+        "origins": [_origin_twin(run, found, origin) for origin in found.origins],
+        "spans": SPAN.read_all(found.spans),
         "lines": [row.text for span in found.spans for row in span.rows],
         "lines_left_out": found.rows_left_out,
-        "ledger": [
-            {
-                "state": entry.stop.after.key,
-                **entry.row.as_json(),
-                "probes": [result_as_json(request, result) for result in entry.probes],
-            }
-            for entry in found.ledger
-        ],
-        "line": _line_as_json(request, found.chosen) if found.chosen else None,
-    }
-
-
-def _origin_as_json(origin: Origin, library: str) -> dict[str, Any]:
-    decision = origin.decision
-    return {
-        "state": origin.state.key,
-        "word": origin.word,
-        "decision": {
-            "id": decision.public_id,
-            "number": decision.number,
-            "operation_type": decision.operation_type,
-            "summary": decision.summary,
-            "url": f"{library}&decision={decision.number}",
-        }
-        if decision
-        else None,
-        "lines": origin.lines,
-        "rounds_ago": origin.rounds_ago,
-        "later_trials": origin.later.as_json(),
-    }
-
-
-def _line_as_json(request: HttpRequest, line: ChosenLine) -> dict[str, Any]:
-    return {
-        "number": line.number,
-        "text": line.text,
-        "written_with": [line.first, line.last],
-        "origin": line.origin.state.key,
-        "stands_until": line.stands_until.key if line.stands_until else None,
-        "later_trials": line.later.as_json(),
-        "ledger": line.ledger.as_json(),
-        "probes": [result_as_json(request, result) for result in line.probes],
-        "evidence": [
-            {
-                "trial": shown.trial.public_id,
-                "url": absolute(request, "trial-json", shown.trial.public_id),
-                "steps": [one.step for one in shown.excerpt.segments if one.step] if shown.excerpt else None,
-            }
-            for shown in line.evidence
-        ],
-        "by_overlap": [
-            {
-                "trial": alike.trial.public_id,
-                "step": alike.overlap.step,
-                "shared_words": alike.overlap.shared,
-                "words": alike.overlap.words,
-            }
-            for alike in line.alike
-        ],
+        "ledger": LEDGER.read_all(found.ledger),
+        "line": LINE.read(found.chosen) if found.chosen else None,
     }

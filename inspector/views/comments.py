@@ -12,6 +12,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from benchapp.json_shape import JsonShape
 from benchapp.models import Comment, Mention, User
 from benchapp.reviewing.commenting import (
     MAX_CHARS,
@@ -39,9 +40,9 @@ def comments(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     page = paginate(request, comments_for(reader).order_by("-written_at", "-pk"), per_page=PER_PAGE)
     mentions = list(mentions_of(reader)[:MENTIONS])
     data = {
-        "mentions": [{**_fact(found.comment, reader), "read_at": found.read_at} for found in mentions],
+        "mentions": [{**_comment_twin(found.comment, reader), "read_at": found.read_at} for found in mentions],
         "unread": sum(found.read_at is None for found in mentions),
-        "comments": [_fact(comment, reader) for comment in page],
+        "comments": [_comment_twin(comment, reader) for comment in page],
         "next": next_url(request, page),
     }
     context = {"page": page, "mention_rows": mentions, "shown_chars": SHOWN_CHARS}
@@ -118,7 +119,7 @@ def _thread(
     mine = Mention.objects.filter(user=request.user, comment__place=place.name, read_at=None)  # type: ignore[misc]
     context = {
         "place": place,
-        "thread": [(_drawn(first), [_drawn(each) for each in answered]) for first, answered in said],
+        "thread": [(_render_text(first), [_render_text(each) for each in answered]) for first, answered in said],
         "query": request.GET.urlencode(),
         "problem": problem,
         "text": text,
@@ -135,23 +136,19 @@ def _thread(
     return response
 
 
-def _drawn(comment: Comment) -> tuple[Comment, Any]:
+def _render_text(comment: Comment) -> tuple[Comment, Any]:
     """With its text as HTML that can do no harm; a retracted one says nothing any more."""
     return comment, None if comment.retracted_at else render_markdown(comment.text)
 
 
-def _fact(comment: Comment, reader: User) -> dict[str, Any]:
-    return {
-        "id": comment.public_id,
-        "on": comment.on,
-        "place": comment.place,
-        "url": comment.address,
-        "author": comment.author.username,
-        "written_at": comment.written_at,
-        "retracted_at": comment.retracted_at,
-        "text": None if comment.retracted_at else comment.text,
-        "own": comment.author_id == reader.pk,
-    }
+COMMENT = JsonShape(
+    *("id=public_id", "on", "place", "url=address", "author=author.username", "written_at", "retracted_at"),
+    ("text", lambda comment: None if comment.retracted_at else comment.text),
+)
+
+
+def _comment_twin(comment: Comment, reader: User) -> dict[str, Any]:
+    return {**COMMENT.read(comment), "own": comment.author_id == reader.pk}
 
 
 def _uuid(text: str) -> UUID:

@@ -15,6 +15,7 @@ from benchapp.comparing.passes import passes_of
 from benchapp.comparing.saying import says, verdict
 from benchapp.diagnosing.by_run import Profile, profile_of, skills_read
 from benchapp.diagnosing.profile import PROFILE_GROUPS
+from benchapp.json_shape import JsonShape, encode
 from benchapp.metrics.catalogue import TABLES
 from benchapp.metrics.endings import Endings, endings_of, sentences_of
 from benchapp.models import Run
@@ -26,6 +27,7 @@ from inspector.charts.sheet import Sheet
 from inspector.comparison_table import run_metrics, table_rows
 from inspector.pages import next_url, paginate, render_page
 from inspector.pinning import pin_of
+from inspector.shapes import SETUP
 
 GROUPS_PER_PAGE = 30
 
@@ -34,9 +36,9 @@ GROUPS_PER_PAGE = 30
 def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     page = paginate(request, list(sheet.comparison.groups.all), per_page=GROUPS_PER_PAGE)
-    data = {**facts_as_json(request, sheet), "next": next_url(request, page)}
+    data = {**comparison_twin(request, sheet), "next": next_url(request, page)}
     if as_json:
-        data["groups"] = groups_as_json(sheet, list(page))
+        data["groups"] = groups_twin(sheet, list(page))
         return render_page(request, "inspector/compare.html", data=data, as_json=True)
     context = {
         **compared(request, sheet, list(page)),
@@ -77,57 +79,53 @@ def compared(request: HttpRequest, sheet: Sheet, groups: Sequence[Group]) -> dic
     }
 
 
-def groups_as_json(sheet: Sheet, groups: Sequence[Group]) -> list[dict[str, Any]]:
-    passes = {each.group.identity: each.as_json() for each in passes_of(sheet.comparison, groups)}
+def groups_twin(sheet: Sheet, groups: Sequence[Group]) -> list[dict[str, Any]]:
+    passes = {each.group.identity: each for each in passes_of(sheet.comparison, groups)}
     endings = endings_of(run for group in groups for run in group.runs)
-    profiles = {group.identity: profile.as_json() for group, profile in _profiles(sheet, groups)}
+    profiles = {group.identity: profile for group, profile in _profiles(sheet, groups)}
     return [
         {
-            **_group_as_json(sheet, group),
+            **_group_twin(sheet, group),
             "pass_at_k": passes.get(group.identity),
             "skill_profile": profiles.get(group.identity),
-            "endings": sum((endings[run.pk] for run in group.runs), Endings()).as_json(),
+            "endings": sum((endings[run.pk] for run in group.runs), Endings()),
         }
         for group in groups
     ]
 
 
-def facts_as_json(request: HttpRequest, sheet: Sheet) -> dict[str, Any]:
+def comparison_twin(request: HttpRequest, sheet: Sheet) -> dict[str, Any]:
     comparison = sheet.comparison
     return {
         "choices": comparison.choices.pairs(),
         "problems": sheet.problems,
-        "pin": pin_of(request, comparison).as_json(),
-        "fingerprint": comparison.fingerprint,
-        "scripted": comparison.scripted,
-        "runs": len(comparison.runs),
-        "runs_not_shown": comparison.truncated,
-        "setup": {"differs": comparison.setups.differs, "unknown": comparison.setups.unknown},
-        "tainted_episodes": comparison.tainted,
-        "metrics": [
-            {"key": metric.key, "meaning": metric.meaning, "unit": metric.unit, "source": metric.source}
-            for metric in sheet.metrics
-        ],
+        "pin": pin_of(request, comparison),
+        **COMPARISON.read(comparison),
+        "metrics": METRIC.read_all(sheet.metrics),
     }
 
 
-def _group_as_json(sheet: Sheet, group: Group) -> dict[str, Any]:
+COMPARISON = JsonShape(
+    *("fingerprint", "scripted", ("runs", lambda comparison: len(comparison.runs)), "runs_not_shown=truncated"),
+    *(("setup", lambda comparison: SETUP.read(comparison.setups)), "tainted_episodes=tainted"),
+)
+METRIC = JsonShape("key", "meaning", "unit", "source")
+GROUP = JsonShape(
+    *("label", "experiment=first.experiment", "condition", "agent_model", "author_model", "harness", "scripted"),
+)
+
+
+def _group_twin(sheet: Sheet, group: Group) -> dict[str, Any]:
     comparison = sheet.comparison
     baseline = comparison.groups.baseline_of(group)
     return {
-        "label": group.label,
-        "experiment": group.first.experiment.public_id,
-        "condition": group.condition,
-        "agent_model": group.agent_model,
-        "author_model": group.author_model,
-        "harness": group.harness,
-        "scripted": group.scripted,
-        "trials": comparison.tally(group).as_json(),
-        "runs": [run.public_id for run in group.runs],
+        **GROUP.read(group),
+        "trials": comparison.tally(group),
+        "runs": group.runs,
         "baseline": baseline.label if baseline else None,
-        "metrics": {metric.key: comparison.cell(group, metric).as_json() for metric in sheet.metrics},
+        "metrics": {metric.key: comparison.cell(group, metric) for metric in sheet.metrics},
         "differences": {
-            metric.key: {**difference.as_json(), "sentence": says(comparison, group, metric)}
+            metric.key: {**encode(difference), "sentence": says(comparison, group, metric)}
             for metric in sheet.metrics
             if (difference := comparison.described(group, metric)) is not None
         },

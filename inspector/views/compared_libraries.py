@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from benchapp.comparing.groups import Group
+from benchapp.json_shape import JsonShape, Shaped
 from benchapp.metrics.libraries import FILE_KINDS, Churn, LibrarySize, churn, final_libraries
 from benchapp.metrics.reuse import PhaseReuse, Reuse, SkillReuse, reuse
 from inspector.charts.asking import sheet_of
@@ -23,13 +24,24 @@ LATER = (Phase.DEPLOYMENT, Phase.REPLAY, Phase.EVALUATION)  # trials that a fini
 
 
 @dataclass(frozen=True, slots=True)
-class GroupLibraries:
+class GroupLibraries(Shaped):
     """One group, its replicates added up; tainted episodes are left out."""
 
     group: Group
     libraries: tuple[LibrarySize, ...]
     churn: tuple[Churn, ...]
     reuse: tuple[Reuse, ...]
+
+    json_shape = JsonShape(
+        *("label=group.label", "runs=group.runs", ("libraries", lambda each: len(each.libraries)), "skills"),
+        ("files", lambda each: dict(each.files)),
+        ("decisions", lambda each: dict(each.decisions)),
+        *("skills_created=created", "skills_deleted=deleted"),
+        ("lines_added", lambda each: each.lines[0]),
+        ("lines_removed", lambda each: each.lines[1]),
+        "later_trials=later",
+        ("never_read", lambda each: JsonShape("skill", "mounted").read_all(each.never_read)),
+    )
 
     @property
     def is_library(self) -> bool:
@@ -89,9 +101,9 @@ def compared_libraries(request: HttpRequest, *, as_json: bool = False) -> HttpRe
     data = {
         "choices": comparison.choices.pairs(),
         "problems": sheet.problems,
-        "pin": pin.as_json(),
+        "pin": pin,
         "scripted": comparison.scripted,
-        "groups": [_as_json(each) for each in shown],
+        "groups": shown,
         "next": next_url(request, page),
     }
     context = {
@@ -118,21 +130,3 @@ def _of_groups(groups: Sequence[Group], as_of: Any) -> list[GroupLibraries]:
         )
         for group in groups
     ]
-
-
-def _as_json(each: GroupLibraries) -> dict[str, Any]:
-    added, removed = each.lines
-    return {
-        "label": each.group.label,
-        "runs": [run.public_id for run in each.group.runs],
-        "libraries": len(each.libraries),
-        "skills": each.skills,
-        "files": dict(each.files),
-        "decisions": dict(each.decisions),
-        "skills_created": each.created,
-        "skills_deleted": each.deleted,
-        "lines_added": added,
-        "lines_removed": removed,
-        "later_trials": asdict(each.later),
-        "never_read": [{"skill": skill.skill, "mounted": skill.mounted} for skill in each.never_read],
-    }

@@ -18,10 +18,11 @@ from benchapp.comparing.choices import Choices
 from benchapp.comparing.comparison import added_since
 from benchapp.comparing.narrowing import Narrowing, in_words, later, success_is, trials_behind
 from benchapp.exporting.asking import trials_asked
+from benchapp.json_shape import JsonShape
 from benchapp.metrics.tally import Tally
 from benchapp.models import Experiment, Trial
-from inspector.pages import absolute, next_url, paginate, render_page
-from inspector.views.runs import trial_as_json
+from inspector.pages import Link, next_url, paginate, render_page
+from inspector.shapes import TRIAL
 from runner.types import Phase
 
 PER_PAGE = 100
@@ -55,7 +56,7 @@ class Chip:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ListedTrial:
     """A trial as the list shows it. `later`: it was settled after the pin, so its numbers are not shown. `first`: the
     first try at the task of a replay."""
 
@@ -100,10 +101,10 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         )
     trials = trials_behind(choices, narrowing)
     tally = _tally(trials, choices)
-    page = paginate(request, _Counted(_sorted(trials, sort), tally.total), per_page=PER_PAGE)  # type: ignore[arg-type]
-    shown = list(_shown(list(page), choices))
+    page = paginate(request, _Counted(_sort_trials(trials, sort), tally.total), per_page=PER_PAGE)  # type: ignore[arg-type]
+    shown = list(_list_trials(list(page), choices))
     here = _address(choices, narrowing)
-    added, revised = added_since(choices), _later(trials, choices)
+    added, revised = added_since(choices), _count_later(trials, choices)
     data = {
         "problems": [],
         "as_of": choices.as_of,
@@ -115,7 +116,7 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         "passed": tally.passed,
         "scored": tally.scored,
         "planned": tally.total,
-        "trials": [_as_json(request, each) for each in shown],
+        "trials": [_trial_twin(each) for each in shown],
         "next": next_url(request, page),
     }
     context = {
@@ -125,7 +126,7 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         "narrowing": narrowing,
         "sort": sort,
         "replays": any(each.first for each in shown),
-        "outcomes": [(name, _address(choices, _narrowed(narrowing, name))) for name in OUTCOMES],
+        "outcomes": [(name, _address(choices, _narrow(narrowing, name))) for name in OUTCOMES],
         "any_outcome": _address(choices, narrowing.without("outcome")),
         "compare_url": f"{reverse('compare')}?{choices.but(metric=narrowing.covered or '').query()}",
         "export_query": here,
@@ -133,12 +134,12 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
     return render_page(request, "inspector/compare_trials.html", data=data, context=context, as_json=as_json)
 
 
-def _later(trials: QuerySet[Trial], choices: Choices) -> int:
+def _count_later(trials: QuerySet[Trial], choices: Choices) -> int:
     """How many of them were settled after the pin and are shown without a result."""
     return trials.filter(later(choices)).count() if choices.as_of else 0
 
 
-def _sorted(trials: QuerySet[Trial], sort: str) -> QuerySet[Trial]:
+def _sort_trials(trials: QuerySet[Trial], sort: str) -> QuerySet[Trial]:
     down, fields = sort.startswith("-"), SORTS.get(sort.lstrip("-"), ())
     return trials.order_by(*(_order(field, down=down) for field in fields), "pk")
 
@@ -160,7 +161,7 @@ def _tally(trials: QuerySet[Trial], choices: Choices) -> Tally:
     return Tally(**counts)
 
 
-def _shown(trials: list[Trial], choices: Choices) -> Iterable[Shown]:
+def _list_trials(trials: list[Trial], choices: Choices) -> Iterable[ListedTrial]:
     """With the first tries of replays, in one query for the page."""
     replays = [trial for trial in trials if trial.phase == Phase.REPLAY]
     tries = Trial.objects.none()
@@ -174,34 +175,31 @@ def _shown(trials: list[Trial], choices: Choices) -> Iterable[Shown]:
     firsts = {(each.episode_id, each.task_id, each.sample): each for each in known}
     for trial in trials:
         slot = (trial.episode_id, trial.task_id, trial.sample)
-        yield Shown(trial, _is_later(trial, choices), firsts.get(slot) if trial.phase == Phase.REPLAY else None)
+        yield ListedTrial(trial, _is_later(trial, choices), firsts.get(slot) if trial.phase == Phase.REPLAY else None)
 
 
 def _is_later(trial: Trial, choices: Choices) -> bool:
     return bool(choices.as_of and trial.settled_at and trial.settled_at > choices.as_of)
 
 
-def _as_json(request: HttpRequest, shown: Shown) -> dict[str, Any]:
-    trial, run = shown.trial, shown.trial.episode.run
-    found = trial_as_json(request, trial)
+def _trial_twin(shown: ListedTrial) -> dict[str, Any]:
+    trial = shown.trial
+    found = TRIAL.read(trial)
     if shown.later:
-        told = ("id", "episode", "task", "title", "family", "role", "phase", "sample", "url")
-        found = {name: value if name in told else None for name, value in found.items()}
+        kept = ("id", "episode", "task", "title", "family", "role", "phase", "sample", "url")
+        found = {name: value if name in kept else None for name, value in found.items()}
+    pair = Link("compare-pair-json", shown.first.public_id, trial.public_id) if shown.first else None
     return {
         **found,
-        "run": run.public_id,
-        "condition": run.condition,
-        "replicate": run.replicate,
-        "agent_model": run.agent_model,
-        "harness": run.harness,
-        "scripted": run.scripted,
+        **OF_RUN.read(trial.episode.run),
         "turns": None if shown.later else trial.turns,
         "settled_after_pin": shown.later,
-        "first_try": shown.first.public_id if shown.first else None,
-        "side_by_side": absolute(request, "compare-pair-json", shown.first.public_id, trial.public_id)
-        if shown.first
-        else None,
+        "first_try": shown.first,
+        "side_by_side": pair,
     }
+
+
+OF_RUN = JsonShape("run=public_id", "condition", "replicate", "agent_model", "harness", "scripted")
 
 
 # --- the filter in words ---------------------------------------------------------------------------------------------
@@ -242,7 +240,7 @@ def _without(choices: Choices, narrowing: Narrowing, name: str, value: Any) -> s
     return _address(choices.but(**{name: left}), narrowing)
 
 
-def _narrowed(narrowing: Narrowing, outcome: str) -> Narrowing:
+def _narrow(narrowing: Narrowing, outcome: str) -> Narrowing:
     return Narrowing(**{**dict(narrowing.pairs()), "outcome": outcome})
 
 

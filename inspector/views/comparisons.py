@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from benchapp.comparing.choices import parse_choices
 from benchapp.comparing.saving import Corrected, Hypothesis, Reopened, save_comparison
 from benchapp.exporting.export import FORMATS, Export
+from benchapp.json_shape import JsonShape
 from benchapp.metrics.catalogue import DEFAULT_METRIC
 from benchapp.metrics.metric import Metric
 from benchapp.models import Comparison as SavedComparison
@@ -22,8 +23,9 @@ from benchapp.models import User
 from inspector.access import needs
 from inspector.charts.asking import build_sheet
 from inspector.comparison_table import delta_text
-from inspector.pages import absolute, next_url, paginate, render_page
+from inspector.pages import link_to, next_url, paginate, render_page
 from inspector.report import least_bytes, report_of
+from inspector.shapes import SETUP
 from inspector.views.exports import exported
 
 PER_PAGE = 50
@@ -58,9 +60,7 @@ def named(metrics: Sequence[Metric]) -> str:
 def comparisons(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     page = paginate(request, SavedComparison.objects.select_related("created_by"), per_page=PER_PAGE)
     data = {
-        "comparisons": [
-            {**_facts(saved), "url": absolute(request, "comparison-json", saved.public_id)} for saved in page
-        ],
+        "comparisons": LISTED.read_all(page),
         "next": next_url(request, page),
     }
     return render_page(request, "inspector/comparisons.html", data=data, context={"page": page}, as_json=as_json)
@@ -105,21 +105,21 @@ def comparison_save(request: HttpRequest) -> HttpResponseBase:
 
 @require_safe
 def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    reopened = _reopened(public_id)
+    reopened = _reopen(public_id)
     corrected = reopened.corrected
     data = {
-        **_facts(reopened.saved),
+        **SAVED.read(reopened.saved),
         "moved_on": reopened.moved_on(),
         "unknown_metrics": reopened.unknown_metrics,
         "problems": reopened.problems,
         "scripted": reopened.comparison.scripted,
         "unfinished": reopened.comparison.unfinished or None,
-        "setup": {"differs": reopened.comparison.setups.differs, "unknown": reopened.comparison.setups.unknown},
+        "setup": SETUP.read(reopened.comparison.setups),
         "declared": len(corrected.hypotheses),
         "futile": corrected.futile or None,
         "tested": corrected.tested,
-        "below_level": _below(corrected.hypotheses),
-        "differences": [_hypothesis_as_json(each) for each in corrected.hypotheses],
+        "below_level": _count_below(corrected.hypotheses),
+        "differences": HYPOTHESIS.read_all(corrected.hypotheses),
         "compare": request.build_absolute_uri(f"{reverse('compare-json')}?{reopened.choices.query()}"),
         "next": None,
     }
@@ -141,7 +141,7 @@ def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
 
 @require_safe
 def comparison_report(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    reopened = _reopened(public_id)
+    reopened = _reopen(public_id)
     return report_response(report_of(reopened.choices, saved=reopened), f"skillglass-{str(public_id)[:8]}.html")
 
 
@@ -161,43 +161,30 @@ def comparison_export(request: HttpRequest, public_id: UUID, form: str) -> HttpR
     """Differences with their corrected p values."""
     if form not in FORMATS:
         raise Http404(f"There are {', '.join(FORMATS)}.")
-    reopened = _reopened(public_id)
+    reopened = _reopen(public_id)
     return exported(Export("differences", reopened.choices, declared=reopened.metrics), form)
 
 
-def _reopened(public_id: UUID) -> Reopened:
+def _reopen(public_id: UUID) -> Reopened:
     return Reopened(get_object_or_404(SavedComparison.objects.select_related("created_by"), public_id=public_id))
 
 
-def _facts(saved: SavedComparison) -> dict[str, Any]:
-    return {
-        "id": saved.public_id,
-        "name": saved.name,
-        "created_at": saved.created_at,
-        "created_by": saved.created_by.get_username() if saved.created_by else None,
-        "query": saved.query,
-        "metrics": saved.metrics,
-        "fingerprint": saved.fingerprint,
-    }
+_SAVED = (
+    *("id=public_id", "name", "created_at", "created_by=created_by.username"),
+    *("query", "metrics", "fingerprint"),
+)
+SAVED = JsonShape(*_SAVED)
+LISTED = JsonShape(*_SAVED, link_to("comparison-json"))
+HYPOTHESIS = JsonShape(
+    *("group=group.label", "baseline=baseline.label", "metric=metric.key", "p", "p_holm=holm", "sentence=says"),
+    "difference",
+)
 
 
-def _below(hypotheses: Sequence[Hypothesis]) -> int:
+def _count_below(hypotheses: Sequence[Hypothesis]) -> int:
     return sum(each.holm is not None and each.holm <= LEVEL for each in hypotheses)
 
 
 def _texts(hypothesis: Hypothesis) -> tuple[str, str]:
     """Difference and interval as text; empty where there is none."""
     return delta_text(hypothesis.difference, hypothesis.metric) if hypothesis.difference else ("", "")
-
-
-def _hypothesis_as_json(hypothesis: Hypothesis) -> dict[str, Any]:
-    found = hypothesis.difference
-    return {
-        "group": hypothesis.group.label,
-        "baseline": hypothesis.baseline.label,
-        "metric": hypothesis.metric.key,
-        "p": hypothesis.p,
-        "p_holm": hypothesis.holm,
-        "sentence": hypothesis.says,
-        "difference": found.as_json() if found else None,
-    }

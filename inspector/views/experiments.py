@@ -18,6 +18,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.comparing.columns import outcomes_of, settled_after
 from benchapp.estimating import Amount
+from benchapp.json_shape import JsonShape
 from benchapp.metrics.endings import Endings, endings_of
 from benchapp.metrics.outcomes import Outcomes
 from benchapp.metrics.spending import RunSpending, Spending, spending_of
@@ -25,8 +26,8 @@ from benchapp.metrics.tally import Tally
 from benchapp.models import Episode, Experiment, Run
 from benchapp.progress import Progress
 from inspector.charts.asking import sheet_of
-from inspector.pages import absolute, next_url, paginate, render_page
-from inspector.views.compare import compared, facts_as_json, groups_as_json
+from inspector.pages import link_to, next_url, paginate, render_page
+from inspector.views.compare import compared, comparison_twin, groups_twin
 
 PER_PAGE = 25  # runs
 MOST_REASONS, REASON_LENGTH = 3, 300  # a traceback may follow; its beginning tells what happened
@@ -59,8 +60,8 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     members = [_member(run, outcomes[run.pk], spending[run.pk].agent, endings[run.pk]) for run in page]
     total = sum((Tally.of(each) for each in outcomes.values()), Tally())
     data = {
-        **facts_as_json(request, sheet),
-        **_facts(found, runs, total),
+        **comparison_twin(request, sheet),
+        **_experiment_twin(found, runs, total),
         **_costs(found, spending.values()),
     }
     still = _standing_still(found)
@@ -68,9 +69,9 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         {"status": status, "reason": reason or None, "episodes": n} for status, reason, n in still
     ]
     if as_json:
-        data["groups"] = groups_as_json(sheet, list(groups))
+        data["groups"] = groups_twin(sheet, list(groups))
         data["groups_next"] = next_url(request, groups, name="groups")
-        data["runs"] = [_member_as_json(request, member) for member in members]
+        data["runs"] = MEMBER.read_all(members)
         data["next"] = next_url(request, page)
         return render_page(request, "inspector/experiment.html", data=data, as_json=True)
     context = {
@@ -110,22 +111,26 @@ def _member(run: Run, outcomes: Outcomes, spent: Spending, endings: Endings) -> 
     return Member(run, Tally.of(outcomes), spent, mean, len(rewards), endings)
 
 
-def _facts(found: Experiment, runs: list[Run], total: Tally) -> dict[str, Any]:
+EXPERIMENT = JsonShape("id=public_id", "name", "status", "origin", "suite=suite.key", "source?")
+TIMES = JsonShape("created_at", "started_at", "finished_at")
+MEMBER = JsonShape(
+    *("id=run", "condition=run.condition", "replicate=run.replicate", "harness=run.harness"),
+    *("harness_version=run.harness_version?", "agent_model=run.agent_model", "author_model=run.author_model"),
+    *("scripted=run.scripted", "status=run.status", "setup_digest=run.setup_digest?", "trials=tally"),
+    *("mean_reward", "rewards", "spent", "endings"),
+    link_to("run-json", "run.public_id"),
+)
+
+
+def _experiment_twin(found: Experiment, runs: list[Run], total: Tally) -> dict[str, Any]:
     return {
-        "id": found.public_id,
-        "name": found.name,
-        "status": found.status,
-        "origin": found.origin,
-        "suite": found.suite.key if found.suite else None,
-        "source": found.source or None,
+        **EXPERIMENT.read(found),
         "file": _file(found),
         "scripted": any(run.scripted for run in runs),
         "is_probe": any(run.is_probe for run in runs),
-        "trials": total.as_json(),
+        "trials": total,
         "runs_total": len(runs),
-        "created_at": found.created_at,
-        "started_at": found.started_at,
-        "finished_at": found.finished_at,
+        **TIMES.read(found),
     }
 
 
@@ -148,25 +153,3 @@ def _file(found: Experiment) -> str | None:
     if found.origin != Experiment.Origin.RUN or not found.spec:
         return None
     return yaml.safe_dump(found.spec, sort_keys=False, allow_unicode=True, width=88, default_flow_style=None)
-
-
-def _member_as_json(request: HttpRequest, member: Member) -> dict[str, Any]:
-    run = member.run
-    return {
-        "id": run.public_id,
-        "condition": run.condition,
-        "replicate": run.replicate,
-        "harness": run.harness,
-        "harness_version": run.harness_version or None,
-        "agent_model": run.agent_model,
-        "author_model": run.author_model,
-        "scripted": run.scripted,
-        "status": run.status,
-        "setup_digest": run.setup_digest or None,
-        "trials": member.tally.as_json(),
-        "mean_reward": member.mean_reward,
-        "rewards": member.rewards,
-        "spent": member.spent.as_json(),
-        "endings": member.endings.as_json(),
-        "url": absolute(request, "run-json", run.public_id),
-    }

@@ -12,6 +12,7 @@ from benchapp.exporting.asking import export_asked
 from benchapp.exporting.dictionary import EXPORTS, ROWS_ARE
 from benchapp.exporting.export import FORMATS, Export, metrics_of
 from benchapp.exporting.latex import condition_table
+from benchapp.json_shape import JsonShape
 from benchapp.metrics.catalogue import METRICS, RUN_METRICS
 from inspector.pages import render_page
 
@@ -57,37 +58,20 @@ def refused(problems: list[str]) -> HttpResponse:
     return HttpResponse(text, content_type="text/plain; charset=utf-8", status=400)
 
 
+METRIC = JsonShape("key", "unit", "meaning", "phases", "role", "source?")
+NONE = ("phases", lambda _: None), ("role", lambda _: None)  # a metric of whole runs is of no phase
+RUN_METRIC = JsonShape("key", "unit", "meaning", *NONE, "source?")
+
+
 @require_safe
 def dictionary(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    metrics = [
-        {
-            "key": metric.key,
-            "unit": metric.unit,
-            "meaning": metric.meaning,
-            "phases": metric.phases,
-            "role": metric.role,
-            "source": metric.source or None,
-        }
-        for metric in METRICS.values()
-    ]
-    metrics += [
-        {
-            "key": metric.key,
-            "unit": metric.unit,
-            "meaning": metric.meaning,
-            "phases": None,
-            "role": None,
-            "source": metric.source or None,
-        }
-        for metric in RUN_METRICS.values()
-    ]
     data = {
         "exports": {
             name: {"rows_are": ROWS_ARE[name], "columns": [field.as_json() for field in fields]}
             for name, fields in EXPORTS.items()
         },
         "formats": list(FORMATS),
-        "metrics": metrics,
+        "metrics": [*METRIC.read_all(METRICS.values()), *RUN_METRIC.read_all(RUN_METRICS.values())],
         "next": None,
     }
     return render_page(request, "inspector/compare_dictionary.html", data=data, as_json=as_json)

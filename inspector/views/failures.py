@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
@@ -17,6 +17,7 @@ from benchapp.comparing.groups import Group
 from benchapp.failing.classes import CLASSES_VERSION
 from benchapp.failing.reading import Failures, Refused, failures_of
 from benchapp.failing.table import COLUMNS, Row, by_source, column_of, row_of
+from benchapp.json_shape import JsonShape
 from benchapp.metrics.agent_ends import End
 from benchapp.metrics.corpora import NAMES
 from benchapp.metrics.passk import SOLVED
@@ -24,7 +25,7 @@ from benchapp.models import User
 from benchapp.redaction import redact_text
 from benchapp.reviewing.blinding import closed_trials
 from inspector.charts.asking import sheet_of
-from inspector.pages import absolute, next_url, paginate, render_page
+from inspector.pages import link_to, next_url, paginate, render_page
 from inspector.pinning import pin_of
 
 PER_PAGE = 50
@@ -63,7 +64,7 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     data = {
         "choices": comparison.choices.pairs(),
         "problems": sheet.problems,
-        "pin": pin.as_json(),
+        "pin": pin,
         "scripted": comparison.scripted,
         "rules_version": CLASSES_VERSION,
         "classes": COLUMNS,
@@ -72,9 +73,9 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "ends": {end.value: ends[end] for end in End if ends[end]},
         "left_out": sum(each.left_out for each in found.values()),
         "withheld": len(every) - len(shown),
-        "sources": [row.as_json() for row in rows],
-        "groups": [row.as_json() for row in groups],
-        "trials": [_as_json(request, each) for each in page],
+        "sources": rows,
+        "groups": groups,
+        "trials": REFUSAL.read_all(page),
         "next": next_url(request, page),
     }
     context = {
@@ -136,26 +137,11 @@ def _address(comparison: Comparison, **narrower: str) -> str:
     return f"{reverse('compare-failures')}?{query}" + ("#trials" if narrower else "")
 
 
-def _as_json(request: HttpRequest, shown: Shown) -> dict[str, Any]:
-    refused = shown.refused
-    return {
-        "trial": refused.trial,
-        "url": absolute(request, "trial-json", refused.trial),
-        "task": refused.task,
-        "sample": refused.sample,
-        "group": shown.group.label,
-        "source": refused.source or None,
-        "class": column_of(refused),
-        "signs": [
-            {
-                "class": sign.failure.value,
-                "why": sign.why,
-                "check": sign.check or None,
-                "start": sign.start,
-                "end": sign.end,
-                "quote": redact_text(sign.quote),
-                "step": sign.step,
-            }
-            for sign in refused.classified.signs
-        ],
-    }
+SIGN = JsonShape(
+    *("class=failure", "why", "check?", "start", "end", ("quote", lambda sign: redact_text(sign.quote)), "step"),
+)
+REFUSAL = JsonShape(
+    *("trial=refused.trial", link_to("trial-json", "refused.trial"), "task=refused.task", "sample=refused.sample"),
+    *("group=group.label", "source=refused.source?", ("class", lambda shown: column_of(shown.refused))),
+    ("signs", lambda shown: SIGN.read_all(shown.refused.classified.signs)),
+)

@@ -14,34 +14,31 @@ from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.diagnosing.diagnosis import RULES, RULES_VERSION
 from benchapp.diagnosing.queueing import ask_for, with_library
+from benchapp.json_shape import JsonShape
 from benchapp.models import Episode, LibraryDiagnosis, Run, User
 from benchapp.reviewing.blinding import closed_trials
 from inspector.access import needs
-from inspector.findings import PER_PAGE, PROFILE_WORDS, FindingsPage, Shown, open_findings, shown_on
-from inspector.pages import absolute, next_url, paginate, render_page
-from inspector.views.review.closed import closed_to
+from inspector.findings import PER_PAGE, PROFILE_WORDS, Shown, open_findings, shown_on
+from inspector.pages import Link, next_url, paginate, render_page
+from inspector.shapes import RUN_HEAD
+from inspector.subject import choose_row, of_run
 
 
 @require_safe
-def findings(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, run=run, as_json=as_json):
-        return closed
+@of_run
+def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     episodes = _episodes(run)
-    episode = _chosen(episodes, request.GET.get("episode", ""))
+    episode = choose_row(episodes, request.GET.get("episode", ""), lambda each: each.alarms)
     user = cast(User, request.user)
     opened = open_findings(run, episode, request.GET, closed_trials(user)) if episode else None
     page = paginate(request, opened.chosen, per_page=PER_PAGE) if opened else None
     shown = shown_on(page, opened) if opened and page is not None else []
     data = {
-        "run": {"id": run.public_id, "condition": run.condition, "scripted": run.scripted},
-        "episodes": [
-            {"id": each.public_id, "title": each.title, "alarms": each.alarms, "read": each.alarms is not None}
-            for each in episodes
-        ],
-        "episode": episode.public_id if episode else None,
+        "run": RUN_HEAD.read(run),
+        "episodes": EPISODE.read_all(episodes),
+        "episode": episode,
         "rules_version": RULES_VERSION,
-        **(_as_json(request, opened, shown) if opened else {}),
+        **({**OPENED.read(opened), "findings": _findings_twin(request, shown)} if opened else {}),
         "next": next_url(request, page) if page is not None else None,
     }
     context = {
@@ -88,63 +85,34 @@ def _episodes(run: Run) -> list[Episode]:
     return found
 
 
-def _chosen(episodes: Sequence[Episode], public_id: str) -> Episode | None:
-    """The one asked for; else the first with an alarm; else the first."""
-    asked = (episode for episode in episodes if str(episode.public_id) == public_id)
-    alarmed = (episode for episode in episodes if episode.alarms)  # type: ignore[attr-defined]
-    return next(asked, None) or next(alarmed, None) or next(iter(episodes), None)
+def _findings_twin(request: HttpRequest, shown: Sequence[Shown]) -> list[dict[str, Any]]:
+    return [{**FINDING.read(each), "url": request.build_absolute_uri(each.file_url)} for each in shown]
 
 
-def _as_json(request: HttpRequest, opened: FindingsPage, shown: Sequence[Shown]) -> dict[str, Any]:
-    diagnosis = opened.diagnosis
-    return {
-        "round": opened.state.key,
-        "library_digest": opened.state.digest or None,
-        "group": opened.group or None,
-        "diagnosis": {
-            "rules_version": diagnosis.rules_version,
-            "at": diagnosis.diagnosed_at,
-            "alarms": opened.total("alarm"),
-            "warnings": opened.total("warning"),
-            "notes": opened.total("note"),
-            "withheld": opened.withheld,
-            "left_out": diagnosis.left_out,
-            "files_cut": diagnosis.cut,
-            "tasks_seen": diagnosis.tasks_seen,
-            "trials_read": diagnosis.trials_read,
-            "trials_left_out": diagnosis.trials_left_out,
-            "references": diagnosis.references,
-        }
-        if diagnosis
-        else None,
-        "trend": [
-            {"round": column.state.key, **{name: getattr(column.diagnosis, name, None) for name in COUNTED}}
-            for column in opened.trend
-        ],
-        "skills": diagnosis.skills if diagnosis else [],
-        "findings": [_finding_as_json(request, each) for each in shown],
-    }
-
-
-COUNTED = ("alarms", "warnings", "notes")
-
-
-def _finding_as_json(request: HttpRequest, shown: Shown) -> dict[str, Any]:
-    finding = shown.finding
-    return {
-        "rule": finding.rule,
-        "group": finding.group,
-        "severity": finding.severity,
-        "heuristic": shown.rule.is_heuristic if shown.rule else None,
-        "path": finding.path,
-        "line": finding.line or None,
-        "start": finding.start,
-        "end": finding.end,
-        "quote": finding.quote,
-        "says": finding.says,
-        "trial": finding.trial.public_id if finding.trial else None,
-        "trial_url": absolute(request, "trial-json", finding.trial.public_id) if finding.trial else None,
-        "step": finding.step,
-        "field": finding.field or None,
-        "url": request.build_absolute_uri(shown.file_url),
-    }
+DIAGNOSIS = JsonShape(
+    "rules_version=diagnosis.rules_version",
+    "at=diagnosis.diagnosed_at",
+    ("alarms", lambda opened: opened.total("alarm")),
+    ("warnings", lambda opened: opened.total("warning")),
+    ("notes", lambda opened: opened.total("note")),
+    *("withheld", "left_out=diagnosis.left_out", "files_cut=diagnosis.cut", "tasks_seen=diagnosis.tasks_seen"),
+    *("trials_read=diagnosis.trials_read", "trials_left_out=diagnosis.trials_left_out"),
+    "references=diagnosis.references",
+)
+COLUMN = JsonShape(
+    *("round=state.key", "alarms=diagnosis.alarms", "warnings=diagnosis.warnings", "notes=diagnosis.notes"),
+)
+OPENED = JsonShape(
+    *("round=state.key", "library_digest=state.digest?", "group?"),
+    ("diagnosis", lambda opened: DIAGNOSIS.read(opened) if opened.diagnosis else None),
+    ("trend", lambda opened: COLUMN.read_all(opened.trend)),
+    ("skills", lambda opened: opened.diagnosis.skills if opened.diagnosis else []),
+)
+FINDING = JsonShape(
+    *("rule=finding.rule", "group=finding.group", "severity=finding.severity", "heuristic=rule.is_heuristic"),
+    *("path=finding.path", "line=finding.line?", "start=finding.start", "end=finding.end", "quote=finding.quote"),
+    *("says=finding.says", "trial=finding.trial"),
+    ("trial_url", lambda shown: shown.finding.trial and Link("trial-json", shown.finding.trial.public_id)),
+    *("step=finding.step", "field=finding.field?"),
+)
+EPISODE = JsonShape("id=public_id", "title", "alarms", ("read", lambda episode: episode.alarms is not None))

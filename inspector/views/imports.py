@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -14,10 +13,11 @@ from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.importers import FORMATS
 from benchapp.importers.editing import EDITABLE, EditRefused
+from benchapp.json_shape import JsonShape
 from benchapp.models import ImportBatch, Run, User
 from inspector.access import needs
 from inspector.forms import AssignForm
-from inspector.pages import absolute, next_url, paginate, render_page
+from inspector.pages import link_to, next_url, paginate, render_page
 
 BATCHES = 20  # newest, listed on the page
 PROBLEMS = 50  # per page
@@ -52,18 +52,15 @@ def _account(request: HttpRequest) -> User | None:
 
 def _page(request: HttpRequest, form: AssignForm, *, as_json: bool, status: int = 200) -> HttpResponse:
     batches = list(_batches()[:BATCHES])
-    chosen = _chosen(request, batches)
+    chosen = _choose_batch(request, batches)
     problems = paginate(request, chosen.problems.all() if chosen else [], per_page=PROBLEMS)
     runs = list(_runs_to_edit()[: RUNS + 1])
     data = {
-        "batches": [_batch_as_json(batch) for batch in batches],
-        "batch": chosen.public_id if chosen else None,
-        "problems": [
-            {"path": found.path, "place": found.place, "expected": found.expected, "message": found.message}
-            for found in problems
-        ],
+        "batches": BATCH.read_all(batches),
+        "batch": chosen,
+        "problems": PROBLEM.read_all(problems),
         "next": next_url(request, problems),
-        "runs": [_run_as_json(request, run) for run in runs[:RUNS]],
+        "runs": RUN.read_all(runs[:RUNS]),
     }
     context = {
         "batch_rows": batches,
@@ -72,7 +69,7 @@ def _page(request: HttpRequest, form: AssignForm, *, as_json: bool, status: int 
         "form": form,
         "candidates": runs[:RUNS],
         "more_runs": len(runs) > RUNS,
-        "picked": _picked(request),
+        "picked": _read_picked(request),
         "formats": tuple(FORMATS),
     }
     return render_page(request, "inspector/imports.html", data=data, context=context, as_json=as_json, status=status)
@@ -83,7 +80,7 @@ def _batches() -> QuerySet[ImportBatch]:
     return ImportBatch.objects.annotate(problems_total=Count("problems")).order_by("-started_at", "-id")
 
 
-def _chosen(request: HttpRequest, batches: list[ImportBatch]) -> ImportBatch | None:
+def _choose_batch(request: HttpRequest, batches: list[ImportBatch]) -> ImportBatch | None:
     """The batch that `?batch=` names; without one the newest that has problems, else the newest."""
     wanted = request.GET.get("batch", "")
     named = next((batch for batch in batches if str(batch.public_id) == wanted), None)
@@ -93,7 +90,7 @@ def _chosen(request: HttpRequest, batches: list[ImportBatch]) -> ImportBatch | N
     return named or with_problems or (batches[0] if batches else None)
 
 
-def _picked(request: HttpRequest) -> set[UUID]:
+def _read_picked(request: HttpRequest) -> set[UUID]:
     """Runs that a refused form had chosen, so that they stay chosen."""
     return {found for text in request.POST.getlist("runs") if (found := _uuid(text))}
 
@@ -113,27 +110,11 @@ def _runs_to_edit() -> QuerySet[Run]:
     )
 
 
-def _batch_as_json(batch: Any) -> dict[str, Any]:
-    return {
-        "id": batch.public_id,
-        "paths": batch.paths,
-        "format": batch.format,
-        "status": batch.status,
-        "counts": batch.counts,
-        "problems": batch.problems_total,
-        "started_at": batch.started_at,
-        "finished_at": batch.finished_at,
-    }
-
-
-def _run_as_json(request: HttpRequest, run: Any) -> dict[str, Any]:
-    return {
-        "id": run.public_id,
-        "experiment": run.experiment.name,
-        "condition": run.condition,
-        "replicate": run.replicate,
-        "agent_model": run.agent_model,
-        "author_model": run.author_model,
-        "trials": run.trials_total,
-        "url": absolute(request, "run-json", run.public_id),
-    }
+BATCH = JsonShape(
+    *("id=public_id", "paths", "format", "status", "counts", "problems=problems_total", "started_at", "finished_at"),
+)
+PROBLEM = JsonShape("path", "place", "expected", "message")
+RUN = JsonShape(
+    *("id=public_id", "experiment=experiment.name", "condition", "replicate", "agent_model", "author_model"),
+    *("trials=trials_total", link_to("run-json")),
+)

@@ -8,11 +8,13 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from benchapp.json_shape import encode
 from benchapp.models import Attempt, Experiment, ModelCall, User
 from benchapp.progress import at_work, workforce
 from inspector.live_step import without_closed
-from inspector.pages import absolute, render_page, wants_fragment
-from inspector.work import alike, at_work_as_json, author_as_json, open_experiments, troubled
+from inspector.pages import Link, render_page, wants_fragment
+from inspector.shapes import AT_WORK, AUTHOR_CALL
+from inspector.work import alike, open_experiments, troubled
 
 MAX_AT_WORK = 60  # attempts shown; a larger team has more pages to look at
 
@@ -27,24 +29,19 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     waiting = open_experiments()
     data: dict[str, Any] = {
         "needing": [
-            {**each.as_json(), "url": absolute(request, "operate-json", "episode", each.episode.public_id)}
-            for each in needing
+            {**encode(each), "url": Link("operate-json", "episode", each.episode.public_id)} for each in needing
         ],
         "needing_total": needing_total,
         "at_work": [
-            {
-                **at_work_as_json(each),
-                "url": absolute(request, "operate-json", "episode", each.attempt.trial.episode.public_id),
-            }
+            {**AT_WORK.read(each), "url": Link("operate-json", "episode", each.attempt.trial.episode.public_id)}
             for each in working
         ],
         "authors": [
-            {**author_as_json(call), "url": absolute(request, "operate-json", "episode", call.episode.public_id)}
+            {**AUTHOR_CALL.read(call), "url": Link("operate-json", "episode", call.episode.public_id)}
             for call in authors
         ],
         "open": [
-            {**each.as_json(), "url": absolute(request, "operate-json", "experiment", each.experiment.public_id)}
-            for each in waiting
+            {**encode(each), "url": Link("operate-json", "experiment", each.experiment.public_id)} for each in waiting
         ],
         "workers": None if crew.workers is None else [worker.name for worker in crew.workers],
         "queued": crew.queued,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, cast
 from uuid import UUID
 
@@ -11,31 +10,31 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
+from benchapp.json_shape import JsonShape
 from benchapp.models import Blob, JudgedUnit, Judging, JudgingTry, Run, User
 from benchapp.reviewing.blinding import closed_trials
-from inspector.judgements import HEADS, MAX_REASON, PER_PAGE, STATUS_WORDS, JudgementsPage
-from inspector.judgements import as_json as tables_as_json
-from inspector.pages import absolute, next_url, paginate, render_page
+from inspector.judgements import HEADS, MAX_REASON, PER_PAGE, STATUS_WORDS, TABLES, JudgementsPage
+from inspector.pages import Link, next_url, paginate, render_page
+from inspector.shapes import RUN_HEAD
+from inspector.subject import choose_row, of_run
 from inspector.views.review.closed import closed_to
 
 MAX_SHOWN = 60_000  # characters of one text on the page; the twin has the whole
 
 
 @require_safe
-def judgements(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, run=run, as_json=as_json):
-        return closed
+@of_run
+def judgements(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     passes = list(Judging.objects.of_run(run).select_related("run"))
-    judging = _chosen(passes, request.GET.get("judging", ""))
+    judging = choose_row(passes, request.GET.get("judging", ""))
     this = JudgementsPage(run, judging, request.GET, closed_trials(cast(User, request.user))) if judging else None
     page = paginate(request, this.units, per_page=PER_PAGE) if this else None
     data = {
-        "run": {"id": run.public_id, "condition": run.condition, "scripted": run.scripted},
-        "passes": [_pass_as_json(each) for each in passes],
-        "judging": judging.public_id if judging else None,
-        **(tables_as_json(this) if this else {}),
-        "questions": [_unit_as_json(request, run, unit) for unit in page] if page is not None else [],
+        "run": RUN_HEAD.read(run),
+        "passes": JUDGED_BY.read_all(passes),
+        "judging": judging,
+        **(TABLES.read(this) if this else {}),
+        "questions": QUESTION.read_all(page or ()),
         "next": next_url(request, page) if page is not None else None,
     }
     context = {
@@ -65,9 +64,9 @@ def judged_unit(request: HttpRequest, public_id: UUID, unit_id: UUID, *, as_json
         raise Http404("closed to a blind reviewer")
     tries = [_try(row) for row in unit.tries.select_related("request", "reply")]
     data = {
-        "run": {"id": run.public_id, "condition": run.condition, "scripted": run.scripted},
-        "judging": _pass_as_json(unit.judging),
-        "question": _unit_as_json(request, run, unit),
+        "run": RUN_HEAD.read(run),
+        "judging": JUDGED_BY.read(unit.judging),
+        "question": QUESTION.read(unit),
         "points": unit.points,
         "tries": tries,
         "next": None,
@@ -83,12 +82,6 @@ def judged_unit(request: HttpRequest, public_id: UUID, unit_id: UUID, *, as_json
         "max_shown": MAX_SHOWN,
     }
     return render_page(request, "inspector/judged_unit.html", data=data, context=context, as_json=as_json)
-
-
-def _chosen(passes: Sequence[Judging], public_id: str) -> Judging | None:
-    """The one asked for; else the newest."""
-    asked = (judging for judging in passes if str(judging.public_id) == public_id)
-    return next(asked, None) or next(iter(passes), None)
 
 
 def _try(row: JudgingTry) -> dict[str, Any]:
@@ -115,39 +108,13 @@ def _content(blob: Blob | None) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _pass_as_json(judging: Judging) -> dict[str, Any]:
-    return {
-        "id": judging.public_id,
-        "model": judging.model,
-        "scripted": judging.scripted,
-        "prompt_version": judging.prompt_version,
-        "repeat": judging.repeat,
-        "metrics": judging.metrics,
-        "started_at": judging.started_at,
-        "finished_at": judging.finished_at,
-        "stopped": judging.stopped,
-    }
-
-
-def _unit_as_json(request: HttpRequest, run: Run, unit: JudgedUnit) -> dict[str, Any]:
-    return {
-        "id": unit.public_id,
-        "metric": unit.metric,
-        "task": unit.task.key,
-        "skill": unit.skill or None,
-        "trial": unit.attempt.trial.public_id if unit.attempt else None,
-        "key_point": unit.point or None,
-        "status": unit.status,
-        "problem": unit.problem or None,
-        "items": [
-            {
-                "item": each.item,
-                "raw": each.raw,
-                "label": each.label or None,
-                "value": each.value,
-                "reason": each.reason,
-            }
-            for each in unit.judgements.all()
-        ],
-        "url": absolute(request, "judged-unit-json", run.public_id, unit.public_id),
-    }
+JUDGED_BY = JsonShape(
+    *("id=public_id", "model", "scripted", "prompt_version", "repeat", "metrics", "started_at", "finished_at"),
+    "stopped",
+)
+JUDGEMENT = JsonShape("item", "raw", "label?", "value", "reason")
+QUESTION = JsonShape(
+    *("id=public_id", "metric", "task=task.key", "skill?", "trial=attempt.trial", "key_point=point?", "status"),
+    *("problem?", ("items", lambda unit: JUDGEMENT.read_all(unit.judgements.all()))),
+    ("url", lambda unit: Link("judged-unit-json", unit.judging.run.public_id, unit.public_id)),
+)

@@ -18,6 +18,7 @@ from django.views.decorators.http import require_http_methods
 from benchapp.demo import DEMO
 from benchapp.estimating import ExperimentEstimate, estimate
 from benchapp.foreseeing import Foresight, foresee
+from benchapp.json_shape import JsonShape, Shaped
 from benchapp.launch_spec import Problem, Unlaunchable
 from benchapp.launching import launch as launch_experiment
 from benchapp.models import Experiment, User
@@ -26,7 +27,7 @@ from benchapp.progress import workforce
 from benchapp.schedule import Planned, schedule
 from inspector import launch_form as form
 from inspector.access import needs
-from inspector.pages import absolute, render_page
+from inspector.pages import Link, render_page
 from runner.errors import RunnerError, SetupError
 
 FIRST_TRIALS = 12  # of the schedule, shown; the command line prints it all
@@ -66,13 +67,21 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Shaped):
     """What would be launched."""
 
     prepared: Prepared
     estimate: ExperimentEstimate
     first: list[Planned]
     foreseen: Foresight
+
+    json_shape = JsonShape(
+        ("runs", lambda checked: len(checked.prepared.plans)),
+        "estimate",
+        "first_trials=first",
+        ("cannot_run", lambda checked: [problem.as_json() for problem in checked.foreseen.problems]),
+        "notes=foreseen.notes",
+    )
 
     @property
     def wall_seconds(self) -> float | None:
@@ -85,7 +94,7 @@ class Checked:
 def launch(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     if request.method != "POST":
         return _page(request, _start(request), as_json=as_json)
-    draft, act = _sent(request), request.POST.get("act", "check")
+    draft, act = _read_sent(request), request.POST.get("act", "check")
     checked: Checked | None = None
     if draft.file is not None and act in ("check", "launch"):
         draft, checked = _check(draft)
@@ -103,7 +112,7 @@ def launch(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return _page(request, draft, checked=checked, act=act, as_json=as_json, status=status)
 
 
-def _sent(request: HttpRequest) -> Draft:
+def _read_sent(request: HttpRequest) -> Draft:
     """The file as sent, with what was changed in fields since they were drawn."""
     text, earlier = (request.POST.get(name, "").replace("\r\n", "\n") for name in ("file", "drawn"))
     sent = form.values_sent(request.POST)
@@ -199,11 +208,9 @@ def _page(
         by_field.setdefault(problem.field, []).append(problem.message)
     data = {
         "file": draft.text,
-        "problems": [{"field": problem.field, "message": problem.message} for problem in draft.problems],
-        "checked": _checked_as_json(checked) if checked else None,
-        "examples": [
-            {"name": name, "url": absolute(request, "launch-json") + f"?example={name}"} for name in _examples()
-        ],
+        "problems": draft.problems,
+        "checked": checked,
+        "examples": [{"name": name, "url": Link("launch-json", example=name)} for name in _examples()],
         "next": None,
     }
     if as_json:
@@ -218,13 +225,3 @@ def _page(
         "chosen_example": request.GET.get("example", ""),
     }
     return render_page(request, "inspector/launch.html", data=data, context=context, as_json=False, status=status)
-
-
-def _checked_as_json(checked: Checked) -> dict[str, Any]:
-    return {
-        "runs": len(checked.prepared.plans),
-        "estimate": checked.estimate.as_json(),
-        "first_trials": [planned.as_json() for planned in checked.first],
-        "cannot_run": [problem.as_json() for problem in checked.foreseen.problems],
-        "notes": list(checked.foreseen.notes),
-    }

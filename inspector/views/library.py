@@ -4,31 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
 
 from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
-from benchapp.models import Decision, Episode, LibraryDiagnosis, Run, Trial
-from inspector.changes import FileChange, ShownFile, contents_of
+from benchapp.json_shape import JsonShape
+from benchapp.models import Episode, LibraryDiagnosis, Run
+from inspector.changes import ShownFile, contents_of
 from inspector.commented import CommentedLines, commented_lines
 from inspector.diff import is_binary
-from inspector.pages import absolute, render_page
-from inspector.probe_page import probes_about, result_as_json
-from inspector.rail import State, Stop
+from inspector.excerpt import Excerpt
+from inspector.pages import Link, link_to, render_page
+from inspector.probe_page import RESULT, probes_about
+from inspector.shapes import RUN_HEAD
+from inspector.subject import choose_row, of_run
 from inspector.time_machine import TABS, VIEWS, TimeMachine, chosen_file, open_time_machine
-from inspector.views.review.closed import closed_to
 
 VIEW_WORDS = {"unified": "Unified", "split": "Split", "rendered": "Rendered", "source": "Source"}
 
 
 @require_safe
-def library(request: HttpRequest, public_id: str, *, as_json: bool = False) -> HttpResponse:
-    run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, run=run, as_json=as_json):
-        return closed
+@of_run
+def library(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     episodes = list(
         run.episodes.select_related("library", "family", "environment").annotate(decisions_total=Count("decisions"))
     )
@@ -38,11 +36,11 @@ def library(request: HttpRequest, public_id: str, *, as_json: bool = False) -> H
 
     def twin() -> dict[str, Any]:
         return {
-            "run": {"id": run.public_id, "condition": run.condition, "scripted": run.scripted},
-            "episodes": [_episode_as_json(request, run, found) for found in episodes],
-            "episode": episode.public_id if episode else None,
-            **(_as_json(request, machine) if machine else {}),
-            "probes": [result_as_json(request, result) for result in probed],
+            "run": RUN_HEAD.read(run),
+            "episodes": EPISODE.read_all(episodes),
+            "episode": episode,
+            **(MACHINE.read(machine) if machine else {}),
+            "probes": RESULT.read_all(probed),
             "next": None,
         }
 
@@ -62,11 +60,9 @@ def library(request: HttpRequest, public_id: str, *, as_json: bool = False) -> H
 
 
 @require_safe
-def library_file(request: HttpRequest, public_id: UUID) -> HttpResponse:
+@of_run
+def library_file(request: HttpRequest, run: Run) -> HttpResponse:
     """The file that the page's own query names, whole: as the later state has it, else as the earlier one had it."""
-    run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, run=run):
-        return closed
     asked = request.GET.get("episode", "")
     episode = next((each for each in run.episodes.select_related("library") if str(each.public_id) == asked), None)
     chosen = chosen_file(episode, run, request.GET) if episode else None
@@ -91,121 +87,29 @@ def _commented(run: Run, machine: TimeMachine) -> CommentedLines:
 
 def chosen_episode(episodes: Sequence[Episode], public_id: str) -> Episode | None:
     """The one asked for; else the first where an author worked; else the first with a library; else the first."""
-    asked = (episode for episode in episodes if str(episode.public_id) == public_id)
-    authored = (episode for episode in episodes if episode.decisions_total)
-    filled = (episode for episode in episodes if episode.library and episode.library.files_total)
-    return next(asked, None) or next(authored, None) or next(filled, None) or next(iter(episodes), None)
+    return choose_row(
+        episodes,
+        public_id,
+        lambda episode: episode.decisions_total,
+        lambda episode: episode.library and episode.library.files_total,
+    )
 
 
-def _episode_as_json(request: HttpRequest, run: Run, episode: Episode) -> dict[str, Any]:
-    return {
-        "id": episode.public_id,
-        "key": episode.key,
-        "title": episode.title,
-        "decisions": episode.decisions_total,
-        "library_digest": episode.library.digest if episode.library else None,
-        "url": f"{absolute(request, 'library-json', run.public_id)}?episode={episode.public_id}",
-    }
+# --- the twin ---------------------------------------------------------------------------------------------------
 
 
-def _as_json(request: HttpRequest, machine: TimeMachine) -> dict[str, Any]:
-    seal = machine.rail.seal.seal if machine.rail.seal else None
-    return {
-        "states": [_state_as_json(state) for state in machine.rail.states],
-        "decisions": [_decision_as_json(request, stop) for stop in machine.rail.stops if stop.decision],
-        "seedings": [
-            {"family": stop.seeding.family.key, "to": stop.after.key} for stop in machine.rail.stops if stop.seeding
-        ],
-        "seal": {"seal": seal.seal, "library_digest": seal.library_digest, "setup_digest": seal.setup_digest}
-        if seal
-        else None,
-        "from": machine.selection.before.key,
-        "to": machine.selection.after.key,
-        "decision": machine.decision.number if machine.decision else None,
-        "proposal": machine.is_proposal,
-        "not_there": machine.missing or None,
-        "files": [_file_as_json(change) for change in machine.changes],
-        "diff": [_diff_as_json(shown) for shown in machine.files],
-        "evidence": [
-            {"trial": shown.trial.public_id, "text": _text(shown.excerpt), **_compaction(shown.excerpt)}
-            for shown in machine.evidence
-        ],
-        "users": machine.users.as_json() if machine.users else None,
-        "ledger": machine.ledger.as_json() if machine.ledger else None,
-    }
-
-
-def _state_as_json(state: State) -> dict[str, Any]:
-    return {"key": state.key, "digest": state.digest or None}
-
-
-def _decision_as_json(request: HttpRequest, stop: Stop) -> dict[str, Any]:
-    decision: Decision = stop.decision  # type: ignore[assignment]
-    return {
-        "id": decision.public_id,
-        "number": decision.number,
-        "round": decision.round,
-        "status": decision.status,
-        "word": stop.word,
-        "mode": decision.mode,
-        "operation_type": decision.operation_type,
-        "answer": decision.answer,
-        "family": decision.family.key,
-        "summary": decision.summary,
-        "error": decision.error,
-        "findings": decision.findings,
-        "after_trial": _trial_as_json(request, decision.after_trial),
-        "before": stop.before.digest or None,
-        "after": stop.after.digest or None,
-        "from": stop.before.key,
-        "to": stop.after.key,
-        "lines": {"added": decision.lines_added, "removed": decision.lines_removed},
-        "files_changed": decision.files_changed,
-    }
-
-
-def _trial_as_json(request: HttpRequest, trial: Trial | None) -> dict[str, Any] | None:
-    if trial is None:
-        return None
-    url = absolute(request, "trial-json", trial.public_id)
-    return {"id": trial.public_id, "task": trial.task.key, "success": trial.success, "url": url}
-
-
-def _file_as_json(change: FileChange) -> dict[str, Any]:
-    return {
-        "path": change.path,
-        "status": change.status,
-        "old": change.old.digest if change.old else None,
-        "new": change.new.digest if change.new else None,
-        "bytes": change.size,
-    }
-
-
-def _diff_as_json(shown: ShownFile) -> dict[str, Any]:
-    hunks = [
+def _hunks_twin(shown: ShownFile) -> list[dict[str, Any]]:
+    return [
         {
             "heading": "Frontmatter" if block.is_frontmatter else block.heading,
-            "lines": [
-                {"sign": row.sign, "old": row.old, "new": row.new, "text": row.text, "note": row.note}
-                for row in block.rows
-            ],
+            "lines": DIFF_LINE.read_all(block.rows),
         }
         for block in shown.diff.blocks
         if not block.is_folded
     ]
-    diff = shown.diff
-    return {
-        "path": diff.path,
-        "status": diff.status,
-        "added": diff.added,
-        "removed": diff.removed,
-        "note": diff.note,
-        "hunks": hunks,
-        "lines_left_out": shown.rows_left_out,
-    }
 
 
-def _text(excerpt: Any) -> str | None:
+def _text(excerpt: Excerpt | None) -> str | None:
     if excerpt is None:
         return None
     return "\n\n".join(
@@ -213,14 +117,49 @@ def _text(excerpt: Any) -> str | None:
     )
 
 
-def _compaction(excerpt: Any) -> dict[str, Any]:
-    if excerpt is None:
-        return {"compaction": None}
-    found = excerpt.compaction
-    return {
-        "compaction": found.kind,
-        "version": found.version,
-        "tokens": found.tokens,
-        "steps_kept": found.steps_kept,
-        "steps_total": found.steps_total,
-    }
+def _compaction(excerpt: Excerpt | None) -> dict[str, Any]:
+    return COMPACTION.read(excerpt.compaction) if excerpt else {"compaction": None}
+
+
+EPISODE = JsonShape(
+    *("id=public_id", "key", "title", "decisions=decisions_total", "library_digest=library.digest"),
+    ("url", lambda episode: Link("library-json", episode.run.public_id, episode=episode.public_id)),
+)
+STATE = JsonShape("key", "digest?")
+AFTER_TRIAL = JsonShape("id=public_id", "task=task.key", "success", link_to("trial-json"))
+DECISION = JsonShape(
+    *("id=decision", "number=decision.number", "round=decision.round", "status=decision.status", "word"),
+    *("mode=decision.mode", "operation_type=decision.operation_type", "answer=decision.answer"),
+    *("family=decision.family.key", "summary=decision.summary", "error=decision.error", "findings=decision.findings"),
+    ("after_trial", lambda stop: stop.decision.after_trial and AFTER_TRIAL.read(stop.decision.after_trial)),
+    *("before=before.digest?", "after=after.digest?", "from=before.key", "to=after.key"),
+    ("lines", JsonShape("added=decision.lines_added", "removed=decision.lines_removed").read),
+    "files_changed=decision.files_changed",
+)
+SEEDING = JsonShape("family=seeding.family.key", "to=after.key")
+SEAL = JsonShape("seal", "library_digest", "setup_digest")
+FILE = JsonShape("path", "status", "old=old.digest", "new=new.digest", "bytes=size")
+DIFF_LINE = JsonShape("sign", "old", "new", "text", "note")
+DIFF = JsonShape(
+    *("path=diff.path", "status=diff.status", "added=diff.added", "removed=diff.removed", "note=diff.note"),
+    *(("hunks", _hunks_twin), "lines_left_out=rows_left_out"),
+)
+COMPACTION = JsonShape("compaction=kind", "version", "tokens", "steps_kept", "steps_total")
+MACHINE = JsonShape(
+    ("states", lambda machine: STATE.read_all(machine.rail.states)),
+    ("decisions", lambda machine: DECISION.read_all(stop for stop in machine.rail.stops if stop.decision)),
+    ("seedings", lambda machine: SEEDING.read_all(stop for stop in machine.rail.stops if stop.seeding)),
+    ("seal", lambda machine: SEAL.read(machine.rail.seal.seal) if machine.rail.seal else None),
+    *("from=selection.before.key", "to=selection.after.key", "decision=decision.number", "proposal=is_proposal"),
+    "not_there=missing?",
+    ("files", lambda machine: FILE.read_all(machine.changes)),
+    ("diff", lambda machine: DIFF.read_all(machine.files)),
+    (
+        "evidence",
+        lambda machine: [
+            {"trial": shown.trial, "text": _text(shown.excerpt), **_compaction(shown.excerpt)}
+            for shown in machine.evidence
+        ],
+    ),
+    *("users", "ledger"),
+)

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_safe
 
 from benchapp.models import Trial
 from inspector.live_trial import steps_since
-from inspector.views.review.closed import closed_to
+from inspector.subject import of_trial
 
 
 @require_safe
-def live_trial(request: HttpRequest, public_id: UUID) -> HttpResponse:
+@of_trial
+def live_trial(request: HttpRequest, found: Trial) -> HttpResponse:
     """A fragment for htmx; anybody else is sent to the page it belongs to."""
-    found = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, trial=found):
-        return closed
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect(found)
     number = request.GET.get("attempt", "")

@@ -12,6 +12,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
 
 from benchapp import log_tail
+from benchapp.json_shape import JsonShape
 from benchapp.metrics.tally import Tally, tally_by
 from benchapp.models import Activity, Attempt, Entry, Episode, Experiment, ModelCall, Run, Trial, User
 from benchapp.progress import CLOSED, at_work, progress_of
@@ -21,8 +22,8 @@ from inspector.acting import carry_out
 from inspector.acts import ACTS, Target, episodes_of, in_lines, possible, standing_of
 from inspector.budget import budget_of
 from inspector.live_step import without_closed
-from inspector.pages import absolute, next_url, paginate, render_page, wants_fragment
-from inspector.work import at_work_as_json, author_as_json
+from inspector.pages import Link, next_url, paginate, render_page, wants_fragment
+from inspector.shapes import AT_WORK, AUTHOR_CALL
 from runner.errors import RunnerError
 
 EPISODES_PER_PAGE = 50
@@ -46,18 +47,18 @@ def operate(request: HttpRequest, kind: str, public_id: UUID, *, as_json: bool =
     budget = budget_of(target, progress) if isinstance(target, Run) and progress else []
     data = {
         "kind": kind,
-        "id": target.public_id,
+        "id": target,
         "status": target.status,
         "acts": [act.key for act in acts],
-        "at_work": [at_work_as_json(row) for row in working],
-        "authors": [author_as_json(call) for call in calling],
-        "progress": progress.as_json() if progress else None,
-        "budget": [part.as_json() for part in budget],
+        "at_work": AT_WORK.read_all(working),
+        "authors": AUTHOR_CALL.read_all(calling),
+        "progress": progress,
+        "budget": budget,
         "next": next_url(request, page),
-        **(_episode_facts(target) if isinstance(target, Episode) else {}),
+        **(ONE_EPISODE.read(target) if isinstance(target, Episode) else {}),
     }
     if as_json:
-        data["episodes"] = [_episode_as_json(request, episode) for episode in page]
+        data["episodes"] = EPISODE.read_all(page)
         return render_page(request, "inspector/operate.html", data=data, as_json=True)
     context = {
         "target": target,
@@ -163,42 +164,27 @@ def _sample(trial: Trial) -> list[str]:
     return [f"sample {trial.sample + 1}"] if trial.sample else []
 
 
-def _episode_facts(episode: Episode) -> dict[str, Any]:
+# --- the twin ---------------------------------------------------------------------------------------------------
+
+
+def _attempts_twin(episode: Episode) -> list[dict[str, Any]]:
     attempts = Attempt.objects.filter(trial__episode=episode).select_related("trial__task")
-    return {
-        "blocked_reason": episode.blocked_reason or None,
-        "last_failure": episode.last_failure or None,
-        "failures": episode.failures,
-        "wish": episode.wish or None,
-        "lease": {"owner": episode.lease_owner, "until": episode.lease_until} if episode.lease_owner else None,
-        "next_try": episode.lease_until if not episode.lease_owner else None,
-        "log": log_tail.read(str(episode.public_id)),
-        "attempts": [
-            {
-                "id": attempt.public_id,
-                "trial": attempt.trial.public_id,
-                "task": attempt.trial.task.key,
-                "title": attempt.trial.task.title,
-                "phase": attempt.trial.phase,
-                "number": attempt.number,
-                "status": attempt.status,
-                "counts": attempt.counts,
-                "exception_type": attempt.exception_type or None,
-                "started_at": attempt.started_at,
-                "url": attempt.trial.get_absolute_url(),
-            }
-            for attempt in attempts.order_by("-pk")[:MAX_ATTEMPTS]
-        ],
-    }
+    return ATTEMPT.read_all(attempts.order_by("-pk")[:MAX_ATTEMPTS])
 
 
-def _episode_as_json(request: HttpRequest, episode: Episode) -> dict[str, Any]:
-    return {
-        "id": episode.public_id,
-        "run": episode.run.public_id,
-        "title": episode.title,
-        "status": episode.status,
-        "failures": episode.failures,
-        "blocked_reason": episode.blocked_reason or None,
-        "url": absolute(request, "operate-json", "episode", episode.public_id),
-    }
+ATTEMPT = JsonShape(
+    *("id=public_id", "trial", "task=trial.task.key", "title=trial.task.title", "phase=trial.phase", "number"),
+    *("status", "counts", "exception_type?", "started_at", ("url", lambda attempt: attempt.trial.get_absolute_url())),
+)
+LEASE = JsonShape("owner=lease_owner", "until=lease_until")
+EPISODE = JsonShape(
+    *("id=public_id", "run", "title", "status", "failures", "blocked_reason?"),
+    ("url", lambda episode: Link("operate-json", "episode", episode.public_id)),
+)
+ONE_EPISODE = JsonShape(
+    *("blocked_reason?", "last_failure?", "failures", "wish?"),
+    ("lease", lambda episode: LEASE.read(episode) if episode.lease_owner else None),
+    ("next_try", lambda episode: episode.lease_until if not episode.lease_owner else None),
+    ("log", lambda episode: log_tail.read(str(episode.public_id))),
+    ("attempts", _attempts_twin),
+)

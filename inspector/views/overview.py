@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 from django.core.paginator import Page
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from benchapp.json_shape import JsonShape, Shaped, encode
 from benchapp.metrics.tally import Tally, tally_by_phase
 from benchapp.models import Experiment, Run, User
 from benchapp.progress import Progress, at_work, progress_of
 from inspector.live_step import without_closed
-from inspector.pages import absolute, next_url, paginate, render_page, wants_fragment
-from inspector.work import at_work_as_json
+from inspector.pages import Link, link_to, next_url, paginate, render_page, wants_fragment
+from inspector.shapes import AT_WORK
 from runner.types import Phase
 
 PER_PAGE = 50
@@ -26,13 +27,22 @@ MAX_RUNNING = 12  # cells shown as running now; the rest is counted
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Row(Shaped):
     """An experiment as the list shows it. `phases`: (condition, phase) -> tally."""
 
     experiment: Experiment
     phases: Mapping[tuple[str, str], Tally]
     runs: list[Run]
     progress: Progress | None = None  # of those with work left
+
+    json_shape = JsonShape(
+        *("id=experiment", "name=experiment.name", "status=experiment.status", "origin=experiment.origin"),
+        *("suite=experiment.suite.key", "conditions", "is_probe", "measure"),
+        ("results", lambda row: [{"condition": name, **encode(tally)} for name, tally in row.results]),
+        *("agent_models=models", "scripted", ("runs", lambda row: len(row.runs)), "trials=tally", "progress"),
+        *(f"{name}=experiment.{name}" for name in ("created_at", "started_at", "finished_at")),
+        link_to("experiment-json", "experiment.public_id"),
+    )
 
     @property
     def tally(self) -> Tally:
@@ -92,10 +102,9 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     running = without_closed(cast(User, request.user), at_work(limit=MAX_RUNNING)) if live else []
     template = "inspector/_overview_live.html" if wants_fragment(request) else "inspector/overview.html"
     data = {
-        "experiments": [_as_json(request, row) for row in rows],
+        "experiments": rows,
         "running": [
-            {**at_work_as_json(row), "url": absolute(request, "run-json", row.attempt.trial.episode.run.public_id)}
-            for row in running
+            {**AT_WORK.read(row), "url": Link("run-json", row.attempt.trial.episode.run.public_id)} for row in running
         ],
         "total": page.paginator.count,
         "probes": probes.total(),
@@ -118,27 +127,3 @@ def _rows(page: Page[Experiment]) -> list[Row]:
     is_open = [each for each in experiments if each.is_open]
     progress = progress_of(is_open) if is_open else {}
     return [Row(each, phases[each.pk], runs[each.pk], progress.get(each.pk)) for each in experiments]
-
-
-def _as_json(request: HttpRequest, row: Row) -> dict[str, Any]:
-    experiment = row.experiment
-    return {
-        "id": experiment.public_id,
-        "name": experiment.name,
-        "status": experiment.status,
-        "origin": experiment.origin,
-        "suite": experiment.suite.key if experiment.suite else None,
-        "conditions": row.conditions,
-        "is_probe": row.is_probe,
-        "measure": row.measure,
-        "results": [{"condition": condition, **tally.as_json()} for condition, tally in row.results],
-        "agent_models": row.models,
-        "scripted": row.scripted,
-        "runs": len(row.runs),
-        "trials": row.tally.as_json(),
-        "progress": row.progress.as_json() if row.progress else None,
-        "created_at": experiment.created_at,
-        "started_at": experiment.started_at,
-        "finished_at": experiment.finished_at,
-        "url": absolute(request, "experiment-json", experiment.public_id),
-    }

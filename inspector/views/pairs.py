@@ -12,12 +12,13 @@ from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
 from benchapp.aligning.alignment import Kind, Row
+from benchapp.json_shape import JsonShape
 from benchapp.models import Trial
 from inspector.pages import next_url, render_page
 from inspector.pair import MAX_CHECKS, MAX_SKILLS, UNITS, Half, Pair, Unit, drawn, pair_of
+from inspector.shapes import TRIAL
 from inspector.token_curves import sums
 from inspector.views.review.closed import closed_to
-from inspector.views.runs import trial_as_json
 
 
 @require_safe
@@ -34,10 +35,10 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
             request, "inspector/pair_refused.html", data=data, context=context, as_json=as_json, status=400
         )
     this = pair_of(left, right, request.GET)
-    pointed = _pointed(request, this)
+    pointed = _find_pointed(request, this)
     page = _page(request, this, pointed)
     units = drawn(this, page)
-    data = _as_json(request, this, page, units)
+    data = _twin(request, this, page, units)
     context = {
         "section": "trial",
         "this": this,
@@ -56,7 +57,7 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
         "only_right": this.alignment.count(Kind.RIGHT),
         "parting_url": _row_url(request, this.parting_unit),
         "before": _before(request, this),
-        "swap_query": _swapped(request.GET),
+        "swap_query": _build_swap_query(request.GET),
     }
     return render_page(request, "inspector/pair.html", data=data, context=context, as_json=as_json)
 
@@ -70,7 +71,7 @@ def _problem(left: Trial, right: Trial, query: Mapping[str, str]) -> str:
     return ""
 
 
-def _pointed(request: HttpRequest, this: Pair) -> Unit | None:
+def _find_pointed(request: HttpRequest, this: Pair) -> Unit | None:
     """The unit that holds ?row=41."""
     row = request.GET.get("row", "")
     return this.unit_at(int(row)) if row.isdecimal() and len(row) < 9 else None
@@ -101,7 +102,7 @@ def _row_url(request: HttpRequest, unit: Unit | None) -> str:
     return f"?{query.urlencode()}#row-{unit.row}"
 
 
-def _swapped(query: Mapping[str, str]) -> str:
+def _build_swap_query(query: Mapping[str, str]) -> str:
     kept = [
         f"{name}={query[was]}"
         for name, was in (("a", "b"), ("b", "a"))
@@ -113,39 +114,27 @@ def _swapped(query: Mapping[str, str]) -> str:
 # --- the twin ---------------------------------------------------------------------------------------------------
 
 
-def _as_json(request: HttpRequest, this: Pair, page: Page[Unit], units: list[Unit]) -> dict[str, Any]:
+def _twin(request: HttpRequest, this: Pair, page: Page[Unit], units: list[Unit]) -> dict[str, Any]:
     alignment, parting = this.alignment, this.parting
     return {
         "problem": "",
         "task": this.left.trial.task.key,
         "same_task_revision": _same_revision(this),
         "setups": {"differ_in": this.setups.differs, "unknown": this.setups.unknown, "of": this.setups.runs},
-        "trials": {half.letter: _half_as_json(request, half) for half in this.halves},
+        "trials": {half.letter: {**TRIAL.read(half.trial), **HALF.read(half)} for half in this.halves},
         "steps_aligned": {half.letter: len(half.side.signs) for half in this.halves},
         "steps_total": {half.letter: half.side.total for half in this.halves},
         "rows": len(alignment.rows),
         "paired": this.paired,
         **{kind.value: alignment.count(kind) for kind in Kind},
         "is_banded": alignment.is_banded,
-        "first_divergence": _row_as_json(alignment.rows, parting.first),
+        "first_divergence": _row_twin(alignment.rows, parting.first),
         "first_other": {
-            "given": _row_as_json(alignment.rows, parting.given),
-            "action": _row_as_json(alignment.rows, parting.action),
-            "result": _row_as_json(alignment.rows, parting.result),
-            "words": _row_as_json(alignment.rows, parting.words),
+            part: _row_twin(alignment.rows, getattr(parting, part)) for part in ("given", "action", "result", "words")
         },
-        "checks": [
-            {"name": check.name, "group": check.group, "A": check.left, "B": check.right} for check in this.checks
-        ],
-        "skills": [
-            {
-                "skill": skill.slug,
-                "A": _skill_as_json(skill.left),
-                "B": _skill_as_json(skill.right),
-            }
-            for skill in this.skills
-        ],
-        "units": [_unit_as_json(unit) for unit in units],
+        "checks": CHECK.read_all(this.checks),
+        "skills": SKILL.read_all(this.skills),
+        "units": UNIT.read_all(units),
         "next": next_url(request, page),
     }
 
@@ -158,43 +147,30 @@ def _same_revision(this: Pair) -> bool | None:
     return revisions[0] == revisions[1]
 
 
-def _half_as_json(request: HttpRequest, half: Half) -> dict[str, Any]:
-    run = half.trial.episode.run
-    return {
-        **trial_as_json(request, half.trial),
-        "label": half.label,
-        "run": run.public_id,
-        "condition": run.condition,
-        "replicate": run.replicate,
-        "agent_model": run.agent_model,
-        "harness": run.harness,
-        "scripted": run.scripted,
-        "library_digest": half.trial.snapshot.digest if half.trial.snapshot else None,
-        "attempt": half.attempt.number if half.attempt else None,
-        "trajectory": half.trajectory.public_id if half.trajectory else None,
-        "tokens_by_step": sums(half.side.tokens)
-        if any(any(part is not None for part in step) for step in half.side.tokens)
-        else None,
-    }
+def _tokens_by_step(half: Half) -> Any:
+    """None where no step tells any."""
+    is_told = any(any(part is not None for part in step) for step in half.side.tokens)
+    return sums(half.side.tokens) if is_told else None
 
 
-def _skill_as_json(fact: Any) -> dict[str, Any] | None:
-    return {"mounted": fact.is_mounted, "used": fact.kinds, "first_step": fact.first_step} if fact else None
-
-
-def _row_as_json(rows: tuple[Row, ...], place: int | None) -> dict[str, Any] | None:
-    if place is None:
-        return None
-    row = rows[place]
-    return {"row": place + 1, "A": _number(row.left), "B": _number(row.right), "differs": row.differs}
-
-
-def _unit_as_json(unit: Unit) -> dict[str, Any]:
-    rows = [
-        {"A": _number(row.left), "B": _number(row.right), "kind": row.kind, "differs": row.differs} for row in unit.rows
-    ]
-    return {"row": unit.row, "kind": unit.kind, "is_first_divergence": unit.is_parting, "steps": rows}
+def _row_twin(rows: tuple[Row, ...], place: int | None) -> dict[str, Any] | None:
+    return None if place is None else {"row": place + 1, **PARTING.read(rows[place])}
 
 
 def _number(place: int | None) -> int | None:
     return None if place is None else place + 1
+
+
+HALF = JsonShape(
+    *("label", "run=trial.episode.run", "condition=trial.episode.run.condition"),
+    *("replicate=trial.episode.run.replicate", "agent_model=trial.episode.run.agent_model"),
+    *("harness=trial.episode.run.harness", "scripted=trial.episode.run.scripted"),
+    *("library_digest=trial.snapshot.digest", "attempt=attempt.number", "trajectory"),
+    ("tokens_by_step", _tokens_by_step),
+)
+SKILL = JsonShape("skill=slug", "A=left", "B=right")
+CHECK = JsonShape("name", "group", "A=left", "B=right")
+STEPS = (("A", lambda row: _number(row.left)), ("B", lambda row: _number(row.right)))
+PARTING = JsonShape(*STEPS, "differs")
+UNIT_ROW = JsonShape(*STEPS, "kind", "differs")
+UNIT = JsonShape("row", "kind", "is_first_divergence=is_parting", ("steps", lambda unit: UNIT_ROW.read_all(unit.rows)))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django import forms
 from django.conf import settings
 from django.contrib import messages
@@ -14,6 +12,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.accounts import AccountRefused, add_account, people, set_active, set_level
+from benchapp.json_shape import JsonShape
 from benchapp.models import Review, User
 from inspector.access import needs
 from inspector.pages import next_url, paginate, render_page
@@ -58,7 +57,7 @@ def account_add(request: HttpRequest) -> HttpResponse:
         try:
             made = add_account(given["username"], given["password"], given["level"], by=request.user)  # type: ignore[arg-type]
         except ValidationError as error:
-            form.add_error(None, error) if not hasattr(error, "error_dict") else _put(form, error)
+            form.add_error(None, error) if not hasattr(error, "error_dict") else _put_errors(form, error)
         else:
             messages.success(request, f"{made.username} can log in as {made.level}.")
             return redirect("people")
@@ -106,7 +105,7 @@ def me(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "people/me.html", data=data, context=context, as_json=as_json)
 
 
-def _put(form: AddForm, error: ValidationError) -> None:
+def _put_errors(form: AddForm, error: ValidationError) -> None:
     for field, problems in error.message_dict.items():
         form.add_error(field if field in form.fields else None, problems)
 
@@ -114,7 +113,7 @@ def _put(form: AddForm, error: ValidationError) -> None:
 def _page(request: HttpRequest, form: AddForm, *, as_json: bool, status: int = 200) -> HttpResponse:
     rows = people().annotate(last_act=Max("activities__at")).order_by("-is_active", "username")
     page = paginate(request, rows, per_page=PER_PAGE)
-    data = {"people": [_facts(user) for user in page], "next": next_url(request, page)}
+    data = {"people": PERSON.read_all(page), "next": next_url(request, page)}
     context = {
         "page": page,
         "form": form,
@@ -125,13 +124,7 @@ def _page(request: HttpRequest, form: AddForm, *, as_json: bool, status: int = 2
     return render_page(request, "people/people.html", data=data, context=context, as_json=as_json, status=status)
 
 
-def _facts(user: Any) -> dict[str, Any]:
-    """Without the pseudonym: who stands behind one in an export is for its bearer to tell."""
-    return {
-        "account": user.username,
-        "level": user.level,
-        "active": user.is_active,
-        "joined_at": user.date_joined,
-        "last_login": user.last_login,
-        "last_act": user.last_act,
-    }
+PERSON = JsonShape(
+    *("account=username", "level", "active=is_active", "joined_at=date_joined", "last_login", "last_act"),
+)
+"""Without the pseudonym: who stands behind one in an export is for its bearer to tell."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import cast
 from urllib.parse import urlencode
-from uuid import UUID
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
@@ -16,27 +15,26 @@ from benchapp.models import Episode, Run, User
 from benchapp.probing import Asked, control_of, launch_probe, preview
 from inspector.access import needs
 from inspector.pages import render_page
-from inspector.probe_page import SIDE_WORDS, open_probe_page, page_as_json, read_asked
-from inspector.views.review.closed import closed_to
+from inspector.probe_page import PAGE, SIDE_WORDS, open_probe_page, read_asked
+from inspector.shapes import RUN_HEAD
+from inspector.subject import choose_row, of_run
 from runner.errors import RunnerError
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.OPERATOR, to_change=True)
-def probe(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, run=run, as_json=as_json):
-        return closed
+@of_run
+def probe(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     episodes = list(run.episodes.select_related("run__experiment__suite", "environment", "library"))
     query = request.POST if request.method == "POST" else request.GET
-    episode = _chosen(episodes, query.get("episode", ""))
+    episode = _choose_episode(episodes, query.get("episode", ""))
     if request.method == "POST":
         return _launch(request, episode)
     page = open_probe_page(episode, request.GET)
     data = {
-        "run": {"id": run.public_id, "condition": run.condition, "scripted": run.scripted},
-        "episode": episode.public_id,
-        **page_as_json(request, page),
+        "run": RUN_HEAD.read(run),
+        "episode": episode,
+        **PAGE.read(page),
         "next": None,
     }
     context = {
@@ -49,11 +47,9 @@ def probe(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
     return render_page(request, "inspector/probe.html", data=data, context=context, as_json=as_json)
 
 
-def _chosen(episodes: list[Episode], public_id: str) -> Episode:
+def _choose_episode(episodes: list[Episode], public_id: str) -> Episode:
     """The one asked for, else the first whose library holds something, else the first."""
-    asked = (episode for episode in episodes if str(episode.public_id) == public_id)
-    filled = (episode for episode in episodes if episode.library and episode.library.files_total)
-    found = next(asked, None) or next(filled, None) or next(iter(episodes), None)
+    found = choose_row(episodes, public_id, lambda episode: episode.library and episode.library.files_total)
     if found is None:
         raise Http404("this run has no episode yet")
     return found

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from benchapp.comparing.groups import Group
+from benchapp.json_shape import JsonShape, Shaped
 from benchapp.metrics.noise import Flips, Noise
 from benchapp.metrics.replay import Pairs, Replay
 from inspector.charts.asking import sheet_of
@@ -35,10 +36,18 @@ class Square:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ReplayedGroup(Shaped):
     group: Group
     replay: Replay
     squares: dict[str, Square]
+
+    json_shape = JsonShape(
+        *("label=group.label", "runs=group.runs"),
+        ("own", lambda shown: _rates(shown.replay.own)),
+        ("placebo", lambda shown: _rates(shown.replay.placebo)),
+        *("minus=replay.label", "net_recovery=replay.net_recovery", "net_regression=replay.net_regression"),
+        "net_lift=replay.net_lift",
+    )
 
 
 @require_safe
@@ -47,16 +56,16 @@ def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     comparison = sheet.comparison
     replayed = [group for group in comparison.groups.all if comparison.replay(group) is not None]
     page = paginate(request, replayed, per_page=GROUPS_PER_PAGE)
-    shown = [_shown(sheet, group) for group in page]
+    shown = [_build_replayed(sheet, group) for group in page]
     noise = comparison.noise
     pin = pin_of(request, comparison)
     data = {
         "choices": comparison.choices.pairs(),
         "problems": sheet.problems,
-        "pin": pin.as_json(),
+        "pin": pin,
         "scripted": comparison.scripted,
-        "noise": asdict(noise),
-        "groups": [_as_json(each) for each in shown],
+        "noise": noise,
+        "groups": shown,
         "next": next_url(request, page),
     }
     context = {
@@ -72,32 +81,20 @@ def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "inspector/compare_replay.html", data=data, context=context, as_json=as_json)
 
 
-def _shown(sheet: Sheet, group: Group) -> Shown:
+def _build_replayed(sheet: Sheet, group: Group) -> ReplayedGroup:
     found = sheet.comparison.replay(group)
     assert found is not None  # only groups that replayed something are asked for
     squares = {cell: Square(len(getattr(found.own, cell)), sheet.trials_url(group, replay=cell)) for cell in CELLS}
-    return Shown(group, found, squares)
+    return ReplayedGroup(group, found, squares)
 
 
 def _sources(noise: Noise) -> list[tuple[str, Flips]]:
     return [(said, flips) for name, said in SOURCES.items() if (flips := getattr(noise, name)).pairs]
 
 
-def _as_json(shown: Shown) -> dict[str, Any]:
-    found = shown.replay
-    return {
-        "label": shown.group.label,
-        "runs": [run.public_id for run in shown.group.runs],
-        "own": _pairs(found.own),
-        "placebo": _pairs(found.placebo) if found.placebo else None,
-        "minus": found.label,
-        "net_recovery": found.net_recovery,
-        "net_regression": found.net_regression,
-        "net_lift": found.net_lift,
-    }
+def _rates(pairs: Pairs | None) -> dict[str, Any] | None:
+    counts = {cell: len(getattr(pairs, cell)) for cell in CELLS} if pairs else {}
+    return {**counts, **RATES.read(pairs)} if pairs else None
 
 
-def _pairs(pairs: Pairs) -> dict[str, Any]:
-    counts = {cell: len(getattr(pairs, cell)) for cell in CELLS}
-    rates = {"recovery": pairs.recovery, "regression": pairs.regression, "lift": pairs.lift}
-    return {**counts, "unpaired": pairs.unpaired, **rates}
+RATES = JsonShape("unpaired", "recovery", "regression", "lift")

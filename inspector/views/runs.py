@@ -11,8 +11,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
+from benchapp.json_shape import JsonShape, encode
 from benchapp.metrics import skillevolbench
-from benchapp.metrics.beside import Beside, beside, outcomes_of, sibling_of, stored_outcomes
+from benchapp.metrics.beside import beside, outcomes_of, sibling_of, stored_outcomes
 from benchapp.metrics.endings import endings_of
 from benchapp.metrics.funnel import held_by
 from benchapp.metrics.rates import Rate
@@ -22,7 +23,6 @@ from benchapp.models import (
     Attempt,
     Decision,
     Entry,
-    Episode,
     Experiment,
     ModelCall,
     Run,
@@ -37,10 +37,10 @@ from inspector.budget import budget_of
 from inspector.forms import TrialListForm
 from inspector.grid import LibraryFacts, Lines, build_grid, retest, silently_bypassed
 from inspector.live_step import in_a_line, without_closed
-from inspector.pages import absolute, address_of_any, next_url, paginate, render_page, wants_fragment
+from inspector.pages import Link, address_of_any, next_url, paginate, render_page, wants_fragment
 from inspector.probe_page import probes_of
 from inspector.run_cards import cards_of
-from inspector.work import author_as_json
+from inspector.shapes import ATTEMPT, AUTHOR_CALL, TRIAL
 from runner.types import DecisionStatus, Phase
 
 PER_PAGE = 100  # trials, or episodes
@@ -72,14 +72,11 @@ def _progress_facts(found: Run) -> dict[str, Any]:
     return {"progress": progress, "budget": budget_of(found, progress), "standing_still": still}
 
 
-def _progress_as_json(facts: Mapping[str, Any]) -> dict[str, Any]:
+def _progress_twin(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "progress": facts["progress"].as_json() if "progress" in facts else None,
-        "budget": [part.as_json() for part in facts.get("budget", ())],
-        "standing_still": [
-            {"episode": each.public_id, "status": each.status, "reason": each.blocked_reason or None}
-            for each in facts.get("standing_still", ())
-        ],
+        "progress": facts.get("progress"),
+        "budget": facts.get("budget", []),
+        "standing_still": STANDING_STILL.read_all(facts.get("standing_still", ())),
     }
 
 
@@ -103,14 +100,14 @@ def _grid_page(
         "calling": _calling(found),
     }
     if as_json:
-        data = _grid_as_json(request, found, tally, rates, squares, facts)
+        data = _grid_twin(request, found, tally, rates, squares, facts)
         return render_page(request, "inspector/run.html", data=data, as_json=True)
-    context = {**facts, **probes_of(found), **_drawn(found, tally, rates, squares, facts)}
+    context = {**facts, **probes_of(found), **_build_context(found, tally, rates, squares, facts)}
     template = "inspector/_run_live.html" if wants_fragment(request) else "inspector/run.html"
     return render_page(request, template, data={}, context=context, as_json=False)
 
 
-def _drawn(
+def _build_context(
     found: Run, tally: Tally, rates: Mapping[str, Rate], squares: list[Square], facts: Mapping[str, Any]
 ) -> dict[str, Any]:
     """What the page says of these facts."""
@@ -150,13 +147,13 @@ def _list_page(request: HttpRequest, found: Run, tally: Tally, *, as_json: bool)
         found.episodes.exclude(library=None).select_related("library").order_by("title", "id")[: PER_PAGE + 1]
     )
     data = {
-        **_facts(request, found, tally),
-        **_progress_as_json(facts),
+        **_run_twin(found, tally),
+        **_progress_twin(facts),
         "metrics": {},
-        "spent": spent.as_json(),
-        "endings": endings.as_json(),
-        "libraries": [_library_as_json(episode) for episode in libraries[:PER_PAGE]],
-        "trials": [trial_as_json(request, trial) for trial in page],
+        "spent": spent,
+        "endings": endings,
+        "libraries": LIBRARY.read_all(libraries[:PER_PAGE]),
+        "trials": TRIAL.read_all(page),
         "next": next_url(request, page),
     }
     context = {
@@ -239,41 +236,25 @@ def _bypassed(found: Run, squares: list[Square]) -> list[Square]:
 # --- the twin ---------------------------------------------------------------------------------------------------
 
 
-def _facts(request: HttpRequest, found: Run, tally: Tally) -> dict[str, Any]:
-    return {
-        "id": found.public_id,
-        "experiment": found.experiment.public_id,
-        "condition": found.condition,
-        "replicate": found.replicate,
-        "harness": found.harness,
-        "harness_version": found.harness_version or None,
-        "agent_model": found.agent_model,
-        "author_model": found.author_model,
-        "scripted": found.scripted,
-        "status": found.status,
-        "seed": found.seed,
-        "forked_from": found.forked_from.public_id if found.forked_from else None,
-        "probe_of": _probe_of(found),
-        "setup_digest": found.setup_digest or None,
-        "trial_counts": tally.as_json(),
-        "library": absolute(request, "library-json", found.public_id),
-    }
+RUN = JsonShape(
+    *("id=public_id", "experiment", "condition", "replicate", "harness", "harness_version?", "agent_model"),
+    *("author_model", "scripted", "status", "seed", "forked_from"),
+    ("probe_of", lambda found: PROBE.read(found.probe) if hasattr(found, "probe") else None),
+    "setup_digest?",
+)
+PROBE = JsonShape("run=origin.run", "episode=origin", "state", "reverted")
+STANDING_STILL = JsonShape("episode=public_id", "status", "reason=blocked_reason?")
+LIBRARY = JsonShape(
+    *("episode=public_id", "title", "digest=library.digest", "skills=library.skills_total"),
+    *("files=library.files_total", "bytes=library.bytes_total"),
+)
 
 
-def _probe_of(found: Run) -> dict[str, Any] | None:
-    probe = getattr(found, "probe", None)
-    if probe is None:
-        return None
-    origin = probe.origin
-    return {
-        "run": origin.run.public_id if origin else None,
-        "episode": origin.public_id if origin else None,
-        "state": probe.state,
-        "reverted": probe.reverted,
-    }
+def _run_twin(found: Run, tally: Tally) -> dict[str, Any]:
+    return {**RUN.read(found), "trial_counts": tally, "library": Link("library-json", found.public_id)}
 
 
-def _grid_as_json(
+def _grid_twin(
     request: HttpRequest,
     found: Run,
     tally: Tally,
@@ -283,89 +264,20 @@ def _grid_as_json(
 ) -> dict[str, Any]:
     page = paginate(request, squares, per_page=PER_PAGE)
     trials = Trial.objects.select_related("task__family", "episode").in_bulk([square.pk for square in page])
+    compared = facts["compared"]
     return {
-        **_facts(request, found, tally),
-        "now": [{**_attempt_as_json(row.attempt), "latest": in_a_line(row.step) or None} for row in facts["now"]],
+        **_run_twin(found, tally),
+        "now": [{**ATTEMPT.read(row.attempt), "latest": in_a_line(row.step) or None} for row in facts["now"]],
         "provider_delay": facts["delays"],
-        "authors": [author_as_json(call) for call in facts["calling"]],
-        **_progress_as_json(facts),
-        "metrics": _metrics_as_json(rates, facts["compared"]),
-        "sibling": facts["sibling"].public_id if facts["sibling"] else None,
-        "retest": _retest_as_json(facts["retest"]),
-        "silent_bypass": [square.public_id for square in facts["bypassed"]],
-        "unscored_attempts": [_attempt_as_json(attempt) for attempt in facts["unscored"]],
-        "spent": facts["spent"].as_json(),
-        "endings": facts["endings"].as_json(),
-        "trials": [trial_as_json(request, trials[square.pk]) for square in page],
+        "authors": AUTHOR_CALL.read_all(facts["calling"]),
+        **_progress_twin(facts),
+        "metrics": {key: {**encode(rate), "beside_no_skill": compared.get(key)} for key, rate in rates.items()},
+        "sibling": facts["sibling"],
+        "retest": facts["retest"],
+        "silent_bypass": facts["bypassed"],
+        "unscored_attempts": ATTEMPT.read_all(facts["unscored"]),
+        "spent": facts["spent"],
+        "endings": facts["endings"],
+        "trials": TRIAL.read_all(trials[square.pk] for square in page),
         "next": next_url(request, page),
-    }
-
-
-def _metrics_as_json(rates: Mapping[str, Rate], compared: Mapping[str, Beside]) -> dict[str, Any]:
-    return {
-        key: {**rate.as_json(), "beside_no_skill": compared[key].as_json() if key in compared else None}
-        for key, rate in rates.items()
-    }
-
-
-def _retest_as_json(changes: Any) -> dict[str, int] | None:
-    if changes is None:
-        return None
-    names = ("recovered", "still_failed", "still_passed", "broke", "unpaired")
-    return {name: getattr(changes, name) for name in names}
-
-
-def trial_as_json(request: HttpRequest, trial: Trial) -> dict[str, Any]:
-    return {
-        "id": trial.public_id,
-        "episode": trial.episode.public_id,
-        "task": trial.task.key,
-        "title": trial.task.title,
-        "family": trial.task.family.key if trial.task.family else None,
-        "role": trial.task.role or None,
-        "phase": trial.phase,
-        "sample": trial.sample,
-        "status": trial.status,
-        "success": trial.success,
-        "reward": trial.reward,
-        "outcome": trial.outcome,
-        "process": trial.process,
-        "checks_passed": trial.checks_passed,
-        "checks_total": trial.checks_total,
-        "steps": trial.steps,
-        "input_tokens": trial.input_tokens,
-        "cached_tokens": trial.cached_tokens,
-        "output_tokens": trial.output_tokens,
-        "cost_usd": trial.cost_usd,
-        "duration_seconds": trial.duration_seconds,
-        "exception_type": trial.exception_type or None,
-        "skills_mounted": trial.skills_mounted,
-        "skills_read": trial.skills_read,
-        "attempts": trial.attempts_total,
-        "url": absolute(request, "trial-json", trial.public_id),
-    }
-
-
-def _attempt_as_json(attempt: Attempt) -> dict[str, Any]:
-    return {
-        "id": attempt.public_id,
-        "trial": attempt.trial.public_id,
-        "task": attempt.trial.task.key,
-        "phase": attempt.trial.phase,
-        "number": attempt.number,
-        "status": attempt.status,
-        "started_at": attempt.started_at,
-        "exception_type": attempt.exception_type or None,
-    }
-
-
-def _library_as_json(episode: Episode) -> dict[str, Any]:
-    library = episode.library
-    return {
-        "episode": episode.public_id,
-        "title": episode.title,
-        "digest": library.digest,
-        "skills": library.skills_total,
-        "files": library.files_total,
-        "bytes": library.bytes_total,
     }

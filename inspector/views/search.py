@@ -9,10 +9,12 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from benchapp.json_shape import JsonShape
 from benchapp.models import User
 from benchapp.searching.completing import complete
 from benchapp.searching.finding import MOST, Found, find
 from benchapp.searching.indexing import Progress, progress
+from benchapp.searching.marking import Excerpt
 from benchapp.searching.query import MAX_QUERY, Query, parse
 from inspector.pages import next_url, paginate, render_page
 from inspector.search import Hit, chips, facets, help_rows, hits, pointed_out
@@ -38,14 +40,14 @@ def search(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     listed = facets(query, found)
     data = {
         "query": query.text,
-        "problems": [{"start": each.start, "end": each.end, "message": each.message} for each in query.problems],
+        "problems": PROBLEM.read_all(query.problems),
         "total": len(found.numbers),
         "capped": found.is_capped,
         "indexed": known.indexed,
         "to_index": known.total,
         "unread": known.unread,
         "facets": {facet.name: {each.value: each.count for each in facet.values} for facet in listed},
-        "hits": [_as_json(request, hit) for hit in shown],
+        "hits": [_hit_twin(request, hit) for hit in shown],
         "next": next_url(request, page),
     }
     context = {
@@ -73,8 +75,7 @@ def search_complete(request: HttpRequest) -> JsonResponse:
     at = request.GET.get("at", "")
     place = min(int(at), len(text)) if at.isascii() and at.isdigit() and len(at) < 6 else len(text)
     proposals = complete(text, place, cast(User, request.user))
-    listed = [{"text": each.text, "start": each.start, "end": each.end, "means": each.means} for each in proposals]
-    return JsonResponse({"proposals": listed})
+    return JsonResponse({"proposals": PROPOSAL.read_all(proposals)})
 
 
 def _address(text: str) -> str:
@@ -93,32 +94,23 @@ def _says(query: Query, found: Found, known: Progress) -> str:
     return f"{total:,} hit{'' if total == 1 else 's'}, newest first."
 
 
-def _as_json(request: HttpRequest, hit: Hit) -> dict[str, Any]:
-    trial, run = hit.trial, hit.run
-    return {
-        "kind": hit.kind,
-        "title": hit.title,
-        "url": request.build_absolute_uri(hit.url) if hit.url else None,
-        "step": hit.step,
-        "trial": trial.public_id if trial else None,
-        "status": trial.status if trial else None,
-        "phase": trial.phase if trial else None,
-        "role": (trial.task.role or None) if trial else None,
-        "run": run.public_id if run else None,
-        "condition": run.condition if run else None,
-        "agent_model": run.agent_model if run else None,
-        "scripted": run.scripted if run else None,
-        "by": hit.said_by or None,
-        "terms": hit.shown.terms,
-        "excerpts": [
-            {
-                "in": excerpt.section,
-                "text": "".join(text for text, _ in excerpt.pieces),
-                "marks": _marks(excerpt.pieces),
-            }
-            for excerpt in hit.excerpts
-        ],
-    }
+def _excerpt_twin(excerpt: Excerpt) -> dict[str, Any]:
+    text = "".join(text for text, _ in excerpt.pieces)
+    return {"in": excerpt.section, "text": text, "marks": _marks(excerpt.pieces)}
+
+
+PROBLEM = JsonShape("start", "end", "message")
+PROPOSAL = JsonShape("text", "start", "end", "means")
+HIT = JsonShape(
+    *("step", "trial", "status=trial.status", "phase=trial.phase", "role=trial.task.role?", "run"),
+    *("condition=run.condition", "agent_model=run.agent_model", "scripted=run.scripted", "by=said_by?"),
+    *("terms=shown.terms", ("excerpts", lambda hit: [_excerpt_twin(excerpt) for excerpt in hit.excerpts])),
+)
+
+
+def _hit_twin(request: HttpRequest, hit: Hit) -> dict[str, Any]:
+    url = request.build_absolute_uri(hit.url) if hit.url else None
+    return {"kind": hit.kind, "title": hit.title, "url": url, **HIT.read(hit)}
 
 
 def _marks(pieces: tuple[tuple[str, bool], ...]) -> list[list[int]]:

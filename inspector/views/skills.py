@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 from typing import cast
-from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
+from benchapp.json_shape import encode
 from benchapp.models import Run, Trial, User
 from benchapp.reviewing.blinding import closed_trials
 from inspector.funnel import SHARES, open_funnel
-from inspector.funnel import as_json as funnel_as_json
 from inspector.pages import render_page
-from inspector.views.review.closed import closed_to
+from inspector.shapes import RUN_HEAD
+from inspector.subject import of_run
 
 
 @require_safe
-def skills(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, run=run, as_json=as_json):
-        return closed
+@of_run
+def skills(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     closed_rows = closed_trials(cast(User, request.user))
     told = Trial.objects.exclude(pk__in=closed_rows.filter(episode__run=run).values("pk"))
     page = open_funnel(run, request.GET, told)
     data = {
-        "run": {"id": run.public_id, "condition": run.condition, "scripted": run.scripted},
-        **funnel_as_json(page),
+        "run": RUN_HEAD.read(run),
+        **encode(page),
         "next": None,
     }
     context = {"section": "run", "this_run": run, "this": page, "shares": SHARES}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 from uuid import UUID
 
@@ -12,16 +12,16 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from benchapp.aligning.counterparts import Counterpart, counterparts
-from benchapp.models import Attempt, Blob, Trajectory, Trial, User
+from benchapp.json_shape import JsonShape, encode
+from benchapp.models import Blob, Decision, Trajectory, Trial, User
 from benchapp.recorded import BOUND_OF
 from benchapp.reviewing.blinding import closed_trials
 from benchapp.trajectory_store import StoredStep, read_field
 from inspector.commented import commented_steps
 from inspector.inspection import Inspection, chosen_attempt, inspect_trial
 from inspector.live_trial import live_steps
-from inspector.pages import absolute, render_page
-from inspector.verdict import VerdictView
-from inspector.views.review.closed import closed_to
+from inspector.pages import Link, link_to, render_page
+from inspector.subject import of_trial
 from inspector.visible import visible
 from runner.trajectories.fields import fields
 
@@ -42,22 +42,22 @@ class FieldPieceForm(forms.Form):
 
 
 @require_safe
-def trial(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    found = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, trial=found, as_json=as_json):
-        return closed
+@of_trial
+def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpResponse:
     inspection = inspect_trial(found, request.GET)
     beside = counterparts(found, without=closed_trials(cast(User, request.user)))
     live = live_steps(inspection.attempt) if inspection.trajectory is None else None
 
     def twin() -> dict[str, Any]:
         return {
-            **_as_json(request, inspection),
+            **FACTS.read(found),
+            **INSPECTION.read(inspection),
+            "next": _next(request, inspection),
             "live": [step for _, step in live.published] if live else None,
-            "compare_with": [_beside_as_json(request, found, each) for each in beside],
+            "compare_with": [_beside_twin(found, each) for each in beside],
         }
 
-    kept, trajectory = _kept_query(inspection), inspection.trajectory
+    kept, trajectory = _read_kept_query(inspection), inspection.trajectory
     context = {
         "section": "trial",
         "this": inspection,
@@ -74,12 +74,10 @@ def trial(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
 
 
 @require_safe
-def field(request: HttpRequest, public_id: UUID) -> HttpResponse:
+@of_trial
+def field(request: HttpRequest, found: Trial) -> HttpResponse:
     """Of one field: a bounded piece as HTML for htmx, all that was asked for as plain text without it. 404 where there
     is no such field."""
-    found = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, trial=found):
-        return closed
     form = FieldPieceForm(request.GET)
     if not form.is_valid():
         raise Http404("no such piece")
@@ -103,11 +101,9 @@ def field(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 
 @require_safe
-def text(request: HttpRequest, public_id: UUID, name: str) -> HttpResponse:
+@of_trial
+def text(request: HttpRequest, found: Trial, name: str) -> HttpResponse:
     """A text about a trial as a whole: `instruction`, or of an attempt `output` (its verifier's) or `exception`."""
-    found = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, trial=found):
-        return closed
     attempt = chosen_attempt(list(found.attempts.order_by("number")), request.GET.get("attempt", ""))
     verdict = attempt.verdicts.order_by("-is_primary", "id").first() if attempt else None
     digest = {
@@ -120,7 +116,7 @@ def text(request: HttpRequest, public_id: UUID, name: str) -> HttpResponse:
     return HttpResponse(visible(Blob.objects.read(digest).decode("utf-8", "replace")), "text/plain; charset=utf-8")
 
 
-def _kept_query(this: Inspection) -> list[tuple[str, object]]:
+def _read_kept_query(this: Inspection) -> list[tuple[str, object]]:
     """What a link inside the page must say besides its step: nothing while the counting attempt's main one is shown."""
     kept: list[tuple[str, object]] = []
     if this.attempt and this.attempt != this.attempts[-1] and not this.attempt.counts:
@@ -140,152 +136,33 @@ def _trajectory(found: Trial, public_id: UUID | None) -> Trajectory:
     raise Http404("no trajectory")
 
 
-def _as_json(request: HttpRequest, this: Inspection) -> dict[str, Any]:
-    found = this.trial
-    return {
-        **_facts(request, found),
-        "attempts": [_attempt_as_json(attempt) for attempt in this.attempts],
-        "attempt": this.attempt.number if this.attempt else None,
-        "verdicts": [_verdict_as_json(view) for view in this.verdicts],
-        "skills": [
-            {"skill": skill.slug, "mounted": skill.is_mounted, "used": skill.kinds, "first_step": skill.first_step}
-            for skill in this.skills
-        ],
-        "trajectories": [_trajectory_as_json(trajectory) for trajectory in this.trajectories],
-        "trajectory": this.trajectory.public_id if this.trajectory else None,
-        "compactions": [
-            {"kind": kind, "version": one.version, "tokens": one.tokens, "kept": one.steps_kept, "of": one.steps_total}
-            for kind, one in this.compactions.items()
-        ],
-        "decisions": [
-            {"number": decision.number, "status": decision.status, "url": _library_url(request, decision)}
-            for decision in this.decisions
-        ],
-        "shown_in": [{"number": decision.number, "url": _library_url(request, decision)} for decision in this.shown_in],
-        "retrieved": [other.public_id for other in this.retrieved],
-        "previous": this.previous.public_id if this.previous else None,
-        "following": this.following.public_id if this.following else None,
-        "steps": _steps_as_json(this.stored),
-        "steps_total": this.window.total,
-        "next": _next(request, this),
-    }
+# --- the twin ---------------------------------------------------------------------------------------------------
 
 
-def _beside_as_json(request: HttpRequest, found: Trial, beside: Counterpart) -> dict[str, Any]:
-    url = absolute(request, "compare-pair-json", found.public_id, beside.trial.public_id)
-    return {"id": beside.trial.public_id, "why": beside.why, "status": beside.trial.status, "url": url}
+def _beside_twin(found: Trial, beside: Counterpart) -> dict[str, Any]:
+    url = Link("compare-pair-json", found.public_id, beside.trial.public_id)
+    return {"id": beside.trial, "why": beside.why, "status": beside.trial.status, "url": url}
 
 
-def _facts(request: HttpRequest, found: Trial) -> dict[str, Any]:
-    run = found.episode.run
-    names = (
-        *("success", "reward", "outcome", "process", "overall", "checks_passed", "checks_total", "turns"),
-        *("input_tokens", "cached_tokens", "output_tokens", "cost_usd", "duration_seconds", "exception_type"),
-        *("skills_mounted", "skills_read", "finished_at"),
-    )
-    return {
-        "id": found.public_id,
-        "status": found.status,
-        "task": {"key": found.task.key, "title": found.task.title, "role": found.task.role or None},
-        "family": found.task.family.key if found.task.family else None,
-        "phase": found.phase,
-        "sample": found.sample,
-        "experiment": run.experiment.public_id,
-        "run": {
-            "id": run.public_id,
-            "condition": run.condition,
-            "scripted": run.scripted,
-            "url": absolute(request, "run-json", run.public_id),
-        },
-        "episode": found.episode.public_id,
-        "library_digest": found.snapshot.digest if found.snapshot else None,
-        **{name: getattr(found, name) for name in names},
-    }
-
-
-def _attempt_as_json(attempt: Attempt) -> dict[str, Any]:
-    return {
-        "id": attempt.public_id,
-        "number": attempt.number,
-        "status": attempt.status,
-        "counts": attempt.counts,
-        "started_at": attempt.started_at,
-        "finished_at": attempt.finished_at,
-        "input_tokens": attempt.input_tokens,
-        "output_tokens": attempt.output_tokens,
-        "cost_usd": attempt.cost_usd,
-        **{name: getattr(attempt, name) for name in BOUND_OF.values()},
-        "exception_type": attempt.exception_type,
-        "exception_message": attempt.exception_message[:JSON_CHARS],
-    }
-
-
-def _verdict_as_json(view: VerdictView) -> dict[str, Any]:
-    verdict = view.verdict
-    return {
-        "source": verdict.source,
-        "primary": verdict.is_primary,
-        "success": verdict.success,
-        "reward": verdict.reward,
-        "outcome": verdict.outcome,
-        "process": verdict.process,
-        "overall": verdict.overall,
-        "rewards": verdict.rewards,
-        "notes": verdict.notes,
-        "checks": [
-            {"group": check.group, "name": check.name, "status": check.status, "message": check.message}
-            for check in verdict.checks.all()
-        ],
-        "dimensions": [
-            {"name": one.name, "score": one.score, "max_score": one.max_score, "weight": one.weight}
-            for one in view.dimensions
-        ],
-    }
-
-
-def _trajectory_as_json(trajectory: Trajectory) -> dict[str, Any]:
-    return {
-        "id": trajectory.public_id,
-        "name": trajectory.name,
-        "kind": trajectory.kind,
-        "source_format": trajectory.source_format,
-        "digest": trajectory.digest,
-        "steps": trajectory.steps_total,
-        "parent": trajectory.parent.public_id if trajectory.parent else None,
-        "tool_call_id": trajectory.extra.get("tool_call_id"),
-        "provider_delay": trajectory.extra.get("provider_delay") if trajectory.provider_delay else None,
-        "events_without_step": trajectory.extra.get("facts", {}).get("events_without_step", {}),
-        "not_sent": trajectory.extra.get("not_sent", []),
-    }
-
-
-def _steps_as_json(stored: Sequence[StoredStep]) -> list[dict[str, Any]]:
+def _steps_twin(stored: Sequence[StoredStep]) -> list[dict[str, Any]]:
     """Every field with its length; a text over its share of the page is cut, and `length` tells."""
     total = sum(1 for found in stored for _ in fields(found.step))
     limit = min(JSON_CHARS, JSON_PAGE_CHARS // max(total, 1))
-    return [_step_as_json(found, limit) for found in stored]
+    return [{**STEP.read(found.step), "fields": list(_fields_twin(found, limit))} for found in stored]
 
 
-def _step_as_json(stored: StoredStep, limit: int) -> dict[str, Any]:
-    step, usage = stored.step, stored.step.usage
-    return {
-        "number": step.number,
-        "source": step.source,
-        "time": step.timestamp,
-        "model": step.model,
-        "error": any(observation.is_error for observation in step.observations),
-        "input_tokens": usage.input_tokens if usage else None,
-        "output_tokens": usage.output_tokens if usage else None,
-        "fields": [
-            {"name": name, "text": text[:limit], "length": stored.long.get(name, len(text))}
-            for name, text in fields(step)
-        ],
-    }
+def _fields_twin(stored: StoredStep, limit: int) -> Iterator[dict[str, Any]]:
+    for name, text in fields(stored.step):
+        yield {"name": name, "text": text[:limit], "length": stored.long.get(name, len(text))}
 
 
-def _library_url(request: HttpRequest, decision: Any) -> str:
-    base = absolute(request, "library-json", decision.episode.run.public_id)
-    return f"{base}?episode={decision.episode.public_id}&decision={decision.number}"
+def _library_link(decision: Decision) -> Link:
+    episode = decision.episode
+    return Link("library-json", episode.run.public_id, episode=episode.public_id, decision=decision.number)
+
+
+def _compactions_twin(this: Inspection) -> list[dict[str, Any]]:
+    return [{"kind": kind, **COMPACTION.read(one)} for kind, one in this.compactions.items()]
 
 
 def _next(request: HttpRequest, this: Inspection) -> str | None:
@@ -295,3 +172,59 @@ def _next(request: HttpRequest, this: Inspection) -> str | None:
     query.pop("step", None)
     query["first"] = str(this.window.next)
     return request.build_absolute_uri(f"{request.path}?{query.urlencode()}")
+
+
+TASK = JsonShape("key", "title", "role?")
+RUN = JsonShape("id=public_id", "condition", "scripted", link_to("run-json"))
+ATTEMPT = JsonShape(
+    *("id=public_id", "number", "status", "counts", "started_at", "finished_at", "input_tokens", "output_tokens"),
+    *("cost_usd", *BOUND_OF.values(), "exception_type"),
+    ("exception_message", lambda attempt: attempt.exception_message[:JSON_CHARS]),
+)
+CHECK = JsonShape("group", "name", "status", "message")
+DIMENSION = JsonShape("name", "score", "max_score", "weight")
+VERDICT = JsonShape(
+    *("source", "primary=is_primary", "success", "reward", "outcome", "process", "overall", "rewards", "notes"),
+    ("checks", lambda verdict: CHECK.read_all(verdict.checks.all())),
+)
+TRAJECTORY = JsonShape(
+    *("id=public_id", "name", "kind", "source_format", "digest", "steps=steps_total", "parent"),
+    ("tool_call_id", lambda one: one.extra.get("tool_call_id")),
+    ("provider_delay", lambda one: one.extra.get("provider_delay") if one.provider_delay else None),
+    ("events_without_step", lambda one: one.extra.get("facts", {}).get("events_without_step", {})),
+    ("not_sent", lambda one: one.extra.get("not_sent", [])),
+)
+STEP = JsonShape(
+    *("number", "source", "time=timestamp", "model"),
+    ("error", lambda step: any(observation.is_error for observation in step.observations)),
+    *("input_tokens=usage.input_tokens", "output_tokens=usage.output_tokens"),
+)
+COMPACTION = JsonShape("version", "tokens", "kept=steps_kept", "of=steps_total")
+DECISION = JsonShape("number", "status", ("url", _library_link))
+SHOWN_IN = JsonShape("number", ("url", _library_link))
+FACTS = JsonShape(
+    *("id=public_id", "status", ("task", lambda trial: TASK.read(trial.task)), "family=task.family.key", "phase"),
+    *("sample", "experiment=episode.run.experiment", ("run", lambda trial: RUN.read(trial.episode.run)), "episode"),
+    *("library_digest=snapshot.digest", "success", "reward", "outcome", "process", "overall", "checks_passed"),
+    *("checks_total", "turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "duration_seconds"),
+    *("exception_type", "skills_mounted", "skills_read", "finished_at"),
+)
+INSPECTION = JsonShape(
+    ("attempts", lambda this: ATTEMPT.read_all(this.attempts)),
+    "attempt=attempt.number",
+    (
+        "verdicts",
+        lambda this: [
+            {**VERDICT.read(view.verdict), "dimensions": DIMENSION.read_all(view.dimensions)} for view in this.verdicts
+        ],
+    ),
+    ("skills", lambda this: [{"skill": skill.slug, **encode(skill)} for skill in this.skills]),
+    ("trajectories", lambda this: TRAJECTORY.read_all(this.trajectories)),
+    "trajectory",
+    ("compactions", _compactions_twin),
+    ("decisions", lambda this: DECISION.read_all(this.decisions)),
+    ("shown_in", lambda this: SHOWN_IN.read_all(this.shown_in)),
+    *("retrieved", "previous", "following"),
+    ("steps", lambda this: _steps_twin(this.stored)),
+    "steps_total=window.total",
+)

@@ -8,12 +8,12 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
-from benchapp.durations import spelled
 from benchapp.estimating import Amount, Estimate, estimate
 from benchapp.experiment_file import read_file
 from benchapp.foreseeing import Foresight, foresee
 from benchapp.launch_spec import Unlaunchable
 from benchapp.launching import launch
+from benchapp.metrics.amounts import render_rough_duration
 from benchapp.models import Episode, Experiment
 from benchapp.preparing import Prepared, prepare
 from benchapp.progress import Progress, progress_of
@@ -144,7 +144,7 @@ def _told(found: Estimate, workers: int) -> str:
     wall = found.wall_seconds(workers)
     return (
         f"{_counted(found.episodes, 'episode')}, {_counted(found.trials, 'trial')}; tokens {_amount(found.tokens, ',.0f')}, "
-        f"USD {_amount(found.cost_usd, ',.2f')}, time {'unknown' if wall is None else spelled(wall)} "
+        f"USD {_amount(found.cost_usd, ',.2f')}, time {'unknown' if wall is None else render_rough_duration(wall)} "
         f"with {_counted(workers, 'worker')} (from {_counted(found.basis, 'earlier trial')})"
     )
 
@@ -163,5 +163,5 @@ def _amount(amount: Amount, shape: str) -> str:
 
 
 def _progress_line(experiment: Experiment, found: Progress) -> str:
-    left = "" if found.eta_seconds is None else f", about {spelled(found.eta_seconds)} left"
+    left = "" if found.eta_seconds is None else f", about {render_rough_duration(found.eta_seconds)} left"
     return f"{experiment.status}: {found.done}/{found.total} trials, {found.passed} passed{left}"

@@ -1,0 +1,97 @@
+"""JSON twins: the facts of a row that programs get, declared as a list of names instead of a dict written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from typing import Any, ClassVar
+from uuid import UUID
+
+Entry = str | tuple[str, Callable[[Any], Any]]
+Reader = Callable[[Any, dict[str, Any]], None]
+
+
+class JsonShape:
+    """The keys of a JSON object in their order, and where each value lies in the row that it describes.
+
+    "status"          the attribute of that name
+    "id=public_id"    the same under another key
+    "task=task.key"   an attribute of an attribute; null where one on the way is None
+    "error?"          null where the value is empty
+    "*total"          every key of the attribute's own shape, at this level; none where it is None
+    ("n", function)   the function's value for the row
+
+    A model instance stands for its public id; see `encode`.
+    """
+
+    def __init__(self, *entries: Entry) -> None:
+        self.readers = [_parse_entry(entry) for entry in entries]
+
+    def read(self, row: Any) -> dict[str, Any]:
+        """The values as they lie in the row: nested rows are left to the encoder."""
+        found: dict[str, Any] = {}
+        for read in self.readers:
+            read(row, found)
+        return found
+
+    def read_all(self, rows: Iterable[Any]) -> list[dict[str, Any]]:
+        return [self.read(row) for row in rows]
+
+
+class Shaped:
+    """Base of dataclasses that a JSON twin shows: by `json_shape`, or field by field where none is declared."""
+
+    __slots__ = ()
+    json_shape: ClassVar[JsonShape | None] = None
+
+    def as_json(self) -> dict[str, Any]:
+        found = to_json(self)
+        assert isinstance(found, dict)
+        return found
+
+
+def encode(value: Any) -> Any:
+    """One level of what JSON has no word for: a row by its shape, a model instance by its public id, rows as a list."""
+    if isinstance(value, Shaped) and value.json_shape:
+        return value.json_shape.read(value)
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    if hasattr(value, "public_id"):
+        return value.public_id
+    if isinstance(value, Iterable):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def to_json(value: Any) -> Any:
+    """The whole value in dicts and lists; ids and times stay what they are, for the serialiser to write."""
+    if value is None or isinstance(value, str | int | float | UUID | datetime):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): to_json(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(each) for each in value]
+    return to_json(encode(value))
+
+
+def _parse_entry(entry: Entry) -> Reader:
+    if not isinstance(entry, str):
+        key, compute = entry
+        return lambda row, found: found.update({key: compute(row)})
+    if entry.startswith("*"):
+        inner = entry[1:].split(".")
+        return lambda row, found: found.update({} if (value := _follow(row, inner)) is None else encode(value))
+    name, _, path = entry.removesuffix("?").partition("=")
+    steps = (path or name).split(".")
+    if entry.endswith("?"):
+        return lambda row, found: found.update({name: _follow(row, steps) or None})
+    return lambda row, found: found.update({name: _follow(row, steps)})
+
+
+def _follow(row: Any, steps: list[str]) -> Any:
+    for step in steps:
+        if row is None:
+            return None
+        row = getattr(row, step)
+    return row
