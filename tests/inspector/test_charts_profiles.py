@@ -9,6 +9,7 @@ from inspector.charts.measures import Measured
 from inspector.charts.profiles import CHART, placed
 from tests.charted import drawn, queries_of
 from tests.factories import make_experiment, make_learning_run, make_run, make_suite, make_trial, make_unordered_episode
+from tests.worlds import built_once
 
 pytestmark = pytest.mark.django_db
 
@@ -21,6 +22,7 @@ def test_it_places_between_the_lowest_and_the_highest() -> None:
     assert [dot.place for dot in placed("ab", [Measured(4.0), Measured(4.0)])] == [0.5, 0.5]
 
 
+@built_once
 def make_pair() -> None:
     experiment = make_experiment(suite=make_suite(environments=1, families=2))
     make_learning_run(experiment, condition="no-skill", outcomes=(F,) * 9)
