@@ -1,6 +1,8 @@
 # make demo   everything on this machine: http://127.0.0.1:8000 (PORT=8001 make demo for another port)
-# make test   the whole test suite
-# make check  code checks and the test suite
+# make test   the fast tests: no database, browser, container or PostgreSQL; and every page opened once
+#             make test T=tests/runner/test_usage.py runs one place, whatever it needs (T takes any pytest arguments)
+# make test-all  the whole test suite
+# make check  code checks and the whole test suite
 # make lock   writes requirements*.txt anew (needs uv)
 
 PYTHON ?= python3
@@ -8,15 +10,28 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test check check-code lock
+unexport PYTHONDONTWRITEBYTECODE  # tests start many processes: none should compile again what another one compiled
+.PHONY: demo test test-all check check-code lock
 
 demo: $(VENV)/.runtime
 	@exec $(BIN)/python manage.py demo
 
-test: $(VENV)/.development
-	@$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
+# A module's tests share one world, so they stay in one process. WORKERS=3 make test-all for another number of processes.
+WORKERS ?= auto
+PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+FAST := smoke or not (database or docker or buildkit or browser or postgresql or slow)
 
-check: check-code test
+test: $(VENV)/.development
+ifdef T
+	@$(BIN)/pytest $(T)
+else
+	@$(BIN)/pytest $(PARALLEL) -m "$(FAST)"
+endif
+
+test-all: $(VENV)/.development
+	@$(BIN)/pytest $(PARALLEL)
+
+check: check-code test-all
 
 check-code: $(VENV)/.development
 	$(BIN)/ruff check .

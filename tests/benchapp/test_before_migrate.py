@@ -12,6 +12,8 @@ from django.conf import settings
 
 SUITE = "examples/suites/skillflow"
 
+pytestmark = pytest.mark.slow  # every test starts processes, and they migrate a database of their own
+
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:

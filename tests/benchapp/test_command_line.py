@@ -48,12 +48,14 @@ def var(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_database_that_cannot_be_opened_is_one_line(tmp_path: Path) -> None:
     for words in (("migrate",), ("episodes",), ("import_runs", tmp_path)):
         done = manage(tmp_path, *words, DATABASE_URL=f"sqlite:///{tmp_path}/none/record.sqlite3")
         assert one_line(done) == "The database cannot be opened: its folder is missing, full, closed or read-only"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/sys/kernel").exists(), reason="needs a folder in which nobody can write")
 def test_a_folder_that_cannot_be_written_is_one_line() -> None:
     told = one_line(manage("/sys/kernel", "migrate"))
@@ -61,6 +63,7 @@ def test_a_folder_that_cannot_be_written_is_one_line() -> None:
     assert told.endswith((": Permission denied", ": Operation not permitted", ": Read-only file system"))
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_line(var: Path, tmp_path: Path) -> None:
     """No file may grow: what the system says then is what a full disk makes of a write that was not foreseen."""
 
@@ -107,6 +110,7 @@ def test_what_failed_is_said_only_of_the_machine(error: Exception, told: str) ->
     assert what_failed(error) == told
 
 
+@pytest.mark.slow
 def test_names_in_what_a_command_prints_are_visible(var: Path, tmp_path: Path) -> None:
     folder = job(tmp_path / f"job{ODD}")
     write(folder / "sum-csv__0000002" / "verifier" / "reward.txt", f"ten{ODD}")

@@ -9,12 +9,14 @@ from benchapp.published.loading import published_rows
 from inspector.charts import categories, instances
 from tests.charted import drawn, queries_of
 from tests.factories import make_experiment, make_learning_run, make_suite, make_trial, make_unordered_episode
+from tests.worlds import built_once
 
 pytestmark = pytest.mark.django_db
 
 T, F = True, False
 
 
+@built_once
 def make_pair() -> Experiment:
     experiment = make_experiment(suite=make_suite(environments=2, families=2))
     make_learning_run(experiment, condition="no-skill", outcomes=(F, F, F, F, F, F, F, F, F))

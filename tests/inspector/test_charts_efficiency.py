@@ -15,12 +15,14 @@ from inspector.charts.efficiency import CHART
 from inspector.charts.pairs import End, frontier
 from tests.charted import drawn, queries_of
 from tests.factories import make_experiment, make_learning_run, make_suite
+from tests.worlds import built_once
 
 T, F = True, False
 BASE = (T, F, F, T, F, F, T, F, F)
 OWN = (T, F, F, T, T, F, T, T, F)
 
 
+@built_once
 def make_world() -> Experiment:
     """A deployment task costs 0.20 USD under no-skill and 0.50 USD with skills."""
     experiment = make_experiment(suite=make_suite(environments=2, families=1))

@@ -15,6 +15,7 @@ from tests.factories import (
     make_trial,
     make_unordered_episode,
 )
+from tests.worlds import built_once
 
 pytestmark = pytest.mark.django_db
 
@@ -23,6 +24,7 @@ ONE = (T, T, F, T, F, F, T, T, T)
 TWO = (F, F, F, T, T, T, None, None, None)
 
 
+@built_once
 def make_two_runs() -> None:
     """Two models under one condition; the second was never replayed, and one task of E2 has no verdict."""
     experiment = make_experiment(suite=make_suite(environments=2, families=2))

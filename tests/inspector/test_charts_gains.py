@@ -8,6 +8,7 @@ from benchapp.models import Experiment, Trial
 from inspector.charts.gains import CHART
 from tests.charted import drawn, heat_cells, queries_of
 from tests.factories import make_experiment, make_learning_run, make_suite
+from tests.worlds import built_once
 
 pytestmark = pytest.mark.django_db
 
@@ -16,6 +17,7 @@ BASE = (T, F, F, T, F, F, T, F, F)
 OWN = (T, F, F, T, T, F, T, T, F)
 
 
+@built_once
 def make_world() -> Experiment:
     """ESR 1/3 against 2/3 in every family, but for E1-F1, where own passes all three."""
     experiment = make_experiment(suite=make_suite(environments=2, families=2))

@@ -11,6 +11,7 @@ from inspector.charts.drawing import Drawing
 from inspector.charts.library_size import CHART, is_tier3, mechanism
 from tests.charted import drawn, queries_of
 from tests.factories import make_experiment, make_learning_run, make_snapshot, make_suite
+from tests.worlds import built_once
 
 pytestmark = pytest.mark.django_db
 
@@ -26,6 +27,7 @@ RICH = {
 }
 
 
+@built_once
 def make_world() -> Experiment:
     """Two environments; each library of tier3 holds four files that count and one that does not."""
     experiment = make_experiment(suite=make_suite(environments=2, families=2))

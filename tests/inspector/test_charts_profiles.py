@@ -8,6 +8,7 @@ from benchapp.published.loading import published_rows
 from inspector.charts.profiles import CHART, places_of
 from tests.charted import drawn, queries_of
 from tests.factories import make_experiment, make_learning_run, make_run, make_suite, make_trial, make_unordered_episode
+from tests.worlds import built_once
 
 pytestmark = pytest.mark.django_db
 
@@ -19,6 +20,7 @@ def test_it_places_between_the_lowest_and_the_highest() -> None:
     assert places_of([4.0, 4.0]) == [0.5, 0.5]
 
 
+@built_once
 def make_pair() -> None:
     experiment = make_experiment(suite=make_suite(environments=1, families=2))
     make_learning_run(experiment, condition="no-skill", outcomes=(F,) * 9)

@@ -9,12 +9,14 @@ from benchapp.models import Episode, Run, Trial
 from inspector.charts.rounds import CHART
 from tests.charted import drawn, queries_of
 from tests.factories import make_experiment, make_learning_run, make_suite, make_trial, make_unordered_episode
+from tests.worlds import built_once
 
 pytestmark = pytest.mark.django_db
 
 T, F = True, False
 
 
+@built_once
 def make_pair() -> Run:
     experiment = make_experiment(suite=make_suite(environments=1, families=2))
     make_learning_run(experiment, condition="no-skill", outcomes=(F, F, T, F, F, F, F, F, F))

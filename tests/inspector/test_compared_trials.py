@@ -19,6 +19,7 @@ from tests.factories import (
     make_trial,
 )
 from tests.queries import assert_queries_flat
+from tests.worlds import built_once
 
 pytestmark = pytest.mark.django_db
 
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.django_db
 OUTCOMES = (False, True, False, True, False, None, True, False, False)
 
 
+@built_once
 def make_world() -> Run:
     suite = make_suite(environments=1, families=2)
     return make_learning_run(make_experiment(suite=suite), condition="no-skill", author_model="", outcomes=OUTCOMES)

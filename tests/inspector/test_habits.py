@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import call_command, get_commands
+from django.http import HttpResponse
 from django.test import Client
 from django.urls import URLPattern, get_resolver
 
@@ -92,6 +94,12 @@ def world(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
         call_command("flush", interactive=False, verbosity=0)
 
 
+@pytest.fixture(scope="module")
+def visit(world: None) -> Callable[[str], HttpResponse]:
+    """Opens the page of this name; each page is rendered once for all who only look at what was sent."""
+    return cache(lambda name: Client().get(address(name)))
+
+
 def names() -> set[str]:
     return {pattern.name for pattern in get_resolver("inspector.urls").url_patterns if isinstance(pattern, URLPattern)}
 
@@ -106,11 +114,11 @@ def test_every_part_has_its_own_test(part: str) -> None:
     assert (ROOT / "tests" / f"{part}.py").exists()
 
 
+@pytest.mark.smoke
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", PAGES)
-def test_every_page_answers_with_the_frame(client: Client, world: None, name: str) -> None:
-    url = address(name)
-    response = client.get(url)
+def test_every_page_answers_with_the_frame(visit: Callable[[str], HttpResponse], name: str) -> None:
+    response = visit(name)
     assert response.status_code == 200
     assert response.text.count("<h1") == 1
     assert '<a class="skip" href="#main">' in response.text
@@ -119,6 +127,7 @@ def test_every_page_answers_with_the_frame(client: Client, world: None, name: st
     assert "unsafe" not in response["Content-Security-Policy"]
 
 
+@pytest.mark.smoke
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", PAGES)
 def test_every_page_has_a_twin_under_its_own_address(client: Client, world: None, name: str) -> None:
@@ -152,10 +161,11 @@ def test_no_query_breaks_a_page(client: Client, world: None, name: str, query: s
     assert client.get(f"{address(name)}?{query}").status_code in {200, 400, 404}  # 400: refused in words
 
 
+@pytest.mark.smoke
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", PAGES)
-def test_nothing_is_inline_in_what_is_sent(client: Client, world: None, name: str) -> None:
-    assert not inline(client.get(address(name)).text)
+def test_nothing_is_inline_in_what_is_sent(visit: Callable[[str], HttpResponse], name: str) -> None:
+    assert not inline(visit(name).text)
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
