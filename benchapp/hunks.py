@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import Literal
 
 from benchapp.operating import NotPossible
+from benchapp.textual_change import MAX_LINES, changed_runs, compare_lines, split_lines
 from runner.digests import digest_bytes, digest_json
 from runner.types import File, Files
 
 Kind = Literal["lines", "added", "deleted", "content", "mode"]
-MAX_LINES = 12_000  # both sides together; beyond this, as on the page, a file is one hunk
 ID_LENGTH = 10
 
 
@@ -118,21 +117,14 @@ def _of_file(path: str, before: File | None, after: File | None) -> list[Hunk]:
         return found
     if _is_one_piece(before.content, after.content):
         return [*found, Hunk(path, "content", before=before, after=after)]
-    old, new = lines_of(before.content), lines_of(after.content)
+    old, new = split_lines(before.content), split_lines(after.content)
     return [
         *found,
         *(
             Hunk(path, "lines", (i1, i2), (j1, j2), tuple(old[i1:i2]), tuple(new[j1:j2]))
-            for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new).get_opcodes()
-            if tag != "equal"
+            for _, i1, i2, j1, j2 in changed_runs(old, new)
         ),
     ]
-
-
-def lines_of(content: bytes) -> list[bytes]:
-    """Lines with their ends; only a line feed ends one."""
-    *ended, rest = content.split(b"\n")
-    return [line + b"\n" for line in ended] + ([rest] if rest else [])
 
 
 def _is_one_piece(old: bytes, new: bytes) -> bool:
@@ -149,7 +141,7 @@ def _carried(hunk: Hunk, line: Sequence[Library]) -> tuple[tuple[int, int], Hunk
         old, new = earlier.files[hunk.path], later.files.get(hunk.path)
         if new is None:
             raise HunkGone(_gone(hunk, line, f"{later.key} removed the file"))
-        moved = span if old.content == new.content else _moved(span, lines_of(old.content), lines_of(new.content))
+        moved = span if old.content == new.content else _moved(span, split_lines(old.content), split_lines(new.content))
         if moved is None:
             raise HunkGone(_gone(hunk, line, f"{later.key} changed those lines"))
         span = moved
@@ -162,7 +154,7 @@ def _moved(span: tuple[int, int], old: list[bytes], new: list[bytes]) -> tuple[i
     An empty span lies between two lines: both must still be neighbours, or the end of the file still its end.
     """
     start, end = span
-    for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new).get_opcodes():
+    for tag, i1, i2, j1, j2 in compare_lines(old, new):
         if tag != "equal":
             continue
         if start < end:
@@ -180,7 +172,7 @@ def _moved(span: tuple[int, int], old: list[bytes], new: list[bytes]) -> tuple[i
 
 def _without_lines(content: bytes, placed: list[tuple[tuple[int, int], Hunk]]) -> bytes:
     """From the bottom up, so that the places above stay what they are."""
-    lines = lines_of(content)
+    lines = split_lines(content)
     for (start, end), hunk in sorted(placed, key=lambda each: each[0], reverse=True):
         lines[start:end] = hunk.removed
     return b"".join(lines)

@@ -19,7 +19,7 @@ from benchapp.cells import Arm, Cell, cell_of
 from benchapp.estimating import ExperimentEstimate, estimate
 from benchapp.hunks import Hunk, Library, hunks_between, without
 from benchapp.launching import launch_prepared
-from benchapp.library_states import LibraryState, states_of
+from benchapp.lineage.states import LibraryState, find_round, read_history
 from benchapp.models import Activity, Decision, Episode, Experiment, Probe, Snapshot, User
 from benchapp.operating import NotPossible
 from benchapp.plans import make_plan, plan_of, setup_of, spec_of, suite_of, unit_named
@@ -81,21 +81,22 @@ class Choice:
 
 def choice_of(episode: Episode, asked: Asked) -> Choice:
     """NotPossible where the episode has no such state or decision, or its condition keeps no library."""
-    states = tuple(states_of(episode))
+    states = read_history(episode).states
     if len(states) == 1:
         raise NotPossible("this episode's library never held anything: there is nothing to freeze")
     decided = _decision(episode, states, asked)
     state = _state(states, asked.state, decided)
     if decided is None and not asked.state:
         decided = state.decision
-    if decided is None or decided.before_id == decided.after_id:
+    if decided is None or not decided.changed_library:
         return Choice(states, state, decided)
     return Choice(states, state, decided, hunks_between(decided.before.read(), decided.after.read()))
 
 
 def _decision(episode: Episode, states: Sequence[LibraryState], asked: Asked) -> Decision | None:
     if asked.decision is None:
-        return next((state.decision for state in states if state.is_called(asked.state)), None)
+        state = find_round(states, asked.state)
+        return state.decision if state else None
     found = episode.decisions.filter(number=asked.decision).select_related("before", "after").first()
     if found is None:
         raise NotPossible(f"there is no decision {asked.decision} in {episode.title}")
@@ -106,9 +107,8 @@ def _state(states: Sequence[LibraryState], key: str, decision: Decision | None) 
     if not key:
         made = (state for state in states if decision is not None and state.decision == decision)
         return next(made, states[-1])
-    for state in states:
-        if state.is_called(key):
-            return state
+    if state := find_round(states, key):
+        return state
     known = ", ".join(state.key for state in states)
     raise NotPossible(f"the library never was at {key[:20]!r} (expected one of {known})")
 

@@ -13,7 +13,6 @@ import orjson
 from benchapp.models import Blob, Compaction, Decision, DecisionEvidence, Episode
 from benchapp.trajectory_store import StoredStep, read_page
 from inspector.inspection import Window, window_of
-from inspector.provenance import patch_of
 from inspector.steps import reading_order, reasons_of
 from inspector.talk import Turn, talk_before
 from inspector.visible import one_line, visible
@@ -194,7 +193,7 @@ def open_author_call(episode: Episode, query: Mapping[str, str]) -> AuthorCall |
         show=show or "call",
         prompt=prompt_of(orjson.loads(contents[call.request_id])) if call else None,
         reply=_reply(orjson.loads(contents[call.reply_id])) if call and call.reply_id else None,
-        patch=patch_of(decision),
+        patch=decision.read_patch(),
         evidence=evidence,
         chosen=_seen_trajectory(chosen, query) if chosen else None,
         previous=near.get(numbers[place - 1]) if place else None,

@@ -10,14 +10,15 @@ from benchapp.lineage.history import Lineage, lineage_of
 from benchapp.lineage.ledger import LedgerRow, ledger_row
 from benchapp.lineage.matching import Move
 from benchapp.lineage.overlap import Overlap, overlaps
-from benchapp.models import Decision, Entry, Episode, Run, Trial
+from benchapp.lineage.states import LibraryState
+from benchapp.models import Decision, Episode, Run, Trial
 from benchapp.probe_results import Result
 from inspector.changes import FileChange, TreeRow, changes_between, contents_of, tree, versions_of
-from inspector.diff import Row, is_binary, source_rows
+from inspector.diff import Row, explain_no_rows, is_binary, source_rows
 from inspector.excerpt import Segment
 from inspector.probe_page import probes_about, probes_by_decision
 from inspector.provenance import Shown, evidence_of
-from inspector.rail import Rail, State, Stop, build_rail, family_of, seeded_word
+from inspector.rail import Rail, Stop, family_of, open_rail
 
 MAX_ROWS = 1_200  # lines of one page
 AGES = 5  # shades, the newest first
@@ -31,7 +32,7 @@ class Origin:
     """
 
     place: int
-    state: State
+    state: LibraryState
     stop: Stop | None
     lines: int
     first_line: int
@@ -83,7 +84,7 @@ class ChosenLine:
     first: int  # of the lines around it that came with it
     last: int
     origin: Origin
-    stands_until: State | None  # the last state that has it; None where the library still does
+    stands_until: LibraryState | None  # the last state that has it; None where the library still does
     later: Attribution
     ledger: LedgerRow
     probes: tuple[Result, ...]  # about the decision that wrote it
@@ -106,7 +107,7 @@ class BlamedFile:
 
     episode: Episode
     rail: Rail
-    state: State
+    state: LibraryState
     place: int
     files: tuple[FileChange, ...]
     path: str
@@ -115,7 +116,7 @@ class BlamedFile:
     origins: tuple[Origin, ...]
     spans: tuple[Span, ...]
     rows_left_out: int
-    moves: tuple[tuple[State, Move], ...]
+    moves: tuple[tuple[LibraryState, Move], ...]
     chosen: ChosenLine | None
     ledger: tuple[LedgerEntry, ...]  # of every change of the library, the latest first; none beside a chosen line
     is_beside: bool  # whether this experiment has no-skill trials of these tasks
@@ -137,21 +138,19 @@ class BlamedFile:
         return self.path.partition("/")[0]
 
     @property
-    def previous(self) -> State | None:
+    def previous(self) -> LibraryState | None:
         return self.rail.states[self.place - 1] if self.place else None
 
     @property
-    def following(self) -> State | None:
+    def following(self) -> LibraryState | None:
         return self.rail.states[self.place + 1] if self.place + 1 < len(self.rail.states) else None
 
 
 def open_blame(run: Run, episode: Episode, query: Mapping[str, str]) -> BlamedFile:
     """The page for a query string. Whatever the query says, a page comes out: nonsense falls back."""
-    entries = list(Entry.objects.filter(episode=episode).of_library())
-    rail = build_rail(entries, episode.library, seeded=seeded_word(run, episode))
-    lineage = lineage_of(run, episode, entries)
-    asked = query.get("at", "")
-    state = rail.state(asked) or rail.state(f"R{asked}") or rail.states[-1]
+    rail = open_rail(run, episode)
+    lineage = lineage_of(run, episode, rail.states)
+    state = rail.round(query.get("at", ""))
     place = rail.states.index(state)
     (versions,) = versions_of(state.snapshot)
     files = changes_between(versions, versions)
@@ -220,7 +219,7 @@ def _rows(files: Sequence[FileChange], path: str, lineage: Lineage) -> tuple[tup
     if is_binary(content):
         return (), f"Binary file, {len(content):,} bytes: it has no lines."
     rows = source_rows(path, content)
-    return rows, "" if rows else "The file is empty." if not content else "Too big to show here."
+    return rows, "" if rows else explain_no_rows(content)
 
 
 def _number(asked: str, lines: int) -> int:
@@ -268,7 +267,7 @@ def _spans(rows: Sequence[Row], borns: Sequence[int], origins: Mapping[int, Orig
     return spans
 
 
-def _moves(rail: Rail, lineage: Lineage, place: int, path: str) -> tuple[tuple[State, Move], ...]:
+def _moves(rail: Rail, lineage: Lineage, place: int, path: str) -> tuple[tuple[LibraryState, Move], ...]:
     """The moves up to this state, newest first."""
     if not path or lineage.too_big:
         return ()

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from benchapp.models import Blob, Snapshot, SnapshotFile
+from benchapp.models import Blob, Decision, Snapshot, SnapshotFile
 from inspector.diff import Block, FileDiff, diff_file
 from runner.digests import digest_bytes
+from runner.types import Patch
 
 PAGE_ROWS = 700  # lines of all differences on one page
 WHOLE_ROWS = 6_000  # of one file, when a reader asks for all of it
 PAGE_FILES = 30
 PAGE_CHARS = 60_000
 WHOLE_CHARS = 1_000_000
-MAX_TREE_ROWS = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +99,19 @@ def changes_between(before: Versions, after: Versions) -> list[FileChange]:
     return [FileChange(path, before.get(path), after.get(path)) for path in paths]
 
 
-def proposed(before: Versions, upserts: Mapping[str, str], deletes: Sequence[str]) -> Versions:
-    """The versions a patch asks for, whatever rules it breaks. A deleted SKILL.md takes its whole skill along."""
+def read_changes(
+    before: Snapshot | None, after: Snapshot | None, decision: Decision | None
+) -> tuple[list[FileChange], bool]:
+    """The files of both sides, and whether the later side is a proposal: what the patch of a refused decision asked for."""
+    old, new = versions_of(before, after)
+    if decision and (patch := decision.read_proposal()):
+        return changes_between(old, _propose(old, patch)), True
+    return changes_between(old, new), False
+
+
+def _propose(before: Versions, patch: Patch) -> Versions:
+    """The versions that a patch asks for, whatever rules it breaks. A deleted SKILL.md takes its whole skill along."""
+    upserts, deletes = patch.upsert_files, patch.delete_paths
     written = {path.partition("/")[0] for path in upserts}
     gone = {path.partition("/")[0] for path in deletes if path.count("/") == 1 and path.endswith("/SKILL.md")} - written
     after = {

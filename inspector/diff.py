@@ -14,11 +14,11 @@ from difflib import SequenceMatcher
 from enum import StrEnum
 from itertools import zip_longest
 
+from benchapp.textual_change import MAX_LINES, compare_lines, split_lines
 from inspector.highlight import Line, highlight
 from inspector.visible import visible
 
 CONTEXT_LINES = 3
-MAX_LINES = 12_000  # both sides together; beyond this the files are not compared
 MAX_BYTES = 1024 * 1024  # of one side
 MAX_SHOWN_CHARS = 20_000  # of one line
 MAX_WORD_CHARS = 500  # no word marks on longer lines: one of 26 KB takes minutes
@@ -153,6 +153,11 @@ def source_rows(path: str, content: bytes) -> tuple[Row, ...]:
     return tuple(_row(Sign.SAME, None, number, line) for number, line in enumerate(_lines(content, path), 1))
 
 
+def explain_no_rows(content: bytes) -> str:
+    """Why `source_rows` gives none of a file that is not binary."""
+    return "Too big to show here." if content else "The file is empty."
+
+
 def _not_compared(old: bytes, new: bytes) -> str:
     sizes = f"{len(old):,} bytes before, {len(new):,} bytes after"
     if is_binary(old) or is_binary(new):
@@ -168,13 +173,6 @@ def _notes(*notes: str) -> str:
 
 
 # --- lines ------------------------------------------------------------------------------------------------------
-
-
-def _keys(content: bytes) -> list[tuple[str, bool]]:
-    """What tells one line from another: its text, and whether it ends with a line feed."""
-    lines = content.decode().split("\n")
-    last = [(lines[-1], False)] if lines[-1] else []
-    return [*((line, True) for line in lines[:-1]), *last]
 
 
 def _lines(content: bytes, path: str) -> list[_Line]:
@@ -195,7 +193,7 @@ def _lines(content: bytes, path: str) -> list[_Line]:
 
 
 def _rows(before: bytes, after: bytes, path: str) -> list[Row]:
-    codes = SequenceMatcher(None, _keys(before), _keys(after)).get_opcodes()
+    codes = compare_lines(split_lines(before), split_lines(after))
     new = _lines(after, path)
     is_only_more = all(tag in ("equal", "insert") for tag, *_ in codes)
     old = [] if is_only_more else _lines(before, path)  # of the old side only what went is drawn

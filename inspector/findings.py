@@ -17,8 +17,9 @@ from benchapp.diagnosing.diagnosis import RULES, RULES_VERSION
 from benchapp.diagnosing.hits import GROUPS, Rule
 from benchapp.diagnosing.profile import PROFILE_GROUPS
 from benchapp.diagnosing.shelf import text_of
-from benchapp.models import Blob, Entry, Episode, LibraryDiagnosis, LibraryFinding, Run, SnapshotFile, Trial
-from inspector.rail import Rail, State, build_rail
+from benchapp.lineage.states import LibraryState
+from benchapp.models import Blob, Episode, LibraryDiagnosis, LibraryFinding, Run, SnapshotFile, Trial
+from inspector.rail import Rail, open_rail
 from inspector.visible import visible
 
 PER_PAGE = 40
@@ -57,7 +58,7 @@ class Shown:
 class Column:
     """One state in the trend. Heights and places are in the drawing's own units."""
 
-    state: State
+    state: LibraryState
     diagnosis: LibraryDiagnosis | None
     url: str
     x: int
@@ -78,7 +79,7 @@ class FindingsPage:
     run: Run
     episode: Episode
     rail: Rail
-    state: State
+    state: LibraryState
     diagnoses: Mapping[int, LibraryDiagnosis]
     group: str
     closed: QuerySet[Trial]
@@ -140,19 +141,19 @@ class FindingsPage:
         return [(pattern, found[pattern]) for pattern in "ABC"]
 
     @cached_property
-    def filled(self) -> list[State]:
+    def filled(self) -> list[LibraryState]:
         """The states that hold something to read."""
         return [state for state in self.rail.states if state.snapshot and state.snapshot.files_total]
 
     @property
-    def previous(self) -> State | None:
+    def previous(self) -> LibraryState | None:
         return self._beside(-1)
 
     @property
-    def following(self) -> State | None:
+    def following(self) -> LibraryState | None:
         return self._beside(1)
 
-    def _beside(self, by: int) -> State | None:
+    def _beside(self, by: int) -> LibraryState | None:
         if self.state not in self.filled:
             return None
         place = self.filled.index(self.state) + by
@@ -167,10 +168,10 @@ class FindingsPage:
     def chart_width(self) -> int:
         return max(1, len(self.filled)) * STEP
 
-    def _diagnosis(self, state: State) -> LibraryDiagnosis | None:
+    def _diagnosis(self, state: LibraryState) -> LibraryDiagnosis | None:
         return self.diagnoses.get(state.snapshot.pk) if state.snapshot else None
 
-    def _column(self, place: int, state: State, most: int) -> Column:
+    def _column(self, place: int, state: LibraryState, most: int) -> Column:
         diagnosis, bars, y = self._diagnosis(state), [], CHART_HEIGHT
         for severity, count in _severities(diagnosis):
             if count:
@@ -208,12 +209,12 @@ def _skill_row(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def open_findings(run: Run, episode: Episode, query: Mapping[str, str], closed: QuerySet[Trial]) -> FindingsPage:
     """The page for a query string. Nonsense falls back: to the last state, and to all groups."""
-    rail = build_rail(Entry.objects.filter(episode=episode).of_library(), episode.library)
-    wanted = query.get("round", "")
-    state = rail.state(wanted) or rail.state(f"R{wanted}") or rail.states[-1]
+    rail = open_rail(run, episode)
     diagnoses = {each.snapshot_id: each for each in LibraryDiagnosis.objects.filter(episode=episode)}
     group = query.get("group", "")
-    return FindingsPage(run, episode, rail, state, diagnoses, group if group in GROUPS else "", closed)
+    return FindingsPage(
+        run, episode, rail, rail.round(query.get("round", "")), diagnoses, group if group in GROUPS else "", closed
+    )
 
 
 def shown_on(page: Page[LibraryFinding], of: FindingsPage) -> list[Shown]:

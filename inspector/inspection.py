@@ -13,6 +13,7 @@ from benchapp.models import Attempt, Blob, Compaction, Decision, DecisionEvidenc
 from benchapp.trajectory_store import StoredStep, read_page
 from inspector.excerpt import Excerpt, Kept, excerpts_of, kept_steps
 from inspector.outline import Outline, outline_of
+from inspector.pages import choose
 from inspector.steps import PAGE_STEPS, StepView, draw_steps, one_page
 from inspector.verdict import CheckLine, VerdictView, verdicts_of
 from inspector.visible import visible
@@ -130,7 +131,7 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
     attempts = list(trial.attempts.order_by("number"))
     attempt = chosen_attempt(attempts, query.get("attempt", ""))
     trajectories = list(attempt.trajectories.filter(is_superseded=False).select_related("parent")) if attempt else []
-    trajectory = _chosen_trajectory(trajectories, query.get("trajectory", ""))
+    trajectory = choose(trajectories, query.get("trajectory", ""), lambda one: one.kind == "main")
     uses = list(attempt.skill_uses.order_by("step", "id")[:MAX_SKILL_STEPS]) if attempt else []
     window = window_of(trajectory.steps_total if trajectory else 0, query)
     compactions = {found.kind: found for found in trajectory.compactions.order_by("id")} if trajectory else {}
@@ -175,12 +176,6 @@ def chosen_attempt(attempts: Sequence[Attempt], number: str) -> Attempt | None:
     asked = (attempt for attempt in attempts if str(attempt.number) == number)
     counting = (attempt for attempt in attempts if attempt.counts)
     return next(asked, None) or next(counting, None) or (attempts[-1] if attempts else None)
-
-
-def _chosen_trajectory(trajectories: Sequence[Trajectory], public_id: str) -> Trajectory | None:
-    asked = (found for found in trajectories if str(found.public_id) == public_id)
-    main = (found for found in trajectories if found.kind == "main")
-    return next(asked, None) or next(main, None) or next(iter(trajectories), None)
 
 
 def window_of(total: int, query: Mapping[str, str]) -> Window:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 from uuid import UUID
 
 import orjson
@@ -14,6 +14,9 @@ from django.shortcuts import render
 from django.urls import URLPattern, path, reverse
 from django.utils.cache import patch_vary_headers
 
+from benchapp.models.base import PublicModel
+
+Chosen = TypeVar("Chosen", bound=PublicModel)
 PER_PAGE = 100
 
 
@@ -52,6 +55,12 @@ def json_url(request: HttpRequest) -> str:
     query = request.META.get("QUERY_STRING", "")
     route = request.path.rstrip("/") or "/index"
     return f"{route}.json" + (f"?{query}" if query else "")
+
+
+def choose(rows: Sequence[Chosen], public_id: str, *preferred: Callable[[Chosen], object]) -> Chosen | None:
+    """The row that an address asks for; else the first row that fits the first preference with any; else the first row."""
+    tests = (lambda row: str(row.public_id) == public_id, *preferred)
+    return next((row for fits in tests for row in rows if fits(row)), next(iter(rows), None))
 
 
 def wants_fragment(request: HttpRequest) -> bool:

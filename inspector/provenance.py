@@ -5,16 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 from benchapp.lineage.attribution import Attribution, Baseline, Ended, attribute, by_family, with_lines
 from benchapp.lineage.history import Lineage, Worked
-from benchapp.models import Blob, Decision, DecisionEvidence, SnapshotFile, Trial
+from benchapp.models import Decision, DecisionEvidence, SnapshotFile, Trial
 from inspector.changes import FileChange
 from inspector.excerpt import Excerpt, excerpts_of
 from inspector.verdict import VerdictView, verdicts_of
-from inspector.visible import visible
-from runner.types import Patch
 
 MAX_USERS = 300  # trials drawn; beyond it they are counted
 
@@ -54,27 +50,6 @@ class Users:
         }
 
 
-def patch_of(decision: Decision) -> Patch | None:
-    """The patch as parsed; None where the reply was no patch."""
-    if decision.patch_id is None:
-        return None
-    raw = orjson.loads(Blob.objects.read(decision.patch_id))
-    return Patch(
-        summary=str(raw.get("summary", "")),
-        operation_type=str(raw.get("operation_type", "")),
-        upsert_files={str(path): str(text) for path, text in raw.get("upsert_files", {}).items()},
-        delete_paths=tuple(map(str, raw.get("delete_paths", ()))),
-    )
-
-
-def reply_text(decision: Decision) -> str:
-    """The author's answer as it came, made visible; empty where none is recorded."""
-    if decision.call is None or decision.call.reply_id is None:
-        return ""
-    reply = orjson.loads(Blob.objects.read(decision.call.reply_id))
-    return visible(str(reply.get("text", "")))
-
-
 def evidence_of(decision: Decision) -> list[Shown]:
     """The trials it was made from, in the order shown. Two queries."""
     rows = list(
@@ -97,12 +72,12 @@ def users_of(change: FileChange, family: int | None, lineage: Lineage, baseline:
     skill = change.path.partition("/")[0]
     if change.new is None:
         return Users(skill, change.path)
-    states = [state.snapshot for state in lineage.states if state.snapshot is not None]
-    rows = SnapshotFile.objects.filter(snapshot__in=states, path=change.path, blob=change.new.digest)
+    snapshots = [pk for pk in lineage.snapshots if pk is not None]
+    rows = SnapshotFile.objects.filter(snapshot__in=snapshots, path=change.path, blob=change.new.digest)
     holding = set(rows.values_list("snapshot_id", flat=True))
 
     def standing(state: int) -> frozenset[str]:
-        return frozenset([skill] if lineage.states[state].snapshot in holding else ())
+        return frozenset([skill] if lineage.snapshots[state] in holding else ())
 
     trials = with_lines(lineage, standing, born=0)
     return Users(skill, change.path, attribute(trials, baseline), *by_family(trials, family, baseline))

@@ -8,23 +8,21 @@ from dataclasses import dataclass
 from benchapp.lineage.attribution import Baseline, no_skill_of
 from benchapp.lineage.history import Lineage, lineage_of
 from benchapp.lineage.ledger import LedgerRow, ledger_row
-from benchapp.models import Decision, Entry, Episode, Run
+from benchapp.models import Decision, Episode, Run
 from inspector.changes import (
     PAGE_FILES,
     FileChange,
     ShownFile,
     TreeRow,
-    changes_between,
     contents_of,
-    proposed,
+    read_changes,
     show,
     tree,
 )
-from inspector.changes import versions_of as versions_of_snapshots
-from inspector.diff import Row, is_binary, source_rows
+from inspector.diff import Row, explain_no_rows, is_binary, source_rows
 from inspector.markdown import MAX_CHARS, render_markdown, split_frontmatter
-from inspector.provenance import Shown, Users, evidence_of, patch_of, reply_text, users_of, verdict_seen
-from inspector.rail import Rail, Selection, Stop, build_rail, family_of, neighbours, seeded_word, select
+from inspector.provenance import Shown, Users, evidence_of, users_of, verdict_seen
+from inspector.rail import Rail, Selection, Stop, family_of, neighbours, open_rail, select
 from inspector.verdict import VerdictView
 from inspector.visible import visible
 from runner.types import DecisionStatus
@@ -102,8 +100,8 @@ class TimeMachine:
 
 def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> TimeMachine:
     """The page for a query string. Whatever the query says, a page comes out: nonsense falls back."""
-    entries = list(Entry.objects.filter(episode=episode).of_library())
-    rail, selection = _selected(run, episode, entries, query)
+    rail = open_rail(run, episode)
+    selection = _select(rail, query)
     changes, is_proposal = _changes(selection)
     asked = query.get("file", "")
     chosen = _named(changes, asked)
@@ -116,7 +114,7 @@ def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> T
     decision = selection.decision
     previous, following = neighbours(rail, selection)
     tab = query.get("tab", "")
-    lineage = lineage_of(run, episode, entries)
+    lineage = lineage_of(run, episode, rail.states)
     baseline = no_skill_of(run, {trial.task for trial in lineage.trials})
     text = None if is_proposal else chosen or _first(changed or changes)  # a refused patch was never mounted
     return TimeMachine(
@@ -137,7 +135,7 @@ def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> T
         users=users_of(text, family_of(selection.stop), lineage, baseline) if text else None,
         ledger=_ledger(lineage, baseline, rail, selection.stop),
         is_beside=bool(baseline),
-        reply=reply_text(decision) if decision and decision.status == DecisionStatus.FAILED else "",
+        reply=visible(decision.read_reply()) if decision and decision.status == DecisionStatus.FAILED else "",
         previous=previous,
         following=following,
     )
@@ -145,14 +143,12 @@ def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> T
 
 def chosen_file(episode: Episode, run: Run, query: Mapping[str, str]) -> FileChange | None:
     """The file that a query string names, in the states it names; None where neither has it."""
-    entries = list(Entry.objects.filter(episode=episode).of_library())
-    changes, _ = _changes(_selected(run, episode, entries, query)[1])
+    changes, _ = _changes(_select(open_rail(run, episode), query))
     return _named(changes, query.get("file", ""))
 
 
-def _selected(run: Run, episode: Episode, entries: list[Entry], query: Mapping[str, str]) -> tuple[Rail, Selection]:
-    rail = build_rail(entries, episode.library, seeded=seeded_word(run, episode))
-    return rail, select(rail, decision=query.get("decision"), start=query.get("from"), end=query.get("to"))
+def _select(rail: Rail, query: Mapping[str, str]) -> Selection:
+    return select(rail, decision=query.get("decision"), start=query.get("from"), end=query.get("to"))
 
 
 def _named(changes: Sequence[FileChange], path: str) -> FileChange | None:
@@ -160,14 +156,7 @@ def _named(changes: Sequence[FileChange], path: str) -> FileChange | None:
 
 
 def _changes(selection: Selection) -> tuple[list[FileChange], bool]:
-    """The files of both sides. For a refused decision the later side is what its patch asked for."""
-    before, after = versions_of_snapshots(selection.before.snapshot, selection.after.snapshot)
-    decision = selection.decision
-    if decision and decision.status in (DecisionStatus.REJECTED, DecisionStatus.FAILED):
-        patch = patch_of(decision)
-        if patch and (patch.upsert_files or patch.delete_paths):
-            return changes_between(before, proposed(before, patch.upsert_files, patch.delete_paths)), True
-    return changes_between(before, after), False
+    return read_changes(selection.before.snapshot, selection.after.snapshot, selection.decision)
 
 
 def _ledger(lineage: Lineage, baseline: Baseline, rail: Rail, stop: Stop | None) -> LedgerRow | None:
@@ -207,5 +196,5 @@ def _document(change: FileChange | None, view: str) -> Document | None:
         note = f"Rendered are the first {MAX_CHARS:,} of {len(body):,} characters." if len(body) > MAX_CHARS else ""
         return Document(change, frontmatter=visible(frontmatter), html=render_markdown(body), note=note)
     rows = source_rows(change.path, content)
-    note = "" if rows else "The file is empty." if not content else "Too big to show here."
+    note = "" if rows else explain_no_rows(content)
     return Document(change, rows[:SOURCE_ROWS], max(0, len(rows) - SOURCE_ROWS), note=note)

@@ -17,6 +17,7 @@ from django.db.models import Min, Q, QuerySet
 from benchapp.diagnosing.constants import Constant, constants_in
 from benchapp.diagnosing.shelf import Shelf
 from benchapp.diagnosing.sources import Sighting, Sources, Spoken
+from benchapp.lineage.states import NamedLibrary
 from benchapp.models import (
     Blob,
     Check,
@@ -24,7 +25,6 @@ from benchapp.models import (
     Episode,
     Family,
     Seeding,
-    Snapshot,
     SnapshotFile,
     TaskRevision,
     Trajectory,
@@ -32,7 +32,7 @@ from benchapp.models import (
     Verdict,
 )
 from benchapp.trajectory_store import iterate_steps
-from runner.digests import EMPTY_LIBRARY, digest_json
+from runner.digests import digest_json
 from runner.trajectories.fields import fields
 from runner.types import Files
 
@@ -46,15 +46,6 @@ MAX_SPOKEN_CHARS = 1_500_000  # of all that verifiers said, and of all reference
 MAX_REFERENCE_FILES = 400
 MAX_CONSTANTS = 4_000
 MIN_MESSAGE_WORDS = 8
-NEVER = 2**62  # before which every trial ended
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """A library and the place on the spine at which it came to be."""
-
-    snapshot: Snapshot
-    sequence: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,36 +63,12 @@ class Seen:
     family: int | None
 
 
-def states_of(episode: Episode) -> list[State]:
-    """Every library the episode had, by first appearance, the empty one left out."""
-    entries = Entry.objects.filter(episode=episode).exclude(kind__in=[Entry.Kind.TRIAL, Entry.Kind.SKIP])
-    entries = entries.select_related("decision__before", "decision__after", "seeding__snapshot", "seal__snapshot")
-    found: dict[int, State] = {}
-    for entry in entries.order_by("sequence"):
-        for snapshot in _snapshots(entry):
-            found.setdefault(snapshot.pk, State(snapshot, entry.sequence))
-    if episode.library:
-        found.setdefault(episode.library.pk, State(episode.library, NEVER if not found else 0))
-    return [state for state in found.values() if state.snapshot.digest != EMPTY_LIBRARY and state.snapshot.files_total]
-
-
-def _snapshots(entry: Entry) -> Iterator[Snapshot]:
-    if entry.decision:
-        yield entry.decision.before
-        if entry.decision.status == "applied":
-            yield entry.decision.after
-    if entry.seeding:
-        yield entry.seeding.snapshot
-    if entry.seal:
-        yield entry.seal.snapshot
-
-
 @dataclass
 class Evidence:
     """The episode's side of a diagnosis. Rows are read at once, trajectories only by `look`."""
 
     episode: Episode
-    states: Sequence[State]
+    states: Sequence[NamedLibrary]
     seen: dict[Constant, list[Seen]] = field(default_factory=dict)
     introduced: dict[Constant, int] = field(default_factory=dict)
     _output_texts: dict[str, str] = field(default_factory=dict)
@@ -169,7 +136,7 @@ class Evidence:
         ):
             yield SnapshotFile.objects.filter(snapshot=library).values_list("blob", "path"), condition
 
-    def digest(self, state: State) -> str:
+    def digest(self, state: NamedLibrary) -> str:
         """Equal as long as nothing changed that the state is held against. Reads no blob."""
         before = self._before(state.sequence)
         trials = [witness.trial.pk for witness in before]
@@ -200,7 +167,7 @@ class Evidence:
                     Seen(sighting, witness.sequence, witness.trial.task.family_id)
                 )
 
-    def sources(self, state: State) -> Sources:
+    def sources(self, state: NamedLibrary) -> Sources:
         """What stood before this state. After `look`."""
         before = self._before(state.sequence)
         tasks = Counter(family for _, family in {(each.trial.task_id, each.trial.task.family_id) for each in before})

@@ -47,7 +47,7 @@ def ledger_row(lineage: Lineage, state: int, family: int | None, baseline: Basel
     return LedgerRow(
         state,
         len(written),
-        sum(line.last == len(lineage.states) - 1 for line in written),
+        sum(line.last == len(lineage.snapshots) - 1 for line in written),
         found,
         *by_family(trials, family, baseline),
         {role: ended for (phase, role), ended in found.groups.items() if phase == Phase.DEPLOYMENT},

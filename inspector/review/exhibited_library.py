@@ -17,13 +17,13 @@ from inspector.changes import (
     Version,
     changes_between,
     contents_of,
-    proposed,
+    read_changes,
     show,
     versions_of,
 )
-from inspector.diff import Row, is_binary, source_rows
+from inspector.diff import Row, explain_no_rows, is_binary, source_rows
 from inspector.excerpt import Excerpt, Segment
-from inspector.provenance import evidence_of, patch_of, reply_text
+from inspector.provenance import evidence_of
 from inspector.review.giveaways import masks_of_episode
 from inspector.review.masking import Mask
 from inspector.verdict import VerdictView, verdicts_of
@@ -105,7 +105,7 @@ def exhibit_decision(item: QueueItem, hidden: Hidden, query: Mapping[str, str]) 
         chosen=chosen.path if chosen else "",
         paths=tuple(change.path for change in changes),
         is_proposal=is_proposal,
-        reply=mask.text(reply_text(decision)) if failed else "",
+        reply=mask.text(visible(decision.read_reply())) if failed else "",
         evidence=tuple(
             SeenTrial(visible(seen.trial.task.title), seen.trial.status, _masked(seen.excerpt, mask))
             for seen in evidence_of(decision)
@@ -134,13 +134,8 @@ def exhibit_library(item: QueueItem, hidden: Hidden, query: Mapping[str, str]) -
 
 def _changes(decision: Decision, mask: Mask) -> tuple[list[FileChange], bool]:
     """The changed files, masked. For a refused decision the later side is what its patch asked for."""
-    before, after = versions_of(decision.before, decision.after)
-    is_proposal = False
-    if decision.status in (DecisionStatus.REJECTED, DecisionStatus.FAILED):
-        patch = patch_of(decision)
-        if patch and (patch.upsert_files or patch.delete_paths):
-            after, is_proposal = proposed(before, patch.upsert_files, patch.delete_paths), True
-    changed = [change for change in changes_between(before, after) if change.status]
+    changes, is_proposal = read_changes(decision.before, decision.after, decision)
+    changed = [change for change in changes if change.status]
     return _masked_changes(changed, mask), is_proposal
 
 
@@ -188,7 +183,7 @@ def _files(
             kept.append(row)
             chars_left -= len(row.text)
         rows_left -= len(kept)
-        note = "" if rows else "The file is empty." if not content else "Too big to show here."
+        note = "" if rows else explain_no_rows(content)
         files.append(LibraryFile(change.path, len(content), tuple(kept), len(rows) - len(kept), note))
     return files
 

@@ -6,14 +6,14 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from django.db.models import Q
+from django.db.models import Count, Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
-from benchapp.models import Blob, Episode, ModelCall, Run
+from benchapp.models import Blob, ModelCall, Run
 from inspector.author_call import MAX_SECTION, AuthorCall, SeenStep, open_author_call, prompt_of
-from inspector.pages import absolute, render_page
+from inspector.pages import absolute, choose, render_page
 from inspector.talk import Turn
 from inspector.views.review.closed import closed_to
 from runner.author_calls import PURPOSES
@@ -26,7 +26,8 @@ def author_call(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
     run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
     if closed := closed_to(request, run=run, as_json=as_json):
         return closed
-    episode = _episode(run, request.GET.get("episode", ""))
+    episodes = list(run.episodes.annotate(decisions_total=Count("decisions")))
+    episode = choose(episodes, request.GET.get("episode", ""), lambda one: one.decisions_total)
     this = open_author_call(episode, request.GET) if episode else None
     if this and this.chosen and (closed := closed_to(request, trial=this.chosen.evidence.trial, as_json=as_json)):
         return closed
@@ -58,16 +59,6 @@ def _text(call: ModelCall, part: str) -> str:
     if part.isdecimal() and 1 <= int(part[:6]) <= len(texts):
         return texts[int(part) - 1]
     raise Http404("no such text")
-
-
-def _episode(run: Run, public_id: str) -> Episode | None:
-    """The one asked for; else the first with a decision; else the first."""
-    episodes = list(run.episodes.order_by("ordinal", "id"))
-    asked = next((episode for episode in episodes if str(episode.public_id) == public_id), None)
-    if asked:
-        return asked
-    authored = run.episodes.exclude(decisions=None).order_by("ordinal", "id").first()
-    return authored or next(iter(episodes), None)
 
 
 def _as_json(request: HttpRequest, run: Run, this: AuthorCall) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from benchapp.models import Episode, LibraryDiagnosis, Run, User
 from benchapp.reviewing.blinding import closed_trials
 from inspector.access import needs
 from inspector.findings import PER_PAGE, PROFILE_WORDS, FindingsPage, Shown, open_findings, shown_on
-from inspector.pages import absolute, next_url, paginate, render_page
+from inspector.pages import absolute, choose, next_url, paginate, render_page
 from inspector.views.review.closed import closed_to
 
 
@@ -28,7 +28,7 @@ def findings(request: HttpRequest, public_id: UUID, *, as_json: bool = False) ->
     if closed := closed_to(request, run=run, as_json=as_json):
         return closed
     episodes = _episodes(run)
-    episode = _chosen(episodes, request.GET.get("episode", ""))
+    episode = choose(episodes, request.GET.get("episode", ""), lambda one: one.alarms)
     user = cast(User, request.user)
     opened = open_findings(run, episode, request.GET, closed_trials(user)) if episode else None
     page = paginate(request, opened.chosen, per_page=PER_PAGE) if opened else None
@@ -86,13 +86,6 @@ def _episodes(run: Run) -> list[Episode]:
     for episode in found:
         episode.alarms = alarms.get(episode.pk)  # type: ignore[attr-defined]
     return found
-
-
-def _chosen(episodes: Sequence[Episode], public_id: str) -> Episode | None:
-    """The one asked for; else the first with an alarm; else the first."""
-    asked = (episode for episode in episodes if str(episode.public_id) == public_id)
-    alarmed = (episode for episode in episodes if episode.alarms)  # type: ignore[attr-defined]
-    return next(asked, None) or next(alarmed, None) or next(iter(episodes), None)
 
 
 def _as_json(request: HttpRequest, opened: FindingsPage, shown: Sequence[Shown]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, cast
 from uuid import UUID
 
@@ -15,7 +14,7 @@ from benchapp.models import Blob, JudgedUnit, Judging, JudgingTry, Run, User
 from benchapp.reviewing.blinding import closed_trials
 from inspector.judgements import HEADS, MAX_REASON, PER_PAGE, STATUS_WORDS, JudgementsPage
 from inspector.judgements import as_json as tables_as_json
-from inspector.pages import absolute, next_url, paginate, render_page
+from inspector.pages import absolute, choose, next_url, paginate, render_page
 from inspector.views.review.closed import closed_to
 
 MAX_SHOWN = 60_000  # characters of one text on the page; the twin has the whole
@@ -27,7 +26,7 @@ def judgements(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     if closed := closed_to(request, run=run, as_json=as_json):
         return closed
     passes = list(Judging.objects.of_run(run).select_related("run"))
-    judging = _chosen(passes, request.GET.get("judging", ""))
+    judging = choose(passes, request.GET.get("judging", ""))
     this = JudgementsPage(run, judging, request.GET, closed_trials(cast(User, request.user))) if judging else None
     page = paginate(request, this.units, per_page=PER_PAGE) if this else None
     data = {
@@ -83,12 +82,6 @@ def judged_unit(request: HttpRequest, public_id: UUID, unit_id: UUID, *, as_json
         "max_shown": MAX_SHOWN,
     }
     return render_page(request, "inspector/judged_unit.html", data=data, context=context, as_json=as_json)
-
-
-def _chosen(passes: Sequence[Judging], public_id: str) -> Judging | None:
-    """The one asked for; else the newest."""
-    asked = (judging for judging in passes if str(judging.public_id) == public_id)
-    return next(asked, None) or next(iter(passes), None)
 
 
 def _try(row: JudgingTry) -> dict[str, Any]:

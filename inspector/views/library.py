@@ -11,13 +11,14 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
+from benchapp.lineage.states import LibraryState
 from benchapp.models import Decision, Episode, LibraryDiagnosis, Run, Trial
 from inspector.changes import FileChange, ShownFile, contents_of
 from inspector.commented import CommentedLines, commented_lines
 from inspector.diff import is_binary
-from inspector.pages import absolute, render_page
+from inspector.pages import absolute, choose, render_page
 from inspector.probe_page import probes_about, result_as_json
-from inspector.rail import State, Stop
+from inspector.rail import Stop
 from inspector.time_machine import TABS, VIEWS, TimeMachine, chosen_file, open_time_machine
 from inspector.views.review.closed import closed_to
 
@@ -91,10 +92,9 @@ def _commented(run: Run, machine: TimeMachine) -> CommentedLines:
 
 def chosen_episode(episodes: Sequence[Episode], public_id: str) -> Episode | None:
     """The one asked for; else the first where an author worked; else the first with a library; else the first."""
-    asked = (episode for episode in episodes if str(episode.public_id) == public_id)
-    authored = (episode for episode in episodes if episode.decisions_total)
-    filled = (episode for episode in episodes if episode.library and episode.library.files_total)
-    return next(asked, None) or next(authored, None) or next(filled, None) or next(iter(episodes), None)
+    return choose(
+        episodes, public_id, lambda one: one.decisions_total, lambda one: one.library and one.library.files_total
+    )
 
 
 def _episode_as_json(request: HttpRequest, run: Run, episode: Episode) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def _as_json(request: HttpRequest, machine: TimeMachine) -> dict[str, Any]:
     }
 
 
-def _state_as_json(state: State) -> dict[str, Any]:
+def _state_as_json(state: LibraryState) -> dict[str, Any]:
     return {"key": state.key, "digest": state.digest or None}
 
 

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods
 from benchapp.models import Episode, Run, User
 from benchapp.probing import Asked, control_of, launch_probe, preview
 from inspector.access import needs
-from inspector.pages import render_page
+from inspector.pages import choose, render_page
 from inspector.probe_page import SIDE_WORDS, open_probe_page, page_as_json, read_asked
 from inspector.views.review.closed import closed_to
 from runner.errors import RunnerError
@@ -29,7 +29,9 @@ def probe(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         return closed
     episodes = list(run.episodes.select_related("run__experiment__suite", "environment", "library"))
     query = request.POST if request.method == "POST" else request.GET
-    episode = _chosen(episodes, query.get("episode", ""))
+    episode = choose(episodes, query.get("episode", ""), lambda one: one.library and one.library.files_total)
+    if episode is None:
+        raise Http404("this run has no episode yet")
     if request.method == "POST":
         return _launch(request, episode)
     page = open_probe_page(episode, request.GET)
@@ -47,16 +49,6 @@ def probe(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         "side_words": SIDE_WORDS,
     }
     return render_page(request, "inspector/probe.html", data=data, context=context, as_json=as_json)
-
-
-def _chosen(episodes: list[Episode], public_id: str) -> Episode:
-    """The one asked for, else the first whose library holds something, else the first."""
-    asked = (episode for episode in episodes if str(episode.public_id) == public_id)
-    filled = (episode for episode in episodes if episode.library and episode.library.files_total)
-    found = next(asked, None) or next(filled, None) or next(iter(episodes), None)
-    if found is None:
-        raise Http404("this run has no episode yet")
-    return found
 
 
 def _launch(request: HttpRequest, episode: Episode) -> HttpResponse:

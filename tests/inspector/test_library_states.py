@@ -40,9 +40,7 @@ def seed(episode: Episode, snapshot: Snapshot) -> None:
 
 
 def twin(client: Client, episode: Episode, page: str, **query: str) -> dict[str, Any]:
-    response = client.get(
-        f"/runs/{episode.run.public_id}/{page}.json", {"episode": str(episode.public_id), **query}
-    )
+    response = client.get(f"/runs/{episode.run.public_id}/{page}.json", {"episode": str(episode.public_id), **query})
     assert response.status_code == 200
     return response.json()
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from difflib import SequenceMatcher
-
 from benchapp.models import Blob, Decision, Episode, Snapshot, SnapshotFile, Task, TaskRevision
 from benchapp.reviewing.rules.patches import PatchFacts
+from benchapp.textual_change import changed_runs
 from runner.digests import EMPTY_LIBRARY
 
 FILES = 200  # of one library looked at
@@ -50,10 +49,7 @@ def _texts(snapshot: Snapshot) -> dict[str, str]:
 def _added(before: str, after: str) -> str:
     """The lines that are new, in order."""
     old, new = before.splitlines(), after.splitlines()
-    opcodes = SequenceMatcher(None, old, new).get_opcodes()
-    return "\n".join(
-        line for tag, _, _, start, end in opcodes if tag in ("insert", "replace") for line in new[start:end]
-    )
+    return "\n".join(line for *_, start, end in changed_runs(old, new) for line in new[start:end])
 
 
 def _slugs(texts: dict[str, str]) -> set[str]:
