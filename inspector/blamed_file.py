@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from benchapp.lineage.attribution import Attribution, Baseline, attribute, no_skill_of, with_lines
-from benchapp.lineage.history import Lineage, lineage_of
+from benchapp.lineage.attribution import Attribution, attribute, with_lines
+from benchapp.lineage.history import Lineage
 from benchapp.lineage.ledger import LedgerRow, ledger_row
 from benchapp.lineage.matching import Move
 from benchapp.lineage.overlap import Overlap, overlaps
@@ -17,8 +17,8 @@ from inspector.changes import FileChange, TreeRow, changes_between, contents_of,
 from inspector.diff import Row, explain_no_rows, is_binary, source_rows
 from inspector.excerpt import Segment
 from inspector.probe_page import probes_about, probes_by_decision
-from inspector.provenance import Shown, evidence_of
-from inspector.rail import Rail, Stop, family_of, open_rail
+from inspector.provenance import LibraryCourse, Shown, evidence_of, open_course
+from inspector.rail import Rail, Stop
 
 MAX_ROWS = 1_200  # lines of one page
 AGES = 5  # shades, the newest first
@@ -148,16 +148,15 @@ class BlamedFile:
 
 def open_blame(run: Run, episode: Episode, query: Mapping[str, str]) -> BlamedFile:
     """The page for a query string. Whatever the query says, a page comes out: nonsense falls back."""
-    rail = open_rail(run, episode)
-    lineage = lineage_of(run, episode, rail.states)
+    course = open_course(run, episode)
+    rail, lineage = course.rail, course.lineage
     state = rail.round(query.get("at", ""))
     place = rail.states.index(state)
     (versions,) = versions_of(state.snapshot)
     files = changes_between(versions, versions)
     path, missing = _chosen_path(files, query.get("skill", ""), query.get("file", ""))
-    baseline = no_skill_of(run, {trial.task for trial in lineage.trials})
     rows, note = _rows(files, path, lineage)
-    origins = _origins(rail, lineage, place, path, baseline) if rows else {}
+    origins = _origins(course, place, path) if rows else {}
     number = 0 if missing else _number(query.get("line", ""), len(rows))
     return BlamedFile(
         episode=episode,
@@ -171,27 +170,22 @@ def open_blame(run: Run, episode: Episode, query: Mapping[str, str]) -> BlamedFi
         origins=tuple(sorted(origins.values(), key=lambda origin: -origin.place)),
         spans=tuple(_spans(rows[:MAX_ROWS], lineage.blame.origins(place, path), origins, number)) if rows else (),
         rows_left_out=max(0, len(rows) - MAX_ROWS),
-        moves=_moves(rail, lineage, place, path),
-        chosen=_chosen_line(rail, lineage, place, path, rows, origins, number, baseline) if rows and number else None,
-        ledger=() if number else _ledger(episode, rail, lineage, baseline),
-        is_beside=bool(baseline),
+        moves=_moves(course, place, path),
+        chosen=_chosen_line(course, place, path, rows, origins, number) if rows and number else None,
+        ledger=() if number else _ledger(episode, course),
+        is_beside=bool(course.baseline),
     )
 
 
-def _ledger(episode: Episode, rail: Rail, lineage: Lineage, baseline: Baseline) -> tuple[LedgerEntry, ...]:
+def _ledger(episode: Episode, course: LibraryCourse) -> tuple[LedgerEntry, ...]:
     """One row for every stop that changed the library, the latest first."""
-    if lineage.too_big:
+    if course.lineage.too_big:
         return ()
-    made = [(place, rail.made(state)) for place, state in enumerate(rail.states) if place]
     probes = probes_by_decision(episode)
     return tuple(
-        LedgerEntry(
-            stop,
-            ledger_row(lineage, place, family_of(stop), baseline),
-            tuple(probes.get(stop.decision.pk, ())) if stop.decision else (),
-        )
-        for place, stop in reversed(made)
-        if stop
+        LedgerEntry(stop, row, tuple(probes.get(stop.decision.pk, ())) if stop.decision else ())
+        for stop in reversed(course.rail.stops)
+        if (row := course.ledger_of(stop))
     )
 
 
@@ -227,14 +221,15 @@ def _number(asked: str, lines: int) -> int:
     return int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 8 and 0 < int(asked) <= lines else 0
 
 
-def _origins(rail: Rail, lineage: Lineage, place: int, path: str, baseline: Baseline) -> dict[int, Origin]:
+def _origins(course: LibraryCourse, place: int, path: str) -> dict[int, Origin]:
     """state a line was written in -> what is told of it. Later trials are those that had any of its lines of this file."""
     found = {}
-    borns = lineage.blame.origins(place, path)
+    rail, traced = course.rail, course.lineage.blame
+    borns = traced.origins(place, path)
     newest_first = sorted(set(borns), reverse=True)
     for born in newest_first:
-        numbers = [line for line, at in zip(lineage.blame.states[place][path], borns, strict=True) if at == born]
-        last = max(lineage.blame.lines[number].last for number in numbers)
+        numbers = [line for line, at in zip(traced.states[place][path], borns, strict=True) if at == born]
+        last = max(traced.lines[number].last for number in numbers)
         found[born] = Origin(
             place=born,
             state=rail.states[born],
@@ -243,19 +238,19 @@ def _origins(rail: Rail, lineage: Lineage, place: int, path: str, baseline: Base
             first_line=borns.index(born) + 1,
             rounds_ago=place - born,
             shade=min(newest_first.index(born), AGES - 1),
-            later=_later(lineage, place, path, born, last, baseline),
+            later=_later(course, place, path, born, last),
         )
     return found
 
 
-def _later(lineage: Lineage, place: int, path: str, born: int, last: int, baseline: Baseline) -> Attribution:
+def _later(course: LibraryCourse, place: int, path: str, born: int, last: int) -> Attribution:
     """The trials given a state from `born` to `last`, and whether they read the skill as it was called then."""
-    names = lineage.blame.paths(place, path)
+    names = course.lineage.blame.paths(place, path)
 
     def standing(state: int) -> frozenset[str]:
         return frozenset([names[state].partition("/")[0]]) if born <= state <= last else frozenset()
 
-    return attribute(with_lines(lineage, standing, born=born), baseline)
+    return attribute(with_lines(course.lineage, standing, born=born), course.baseline)
 
 
 def _spans(rows: Sequence[Row], borns: Sequence[int], origins: Mapping[int, Origin], number: int) -> list[Span]:
@@ -267,30 +262,25 @@ def _spans(rows: Sequence[Row], borns: Sequence[int], origins: Mapping[int, Orig
     return spans
 
 
-def _moves(rail: Rail, lineage: Lineage, place: int, path: str) -> tuple[tuple[LibraryState, Move], ...]:
+def _moves(course: LibraryCourse, place: int, path: str) -> tuple[tuple[LibraryState, Move], ...]:
     """The moves up to this state, newest first."""
-    if not path or lineage.too_big:
+    if not path or course.lineage.too_big:
         return ()
-    steps = lineage.blame.paths(place, path)
+    traced = course.lineage.blame
+    steps = traced.paths(place, path)
     return tuple(
-        (rail.states[state], lineage.blame.moves[state][where])
+        (course.rail.states[state], traced.moves[state][where])
         for state, where in sorted(steps.items(), reverse=True)
-        if state <= place and where in lineage.blame.moves[state]
+        if state <= place and where in traced.moves[state]
     )
 
 
 def _chosen_line(
-    rail: Rail,
-    lineage: Lineage,
-    place: int,
-    path: str,
-    rows: Sequence[Row],
-    origins: Mapping[int, Origin],
-    number: int,
-    baseline: Baseline,
+    course: LibraryCourse, place: int, path: str, rows: Sequence[Row], origins: Mapping[int, Origin], number: int
 ) -> ChosenLine:
-    borns = lineage.blame.origins(place, path)
-    line = lineage.blame.lines[lineage.blame.states[place][path][number - 1]]
+    traced, states = course.lineage.blame, course.rail.states
+    borns = traced.origins(place, path)
+    line = traced.lines[traced.states[place][path][number - 1]]
     origin = origins[line.born]
     first = last = number
     while first > 1 and borns[first - 2] == line.born:
@@ -305,9 +295,9 @@ def _chosen_line(
         first=first,
         last=last,
         origin=origin,
-        stands_until=None if line.last == len(rail.states) - 1 else rail.states[line.last],
-        later=_later(lineage, place, path, line.born, line.last, baseline),
-        ledger=ledger_row(lineage, line.born, family_of(origin.stop), baseline),
+        stands_until=None if line.last == len(states) - 1 else states[line.last],
+        later=_later(course, place, path, line.born, line.last),
+        ledger=ledger_row(course.lineage, line.born, origin.stop.family if origin.stop else None, course.baseline),
         probes=tuple(probes_about(origin.decision)),
         evidence=tuple(evidence),
         alike=tuple(_alike(text, evidence)),

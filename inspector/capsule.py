@@ -21,10 +21,10 @@ from benchapp.redaction import Redactor
 from benchapp.trajectory_store import read_steps
 from inspector.changes import FileChange, ShownFile, Version, contents_of, show
 from inspector.excerpt import Excerpt
-from inspector.inspection import Inspection, inspect_trial
+from inspector.inspection import Inspection, chosen_attempt, inspect_trial
 from inspector.provenance import Shown
 from inspector.report import static_text
-from inspector.steps import PAGE_STEPS, StepView, draw_steps
+from inspector.steps import PAGE_STEPS, StepView, draw_steps, uses_by_step
 from inspector.time_machine import TimeMachine, open_time_machine
 from inspector.verdict import VerdictView, verdicts_of
 from inspector.visible import visible
@@ -168,7 +168,7 @@ def _redacted_piece(inspection: Inspection | None, redactor: Redactor) -> dict[s
 def _account(trial: Trial, redactor: Redactor) -> Account:
     """Of the counting attempt, else of the latest one."""
     attempts = list(trial.attempts.order_by("number"))
-    attempt = next((each for each in attempts if each.counts), attempts[-1] if attempts else None)
+    attempt = chosen_attempt(attempts, "")
     verdicts = verdicts_of(attempt, clean=lambda text: visible(redactor.text(text)))
     rows = list(attempt.trajectories.filter(is_superseded=False)) if attempt else []
     trajectory = next((row for row in rows if row.kind == "main"), rows[0] if rows else None)
@@ -186,10 +186,7 @@ def _steps(
 ) -> tuple[StepView, ...]:
     if trajectory is None:
         return ()
-    skills: dict[int, list[tuple[str, str]]] = {}
-    for use in uses:
-        if use.step is not None and use.trajectory_id in (None, trajectory.pk):
-            skills.setdefault(use.step, []).append((visible(use.skill), use.kind))
+    skills = uses_by_step(uses, trajectory)
     drawn: list[StepView] = []
     for start in range(first, first + count, PAGE_STEPS):
         stored = read_steps(trajectory, start, min(PAGE_STEPS, first + count - start))

@@ -14,7 +14,7 @@ from benchapp.trajectory_store import StoredStep, read_page
 from inspector.excerpt import Excerpt, Kept, excerpts_of, kept_steps
 from inspector.outline import Outline, outline_of
 from inspector.pages import choose
-from inspector.steps import PAGE_STEPS, StepView, draw_steps, one_page
+from inspector.steps import PAGE_STEPS, StepView, draw_steps, one_page, uses_by_step
 from inspector.verdict import CheckLine, VerdictView, verdicts_of
 from inspector.visible import visible
 from runner.types import CompactionKind, Phase, UseKind
@@ -198,14 +198,8 @@ def _place(text: str, total: int) -> int | None:
 
 
 def skill_steps(uses: Sequence[SkillUse], trajectory: Trajectory | None) -> dict[int, list[tuple[str, str]]]:
-    """step -> (slug, kind) of the uses in this trajectory."""
-    steps: dict[int, list[tuple[str, str]]] = defaultdict(list)
-    for use in uses:
-        if use.step is not None and trajectory is not None and use.trajectory_id in (None, trajectory.pk):
-            found = (visible(use.skill), use.kind)
-            if found not in steps[use.step]:
-                steps[use.step].append(found)
-    return dict(steps)
+    """step -> (slug, kind) of the uses in this trajectory, each once."""
+    return {step: list(dict.fromkeys(found)) for step, found in uses_by_step(uses, trajectory).items()}
 
 
 def skill_facts(uses: Sequence[SkillUse]) -> list[SkillFacts]:
@@ -241,7 +235,7 @@ def _output(verdicts: Sequence[VerdictView]) -> Piece | None:
     blob = verdicts[0].verdict.output_id if verdicts else None
     if blob is None:
         return None
-    text = Blob.objects.read(blob).decode("utf-8", "replace")
+    text = Blob.objects.read_text(blob)
     return Piece(visible(text[-MAX_OUTPUT:]), max(0, len(text) - MAX_OUTPUT))
 
 
@@ -249,7 +243,7 @@ def _instruction(trial: Trial) -> Piece | None:
     blob = trial.task_revision.instruction_id if trial.task_revision else None
     if blob is None:
         return None
-    text = Blob.objects.read(blob).decode("utf-8", "replace")
+    text = Blob.objects.read_text(blob)
     return Piece(visible(text[:MAX_INSTRUCTION]), max(0, len(text) - MAX_INSTRUCTION))
 
 

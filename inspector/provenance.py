@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from benchapp.lineage.attribution import Attribution, Baseline, Ended, attribute, by_family, with_lines
-from benchapp.lineage.history import Lineage, Worked
-from benchapp.models import Decision, DecisionEvidence, SnapshotFile, Trial
+from benchapp.lineage.attribution import Attribution, Baseline, Ended, attribute, by_family, no_skill_of, with_lines
+from benchapp.lineage.history import Lineage, Worked, lineage_of
+from benchapp.lineage.ledger import LedgerRow, ledger_row
+from benchapp.models import Decision, DecisionEvidence, Episode, Run, SnapshotFile, Trial
 from inspector.changes import FileChange
 from inspector.excerpt import Excerpt, excerpts_of
+from inspector.rail import Rail, Stop, open_rail
 from inspector.verdict import VerdictView, verdicts_of
 
 MAX_USERS = 300  # trials drawn; beyond it they are counted
@@ -50,6 +52,45 @@ class Users:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class LibraryCourse:
+    """What became of an episode's library: its rail, who wrote each line, and the same tasks under no-skill."""
+
+    rail: Rail
+    lineage: Lineage
+    baseline: Baseline
+
+    def ledger_of(self, stop: Stop | None) -> LedgerRow | None:
+        """How the later trials ended that had what this stop wrote; None where it wrote nothing or nothing was traced."""
+        if stop is None or not stop.changed or self.lineage.too_big:
+            return None
+        return ledger_row(self.lineage, self.rail.states.index(stop.after), stop.family, self.baseline)
+
+    def users_of(self, change: FileChange, stop: Stop | None) -> Users:
+        """Who had the new side of this file mounted, by the family that `stop` was asked for. One query."""
+        skill = change.path.partition("/")[0]
+        if change.new is None:
+            return Users(skill, change.path)
+        snapshots = self.lineage.snapshots
+        rows = SnapshotFile.objects.filter(
+            snapshot__in=set(snapshots) - {None}, path=change.path, blob=change.new.digest
+        )
+        holding = set(rows.values_list("snapshot_id", flat=True))
+
+        def standing(state: int) -> frozenset[str]:
+            return frozenset([skill] if snapshots[state] in holding else ())
+
+        trials = with_lines(self.lineage, standing, born=0)
+        split = by_family(trials, stop.family if stop else None, self.baseline)
+        return Users(skill, change.path, attribute(trials, self.baseline), *split)
+
+
+def open_course(run: Run, episode: Episode) -> LibraryCourse:
+    rail = open_rail(run, episode)
+    lineage = lineage_of(run, episode, rail.states)
+    return LibraryCourse(rail, lineage, no_skill_of(run, {trial.task for trial in lineage.trials}))
+
+
 def evidence_of(decision: Decision) -> list[Shown]:
     """The trials it was made from, in the order shown. Two queries."""
     rows = list(
@@ -65,19 +106,3 @@ def verdict_seen(decision: Decision) -> VerdictView | None:
     """The primary verdict of the trial after which the decision was asked for."""
     trial = decision.after_trial
     return next(iter(verdicts_of(trial.counting_attempt())), None) if trial else None
-
-
-def users_of(change: FileChange, family: int | None, lineage: Lineage, baseline: Baseline) -> Users:
-    """Who had the new side of this file mounted. `family`: the one that what made it was asked for. One query."""
-    skill = change.path.partition("/")[0]
-    if change.new is None:
-        return Users(skill, change.path)
-    snapshots = [pk for pk in lineage.snapshots if pk is not None]
-    rows = SnapshotFile.objects.filter(snapshot__in=snapshots, path=change.path, blob=change.new.digest)
-    holding = set(rows.values_list("snapshot_id", flat=True))
-
-    def standing(state: int) -> frozenset[str]:
-        return frozenset([skill] if lineage.snapshots[state] in holding else ())
-
-    trials = with_lines(lineage, standing, born=0)
-    return Users(skill, change.path, attribute(trials, baseline), *by_family(trials, family, baseline))

@@ -41,6 +41,11 @@ class Stop:
     def changed(self) -> bool:
         return self.before is not self.after
 
+    @property
+    def family(self) -> int | None:
+        """The family that the change was made for."""
+        return self.decision.family_id if self.decision else self.seeding.family_id if self.seeding else None
+
 
 @dataclass(frozen=True, slots=True)
 class Rail:
@@ -158,13 +163,6 @@ def neighbours(rail: Rail, selection: Selection) -> tuple[Stop | None, Stop | No
         place = stops.index(selection.stop)
         return (stops[place - 1] if place else None), (stops[place + 1] if place + 1 < len(stops) else None)
     return None, next((stop for stop in stops if stop.before is selection.after), None)
-
-
-def family_of(stop: Stop | None) -> int | None:
-    """The family a change was made for."""
-    if stop is None:
-        return None
-    return stop.decision.family_id if stop.decision else stop.seeding.family_id if stop.seeding else None
 
 
 def _start_word(state: LibraryState) -> str:

@@ -5,11 +5,12 @@ Pure: steps in, values out. Every field of a step is there; where steps say very
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from benchapp.models import SkillUse, Trajectory
 from benchapp.trajectory_store import StoredStep
 from inspector.excerpt import Kept
 from inspector.folding import Part, fold
@@ -95,6 +96,15 @@ def draw_steps(
         )
         for found in stored
     ]
+
+
+def uses_by_step(uses: Iterable[SkillUse], trajectory: Trajectory | None) -> dict[int, list[tuple[str, str]]]:
+    """step -> (slug, kind) of the uses in this trajectory, one for every file that was read."""
+    found: dict[int, list[tuple[str, str]]] = {}
+    for use in uses:
+        if use.step is not None and trajectory is not None and use.trajectory_id in (None, trajectory.pk):
+            found.setdefault(use.step, []).append((visible(use.skill), use.kind))
+    return found
 
 
 def one_page(steps: Sequence[StepView], pointed: int | None) -> list[StepView]:

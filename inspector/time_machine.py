@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from benchapp.lineage.attribution import Baseline, no_skill_of
-from benchapp.lineage.history import Lineage, lineage_of
-from benchapp.lineage.ledger import LedgerRow, ledger_row
+from benchapp.lineage.ledger import LedgerRow
 from benchapp.models import Decision, Episode, Run
 from inspector.changes import (
     PAGE_FILES,
@@ -21,8 +19,8 @@ from inspector.changes import (
 )
 from inspector.diff import Row, explain_no_rows, is_binary, source_rows
 from inspector.markdown import MAX_CHARS, render_markdown, split_frontmatter
-from inspector.provenance import Shown, Users, evidence_of, users_of, verdict_seen
-from inspector.rail import Rail, Selection, Stop, family_of, neighbours, open_rail, select
+from inspector.provenance import Shown, Users, evidence_of, open_course, verdict_seen
+from inspector.rail import Rail, Selection, Stop, neighbours, open_rail, select
 from inspector.verdict import VerdictView
 from inspector.visible import visible
 from runner.types import DecisionStatus
@@ -100,8 +98,8 @@ class TimeMachine:
 
 def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> TimeMachine:
     """The page for a query string. Whatever the query says, a page comes out: nonsense falls back."""
-    rail = open_rail(run, episode)
-    selection = _select(rail, query)
+    course = open_course(run, episode)
+    rail, selection = course.rail, _select(course.rail, query)
     changes, is_proposal = _changes(selection)
     asked = query.get("file", "")
     chosen = _named(changes, asked)
@@ -114,8 +112,6 @@ def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> T
     decision = selection.decision
     previous, following = neighbours(rail, selection)
     tab = query.get("tab", "")
-    lineage = lineage_of(run, episode, rail.states)
-    baseline = no_skill_of(run, {trial.task for trial in lineage.trials})
     text = None if is_proposal else chosen or _first(changed or changes)  # a refused patch was never mounted
     return TimeMachine(
         episode=episode,
@@ -132,9 +128,9 @@ def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> T
         document=document,
         evidence=tuple(evidence_of(decision)) if decision else (),
         verdict=verdict_seen(decision) if decision else None,
-        users=users_of(text, family_of(selection.stop), lineage, baseline) if text else None,
-        ledger=_ledger(lineage, baseline, rail, selection.stop),
-        is_beside=bool(baseline),
+        users=course.users_of(text, selection.stop) if text else None,
+        ledger=course.ledger_of(selection.stop),
+        is_beside=bool(course.baseline),
         reply=visible(decision.read_reply()) if decision and decision.status == DecisionStatus.FAILED else "",
         previous=previous,
         following=following,
@@ -157,13 +153,6 @@ def _named(changes: Sequence[FileChange], path: str) -> FileChange | None:
 
 def _changes(selection: Selection) -> tuple[list[FileChange], bool]:
     return read_changes(selection.before.snapshot, selection.after.snapshot, selection.decision)
-
-
-def _ledger(lineage: Lineage, baseline: Baseline, rail: Rail, stop: Stop | None) -> LedgerRow | None:
-    """How the later trials ended that had what this stop wrote. A library too big to trace has no ledger."""
-    if stop is None or not stop.changed or lineage.too_big:
-        return None
-    return ledger_row(lineage, rail.states.index(stop.after), family_of(stop), baseline)
 
 
 def _first(changes: Sequence[FileChange]) -> FileChange | None:

@@ -204,7 +204,7 @@ class Evidence:
     def _instructions(self) -> dict[str, str]:
         revisions = {witness.trial.task_revision_id for witness in self.witnesses} - {None}
         blobs = TaskRevision.objects.filter(pk__in=revisions).exclude(instruction=None)
-        return _texts(blobs.values_list("instruction", flat=True))
+        return Blob.objects.read_texts(blobs.values_list("instruction", flat=True))
 
     def _outputs(self, before: Sequence[Witness]) -> Iterator[Spoken]:
         """What verifiers printed, from its end."""
@@ -212,7 +212,7 @@ class Evidence:
         told = [(trial, blob) for trial, blob in self._printed if trial in trials][-MAX_OUTPUTS:]
         for trial, blob in told:
             if blob not in self._output_texts:
-                self._output_texts[blob] = Blob.objects.read(blob).decode("utf-8", "replace")[-MAX_OUTPUT_CHARS:]
+                self._output_texts[blob] = Blob.objects.read_text(blob)[-MAX_OUTPUT_CHARS:]
             said = f"what the verifier of {trials[trial].task.title} printed"
             yield Spoken(self._output_texts[blob], said, str(trials[trial].public_id), is_printed=True)
 
@@ -228,7 +228,7 @@ class Evidence:
 
     @cached_property
     def _references(self) -> list[Spoken]:
-        contents = _texts(blob for blob, _ in self.reference_files)
+        contents = Blob.objects.read_texts(blob for blob, _ in self.reference_files)
         return [Spoken(contents[blob], who) for blob, who in self.reference_files if blob in contents]
 
 
@@ -240,11 +240,6 @@ def _within(spoken: Iterable[Spoken]) -> Iterator[Spoken]:
             return
         yield replace(each, text=each.text[:left])
         left -= len(each.text)
-
-
-def _texts(blobs: Iterable[str]) -> dict[str, str]:
-    contents = Blob.objects.read_many(list(blobs))
-    return {digest: content.decode("utf-8", "replace") for digest, content in contents.items()}
 
 
 def _spellings(constant: Constant) -> tuple[str, ...]:

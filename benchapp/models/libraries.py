@@ -55,6 +55,11 @@ class Snapshot(models.Model):
         files = self.files.select_related("blob")
         return {file.path: File(file.blob.content(), file.mode) for file in files}
 
+    def read_texts(self, *, files: int, file_bytes: int) -> dict[str, str]:
+        """path -> text of the first files that are no larger; what is no UTF-8 is replaced."""
+        rows = self.files.filter(size__lte=file_bytes).select_related("blob").order_by("path")
+        return {file.path: file.blob.text() for file in rows[:files]}
+
     def manifest(self) -> dict[str, str]:
         """path -> content digest, without loading a blob."""
         return dict(self.files.values_list("path", "blob_id"))

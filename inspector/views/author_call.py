@@ -15,17 +15,15 @@ from benchapp.models import Blob, ModelCall, Run
 from inspector.author_call import MAX_SECTION, AuthorCall, SeenStep, open_author_call, prompt_of
 from inspector.pages import absolute, choose, render_page
 from inspector.talk import Turn
-from inspector.views.review.closed import closed_to
+from inspector.views.review.closed import closed_to, of_open_run
 from runner.author_calls import PURPOSES
 
 JSON_CHARS = 400_000  # of one text in the twin; the whole is at the text's own address
 
 
 @require_safe
-def author_call(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, run=run, as_json=as_json):
-        return closed
+@of_open_run
+def author_call(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     episodes = list(run.episodes.annotate(decisions_total=Count("decisions")))
     episode = choose(episodes, request.GET.get("episode", ""), lambda one: one.decisions_total)
     this = open_author_call(episode, request.GET) if episode else None
@@ -42,11 +40,9 @@ def author_call(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
 
 
 @require_safe
-def author_text(request: HttpRequest, public_id: UUID, call_id: UUID, part: str) -> HttpResponse:
+@of_open_run
+def author_text(request: HttpRequest, run: Run, call_id: UUID, part: str) -> HttpResponse:
     """One text of a call, whole and exactly as recorded: `reply`, or the number of a message from 1 on."""
-    run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, run=run):
-        return closed
     readable = Q(decisions__isnull=False) | Q(purpose__in=PURPOSES)
     call = get_object_or_404(ModelCall.objects.filter(readable, episode__run=run).distinct(), public_id=call_id)
     return HttpResponse(_text(call, part), "text/plain; charset=utf-8")

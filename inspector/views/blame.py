@@ -6,7 +6,6 @@ from typing import Any
 
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
 from benchapp.models import Run
@@ -14,14 +13,12 @@ from inspector.blamed_file import AGES, BlamedFile, ChosenLine, Origin, open_bla
 from inspector.pages import absolute, render_page
 from inspector.probe_page import result_as_json
 from inspector.views.library import chosen_episode
-from inspector.views.review.closed import closed_to
+from inspector.views.review.closed import of_open_run
 
 
 @require_safe
-def blame(request: HttpRequest, public_id: str, *, as_json: bool = False) -> HttpResponse:
-    run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, run=run, as_json=as_json):
-        return closed
+@of_open_run
+def blame(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     episodes = list(run.episodes.select_related("library", "family").annotate(decisions_total=Count("decisions")))
     episode = chosen_episode(episodes, request.GET.get("episode", ""))
     found = open_blame(run, episode, request.GET) if episode else None

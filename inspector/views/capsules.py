@@ -11,15 +11,13 @@ from django.views.decorators.http import require_safe
 
 from benchapp.models import Run, Trial
 from inspector.capsule import DECISION_WITH, Capsule, capsule_of_decision, capsule_of_trial
-from inspector.views.review.closed import closed_to
+from inspector.views.review.closed import closed_to, of_open_run
 
 
 @require_safe
-def library_capsule(request: HttpRequest, public_id: UUID) -> HttpResponse:
+@of_open_run
+def library_capsule(request: HttpRequest, run: Run) -> HttpResponse:
     """`?episode=&decision=` name the decision, `claim=` is printed at the top. 404 where there is no such decision."""
-    run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, run=run):
-        return closed
     try:
         episode_id, number = UUID(request.GET.get("episode", "")), int(request.GET.get("decision", ""))
     except ValueError as error:

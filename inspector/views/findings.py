@@ -19,14 +19,12 @@ from benchapp.reviewing.blinding import closed_trials
 from inspector.access import needs
 from inspector.findings import PER_PAGE, PROFILE_WORDS, FindingsPage, Shown, open_findings, shown_on
 from inspector.pages import absolute, choose, next_url, paginate, render_page
-from inspector.views.review.closed import closed_to
+from inspector.views.review.closed import of_open_run
 
 
 @require_safe
-def findings(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, run=run, as_json=as_json):
-        return closed
+@of_open_run
+def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     episodes = _episodes(run)
     episode = choose(episodes, request.GET.get("episode", ""), lambda one: one.alarms)
     user = cast(User, request.user)

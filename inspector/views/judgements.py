@@ -15,16 +15,14 @@ from benchapp.reviewing.blinding import closed_trials
 from inspector.judgements import HEADS, MAX_REASON, PER_PAGE, STATUS_WORDS, JudgementsPage
 from inspector.judgements import as_json as tables_as_json
 from inspector.pages import absolute, choose, next_url, paginate, render_page
-from inspector.views.review.closed import closed_to
+from inspector.views.review.closed import closed_to, of_open_run
 
 MAX_SHOWN = 60_000  # characters of one text on the page; the twin has the whole
 
 
 @require_safe
-def judgements(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, run=run, as_json=as_json):
-        return closed
+@of_open_run
+def judgements(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     passes = list(Judging.objects.of_run(run).select_related("run"))
     judging = choose(passes, request.GET.get("judging", ""))
     this = JudgementsPage(run, judging, request.GET, closed_trials(cast(User, request.user))) if judging else None

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
 
 from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
 from benchapp.lineage.states import LibraryState
@@ -20,16 +18,14 @@ from inspector.pages import absolute, choose, render_page
 from inspector.probe_page import probes_about, result_as_json
 from inspector.rail import Stop
 from inspector.time_machine import TABS, VIEWS, TimeMachine, chosen_file, open_time_machine
-from inspector.views.review.closed import closed_to
+from inspector.views.review.closed import of_open_run
 
 VIEW_WORDS = {"unified": "Unified", "split": "Split", "rendered": "Rendered", "source": "Source"}
 
 
 @require_safe
-def library(request: HttpRequest, public_id: str, *, as_json: bool = False) -> HttpResponse:
-    run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, run=run, as_json=as_json):
-        return closed
+@of_open_run
+def library(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     episodes = list(
         run.episodes.select_related("library", "family", "environment").annotate(decisions_total=Count("decisions"))
     )
@@ -63,11 +59,9 @@ def library(request: HttpRequest, public_id: str, *, as_json: bool = False) -> H
 
 
 @require_safe
-def library_file(request: HttpRequest, public_id: UUID) -> HttpResponse:
+@of_open_run
+def library_file(request: HttpRequest, run: Run) -> HttpResponse:
     """The file that the page's own query names, whole: as the later state has it, else as the earlier one had it."""
-    run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, run=run):
-        return closed
     asked = request.GET.get("episode", "")
     episode = next((each for each in run.episodes.select_related("library") if str(each.public_id) == asked), None)
     chosen = chosen_file(episode, run, request.GET) if episode else None

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import cast
 from urllib.parse import urlencode
-from uuid import UUID
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
@@ -17,16 +16,14 @@ from benchapp.probing import Asked, control_of, launch_probe, preview
 from inspector.access import needs
 from inspector.pages import choose, render_page
 from inspector.probe_page import SIDE_WORDS, open_probe_page, page_as_json, read_asked
-from inspector.views.review.closed import closed_to
+from inspector.views.review.closed import of_open_run
 from runner.errors import RunnerError
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.OPERATOR, to_change=True)
-def probe(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, run=run, as_json=as_json):
-        return closed
+@of_open_run
+def probe(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     episodes = list(run.episodes.select_related("run__experiment__suite", "environment", "library"))
     query = request.POST if request.method == "POST" else request.GET
     episode = choose(episodes, query.get("episode", ""), lambda one: one.library and one.library.files_total)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from typing import cast
-from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
 from benchapp.models import Run, Trial, User
@@ -14,14 +12,12 @@ from benchapp.reviewing.blinding import closed_trials
 from inspector.funnel import SHARES, open_funnel
 from inspector.funnel import as_json as funnel_as_json
 from inspector.pages import render_page
-from inspector.views.review.closed import closed_to
+from inspector.views.review.closed import of_open_run
 
 
 @require_safe
-def skills(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, run=run, as_json=as_json):
-        return closed
+@of_open_run
+def skills(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     closed_rows = closed_trials(cast(User, request.user))
     told = Trial.objects.exclude(pk__in=closed_rows.filter(episode__run=run).values("pk"))
     page = open_funnel(run, request.GET, told)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchapp.models import Blob, Decision, Episode, Snapshot, SnapshotFile, Task, TaskRevision
+from benchapp.models import Blob, Decision, Episode, Snapshot, Task, TaskRevision
 from benchapp.reviewing.rules.patches import PatchFacts
 from benchapp.textual_change import changed_runs
 from runner.digests import EMPTY_LIBRARY
@@ -42,8 +42,7 @@ def facts_of_library(snapshot: Snapshot, episode: Episode | None) -> PatchFacts:
 def _texts(snapshot: Snapshot) -> dict[str, str]:
     if snapshot.digest == EMPTY_LIBRARY:
         return {}
-    files = SnapshotFile.objects.filter(snapshot=snapshot, size__lte=FILE_BYTES).select_related("blob")
-    return {file.path: file.blob.content().decode("utf-8", "replace") for file in files.order_by("path")[:FILES]}
+    return snapshot.read_texts(files=FILES, file_bytes=FILE_BYTES)
 
 
 def _added(before: str, after: str) -> str:
@@ -77,5 +76,5 @@ def _texts_of(tasks: set[int]) -> tuple[str, ...]:
         TaskRevision.objects.filter(task__in=tasks).exclude(instruction=None).order_by("task", "-id")
     )  # reversed below, so that the latest stays
     latest = dict(rows.values_list("task_id", "instruction_id")[:INSTRUCTIONS][::-1])
-    contents = Blob.objects.read_many(list(latest.values()))
-    return tuple(contents[blob].decode("utf-8", "replace") for blob in latest.values())
+    texts = Blob.objects.read_texts(latest.values())
+    return tuple(texts[blob] for blob in latest.values())

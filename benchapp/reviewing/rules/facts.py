@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from benchapp.failing.classifying import Missing, Refusal, Said
 from benchapp.models import Attempt, Trial
 from benchapp.reviewing.rules.course import Course, course_of
-from benchapp.reviewing.rules.finding import Place
 from benchapp.trajectory_store import iterate_steps
 from runner.types import CheckStatus, UseKind
 
@@ -74,10 +73,6 @@ class TrialFacts:
             missing=tuple(missing),
             steps_total=course.steps_total if course else 0,
         )
-
-    @property
-    def agent_words(self) -> Place | None:
-        return self.course.closing if self.course else None
 
 
 def both_ends(message: str) -> str:

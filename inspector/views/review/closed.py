@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+from uuid import UUID
+
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
 
 from benchapp.models import Queue, QueueItem, Run, Trial, User
 from benchapp.reviewing.blinding import closing_item, closing_queue
 from inspector.pages import render_page
+
+
+def of_open_run(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """The view gets the run of the address in place of its id. Where the run is closed to this person, `closed_to` answers."""
+
+    @wraps(view)
+    def opened(request: HttpRequest, public_id: UUID, *args: Any, **kwargs: Any) -> HttpResponse:
+        run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
+        closed = closed_to(request, run=run, as_json=kwargs.get("as_json", False))
+        return closed or view(request, run, *args, **kwargs)
+
+    return opened
 
 
 def closed_to(
