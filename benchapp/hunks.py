@@ -85,7 +85,7 @@ def hunks_between(before: Files, after: Files) -> tuple[Hunk, ...]:
         hunk
         for path in sorted({*before, *after})
         if before.get(path) != after.get(path)
-        for hunk in _of_file(path, before.get(path), after.get(path))
+        for hunk in _split_file(path, before.get(path), after.get(path))
     )
 
 
@@ -100,14 +100,14 @@ def without(hunks: Iterable[Hunk], line: Sequence[Library]) -> dict[str, File]:
         of_path = [hunk for hunk in asked if hunk.path == path]
         for hunk in (each for each in of_path if each.kind != "lines"):
             _take_back_file(hunk, line, files)
-        by_lines = [_carried(hunk, line) for hunk in of_path if hunk.kind == "lines"]
+        by_lines = [_carry(hunk, line) for hunk in of_path if hunk.kind == "lines"]
         if by_lines:
-            files[path] = replace(files[path], content=_without_lines(files[path].content, by_lines))
+            files[path] = replace(files[path], content=_remove_lines(files[path].content, by_lines))
     _require_whole_skills(last, files)
     return files
 
 
-def _of_file(path: str, before: File | None, after: File | None) -> list[Hunk]:
+def _split_file(path: str, before: File | None, after: File | None) -> list[Hunk]:
     if before is None:
         return [Hunk(path, "added", after=after)]
     if after is None:
@@ -134,21 +134,23 @@ def _is_one_piece(old: bytes, new: bytes) -> bool:
 # --- through the states after it ----------------------------------------------------------------------------------
 
 
-def _carried(hunk: Hunk, line: Sequence[Library]) -> tuple[tuple[int, int], Hunk]:
+def _carry(hunk: Hunk, line: Sequence[Library]) -> tuple[tuple[int, int], Hunk]:
     """Where the hunk's lines stand in the last state."""
     span = hunk.new
     for earlier, later in pairwise(line):
         old, new = earlier.files[hunk.path], later.files.get(hunk.path)
         if new is None:
-            raise HunkGone(_gone(hunk, line, f"{later.key} removed the file"))
-        moved = span if old.content == new.content else _moved(span, split_lines(old.content), split_lines(new.content))
+            raise HunkGone(_explain_gone(hunk, line, f"{later.key} removed the file"))
+        moved = (
+            span if old.content == new.content else _follow(span, split_lines(old.content), split_lines(new.content))
+        )
         if moved is None:
-            raise HunkGone(_gone(hunk, line, f"{later.key} changed those lines"))
+            raise HunkGone(_explain_gone(hunk, line, f"{later.key} changed those lines"))
         span = moved
     return span, hunk
 
 
-def _moved(span: tuple[int, int], old: list[bytes], new: list[bytes]) -> tuple[int, int] | None:
+def _follow(span: tuple[int, int], old: list[bytes], new: list[bytes]) -> tuple[int, int] | None:
     """The same lines in the later file; None where they are not all there, one after another.
 
     An empty span lies between two lines: both must still be neighbours, or the end of the file still its end.
@@ -170,7 +172,7 @@ def _moved(span: tuple[int, int], old: list[bytes], new: list[bytes]) -> tuple[i
     return None
 
 
-def _without_lines(content: bytes, placed: list[tuple[tuple[int, int], Hunk]]) -> bytes:
+def _remove_lines(content: bytes, placed: list[tuple[tuple[int, int], Hunk]]) -> bytes:
     """From the bottom up, so that the places above stay what they are."""
     lines = split_lines(content)
     for (start, end), hunk in sorted(placed, key=lambda each: each[0], reverse=True):
@@ -182,10 +184,10 @@ def _take_back_file(hunk: Hunk, line: Sequence[Library], files: dict[str, File])
     for _, later in pairwise(line):
         found = later.files.get(hunk.path)
         if hunk.kind == "mode" and found is None:
-            raise HunkGone(_gone(hunk, line, f"{later.key} removed the file"))
+            raise HunkGone(_explain_gone(hunk, line, f"{later.key} removed the file"))
         if hunk.kind != "mode" and found != hunk.after:
             did = "brought it back" if hunk.after is None else "removed it" if found is None else "changed it"
-            raise HunkGone(_gone(hunk, line, f"{later.key} {did}"))
+            raise HunkGone(_explain_gone(hunk, line, f"{later.key} {did}"))
     if hunk.kind == "added":
         del files[hunk.path]
     elif hunk.kind == "mode":
@@ -196,7 +198,7 @@ def _take_back_file(hunk: Hunk, line: Sequence[Library], files: dict[str, File])
         files[hunk.path] = hunk.before
 
 
-def _gone(hunk: Hunk, line: Sequence[Library], why: str) -> str:
+def _explain_gone(hunk: Hunk, line: Sequence[Library], why: str) -> str:
     return (
         f"hunk {hunk.id} ({hunk.path}, {hunk.place}) can no longer be taken back at {line[-1].key}: {why}"
         f" (expected it as {line[0].key} left it; freeze {line[0].key} instead)"

@@ -37,7 +37,7 @@ def measure_change(before: Files, after: Files) -> Change:
     return Change(added, removed, changed)
 
 
-def compare_lines(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[Opcode]:
+def compare_lines(old: Sequence[Hashable], new: Sequence[Hashable]) -> Sequence[Opcode]:
     """All runs of both sides, in order, equal ones among them (tag "equal")."""
     return SequenceMatcher(None, old, new).get_opcodes()
 

@@ -154,10 +154,10 @@ def open_blame(run: Run, episode: Episode, query: Mapping[str, str]) -> BlamedFi
     place = rail.states.index(state)
     (versions,) = versions_of(state.snapshot)
     files = changes_between(versions, versions)
-    path, missing = _chosen_path(files, query.get("skill", ""), query.get("file", ""))
-    rows, note = _rows(files, path, lineage)
-    origins = _origins(course, place, path) if rows else {}
-    number = 0 if missing else _number(query.get("line", ""), len(rows))
+    path, missing = _choose_path(files, query.get("skill", ""), query.get("file", ""))
+    rows, note = _read_rows(files, path, lineage)
+    origins = _trace_origins(course, place, path) if rows else {}
+    number = 0 if missing else _parse_number(query.get("line", ""), len(rows))
     return BlamedFile(
         episode=episode,
         rail=rail,
@@ -168,16 +168,16 @@ def open_blame(run: Run, episode: Episode, query: Mapping[str, str]) -> BlamedFi
         missing=missing,
         note=note,
         origins=tuple(sorted(origins.values(), key=lambda origin: -origin.place)),
-        spans=tuple(_spans(rows[:MAX_ROWS], lineage.blame.origins(place, path), origins, number)) if rows else (),
+        spans=tuple(_join_spans(rows[:MAX_ROWS], lineage.blame.origins(place, path), origins, number)) if rows else (),
         rows_left_out=max(0, len(rows) - MAX_ROWS),
-        moves=_moves(course, place, path),
-        chosen=_chosen_line(course, place, path, rows, origins, number) if rows and number else None,
-        ledger=() if number else _ledger(episode, course),
+        moves=_list_moves(course, place, path),
+        chosen=_read_line(course, place, path, rows, origins, number) if rows and number else None,
+        ledger=() if number else _build_ledger(episode, course),
         is_beside=bool(course.baseline),
     )
 
 
-def _ledger(episode: Episode, course: LibraryCourse) -> tuple[LedgerEntry, ...]:
+def _build_ledger(episode: Episode, course: LibraryCourse) -> tuple[LedgerEntry, ...]:
     """One row for every stop that changed the library, the latest first."""
     if course.lineage.too_big:
         return ()
@@ -189,7 +189,7 @@ def _ledger(episode: Episode, course: LibraryCourse) -> tuple[LedgerEntry, ...]:
     )
 
 
-def _chosen_path(files: Sequence[FileChange], skill: str, file: str) -> tuple[str, str]:
+def _choose_path(files: Sequence[FileChange], skill: str, file: str) -> tuple[str, str]:
     """(path, what was asked for and is not there). `file` is a path of the library, or of the folder that `skill` names;
     else it is the folder's SKILL.md or first file; else the library's."""
     paths = [change.path for change in files]
@@ -201,7 +201,7 @@ def _chosen_path(files: Sequence[FileChange], skill: str, file: str) -> tuple[st
     return shown[0] if shown else "", file or ("" if folder else skill)
 
 
-def _rows(files: Sequence[FileChange], path: str, lineage: Lineage) -> tuple[tuple[Row, ...], str]:
+def _read_rows(files: Sequence[FileChange], path: str, lineage: Lineage) -> tuple[tuple[Row, ...], str]:
     """The lines of the file, or why there are none."""
     if not path:
         return (), "The library is empty."
@@ -216,12 +216,12 @@ def _rows(files: Sequence[FileChange], path: str, lineage: Lineage) -> tuple[tup
     return rows, "" if rows else explain_no_rows(content)
 
 
-def _number(asked: str, lines: int) -> int:
+def _parse_number(asked: str, lines: int) -> int:
     """A line number of the file, 0 for none."""
     return int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 8 and 0 < int(asked) <= lines else 0
 
 
-def _origins(course: LibraryCourse, place: int, path: str) -> dict[int, Origin]:
+def _trace_origins(course: LibraryCourse, place: int, path: str) -> dict[int, Origin]:
     """state a line was written in -> what is told of it. Later trials are those that had any of its lines of this file."""
     found = {}
     rail, traced = course.rail, course.lineage.blame
@@ -238,12 +238,12 @@ def _origins(course: LibraryCourse, place: int, path: str) -> dict[int, Origin]:
             first_line=borns.index(born) + 1,
             rounds_ago=place - born,
             shade=min(newest_first.index(born), AGES - 1),
-            later=_later(course, place, path, born, last),
+            later=_attribute_later(course, place, path, born, last),
         )
     return found
 
 
-def _later(course: LibraryCourse, place: int, path: str, born: int, last: int) -> Attribution:
+def _attribute_later(course: LibraryCourse, place: int, path: str, born: int, last: int) -> Attribution:
     """The trials given a state from `born` to `last`, and whether they read the skill as it was called then."""
     names = course.lineage.blame.paths(place, path)
 
@@ -253,7 +253,7 @@ def _later(course: LibraryCourse, place: int, path: str, born: int, last: int) -
     return attribute(with_lines(course.lineage, standing, born=born), course.baseline)
 
 
-def _spans(rows: Sequence[Row], borns: Sequence[int], origins: Mapping[int, Origin], number: int) -> list[Span]:
+def _join_spans(rows: Sequence[Row], borns: Sequence[int], origins: Mapping[int, Origin], number: int) -> list[Span]:
     spans, start = [], 0
     for end in range(1, len(rows) + 1):
         if end == len(rows) or borns[end] != borns[start]:
@@ -262,7 +262,7 @@ def _spans(rows: Sequence[Row], borns: Sequence[int], origins: Mapping[int, Orig
     return spans
 
 
-def _moves(course: LibraryCourse, place: int, path: str) -> tuple[tuple[LibraryState, Move], ...]:
+def _list_moves(course: LibraryCourse, place: int, path: str) -> tuple[tuple[LibraryState, Move], ...]:
     """The moves up to this state, newest first."""
     if not path or course.lineage.too_big:
         return ()
@@ -275,7 +275,7 @@ def _moves(course: LibraryCourse, place: int, path: str) -> tuple[tuple[LibraryS
     )
 
 
-def _chosen_line(
+def _read_line(
     course: LibraryCourse, place: int, path: str, rows: Sequence[Row], origins: Mapping[int, Origin], number: int
 ) -> ChosenLine:
     traced, states = course.lineage.blame, course.rail.states
@@ -296,15 +296,15 @@ def _chosen_line(
         last=last,
         origin=origin,
         stands_until=None if line.last == len(states) - 1 else states[line.last],
-        later=_later(course, place, path, line.born, line.last),
+        later=_attribute_later(course, place, path, line.born, line.last),
         ledger=ledger_row(course.lineage, line.born, origin.stop.family if origin.stop else None, course.baseline),
         probes=tuple(probes_about(origin.decision)),
         evidence=tuple(evidence),
-        alike=tuple(_alike(text, evidence)),
+        alike=tuple(_find_alike(text, evidence)),
     )
 
 
-def _alike(line: str, evidence: Sequence[Shown]) -> list[Likeness]:
+def _find_alike(line: str, evidence: Sequence[Shown]) -> list[Likeness]:
     found = []
     for shown in evidence:
         segments = {one.step: one for one in shown.excerpt.segments if one.step} if shown.excerpt else {}

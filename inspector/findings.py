@@ -120,7 +120,7 @@ class FindingsPage:
     @property
     def facets(self) -> list[tuple[str, str, int, int]]:
         """(group, word, findings, alarms) of the groups that have any."""
-        found = []
+        found: list[tuple[str, str, int, int]] = []
         for group, word in GROUPS.items():
             count = sum(count for (one, _), count in self.counts.items() if one == group)
             if count:
@@ -161,7 +161,7 @@ class FindingsPage:
 
     @cached_property
     def trend(self) -> list[Column]:
-        most = max((_height_of(self._diagnosis(state)) for state in self.filled), default=0) or 1
+        most = max((_count_findings(self._diagnosis(state)) for state in self.filled), default=0) or 1
         return [self._column(place, state, most) for place, state in enumerate(self.filled)]
 
     @property
@@ -173,7 +173,7 @@ class FindingsPage:
 
     def _column(self, place: int, state: LibraryState, most: int) -> Column:
         diagnosis, bars, y = self._diagnosis(state), [], CHART_HEIGHT
-        for severity, count in _severities(diagnosis):
+        for severity, count in _count_severities(diagnosis):
             if count:
                 height = max(MIN_BAR, round(count / most * (CHART_HEIGHT - 14)))
                 y -= height
@@ -182,14 +182,14 @@ class FindingsPage:
         return Column(state, diagnosis, f"?{query}", place * STEP + (STEP - BAR) // 2, tuple(bars), y - 4)
 
 
-def _severities(diagnosis: LibraryDiagnosis | None) -> Iterable[tuple[str, int]]:
+def _count_severities(diagnosis: LibraryDiagnosis | None) -> Iterable[tuple[str, int]]:
     if diagnosis is None:
         return ()
     return (("alarm", diagnosis.alarms), ("warning", diagnosis.warnings), ("note", diagnosis.notes))
 
 
-def _height_of(diagnosis: LibraryDiagnosis | None) -> int:
-    return sum(count for _, count in _severities(diagnosis))
+def _count_findings(diagnosis: LibraryDiagnosis | None) -> int:
+    return sum(count for _, count in _count_severities(diagnosis))
 
 
 def _skill_row(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -229,7 +229,7 @@ def shown_on(page: Page[LibraryFinding], of: FindingsPage) -> list[Shown]:
         Shown(
             finding,
             RULES.get(finding.rule),
-            _lines(texts[finding.path], finding) if finding.line and finding.path in texts else (),
+            _cut_lines(texts[finding.path], finding) if finding.line and finding.path in texts else (),
             file_url(of, finding),
         )
         for finding in findings
@@ -248,29 +248,29 @@ def file_url(of: FindingsPage, finding: LibraryFinding) -> str:
     return f"{reverse('library', args=[of.run.public_id])}?{urlencode(query)}{anchor}"
 
 
-def _lines(text: str, finding: LibraryFinding) -> tuple[Line, ...]:
+def _cut_lines(text: str, finding: LibraryFinding) -> tuple[Line, ...]:
     lines = text.split("\n")
     first = max(1, finding.line - AROUND)
     start = sum(len(line) + 1 for line in lines[: first - 1])
     found: list[Line] = []
     for number in range(first, len(lines) + 1):
         line = lines[number - 1]
-        if (start > finding.end and number > finding.line) and len(found) and _past(found, finding, number):
+        if (start > finding.end and number > finding.line) and len(found) and _is_past(found, finding, number):
             break
         if len(found) >= MAX_LINES + 2 * AROUND:
             break
-        found.append(Line(number, _pieces(line, finding.start - start, finding.end - start)))
+        found.append(Line(number, _cut_pieces(line, finding.start - start, finding.end - start)))
         start += len(line) + 1
     return tuple(found)
 
 
-def _past(found: Sequence[Line], finding: LibraryFinding, number: int) -> bool:
+def _is_past(found: Sequence[Line], finding: LibraryFinding, number: int) -> bool:
     """One line after the last that holds a piece of the span."""
     last = max((line.number for line in found if any(marked for _, marked in line.pieces)), default=finding.line)
     return number > last + AROUND
 
 
-def _pieces(line: str, start: int, end: int) -> tuple[tuple[str, bool], ...]:
+def _cut_pieces(line: str, start: int, end: int) -> tuple[tuple[str, bool], ...]:
     """The line in up to three pieces, cut around the span where it is long."""
     start, end = max(0, min(start, len(line))), max(0, min(end, len(line)))
     start += len(line[start:end]) - len(line[start:end].lstrip())  # of an indented line the words are marked

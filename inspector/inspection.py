@@ -139,10 +139,10 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
     view = view if view in VIEWS else "full"
     stored = read_page(trajectory, window.first, window.count) if trajectory and view == "full" else []
     by_step = skill_steps(uses, trajectory)
-    steps = one_page(draw_steps(stored, skills=by_step, kept=_kept(compactions, stored)), window.step)
+    steps = one_page(draw_steps(stored, skills=by_step, kept=_read_kept(compactions, stored)), window.step)
     window = window.of(steps)
     verdicts = verdicts_of(attempt)
-    siblings, previous, following = _siblings(trial)
+    siblings, previous, following = _find_siblings(trial)
     return Inspection(
         trial=trial,
         attempts=tuple(attempts),
@@ -155,18 +155,18 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
         steps=tuple(steps),
         outline=outline_of(trajectory, window.first, window.count, by_step) if trajectory else None,
         compactions=compactions,
-        excerpt=_excerpt(compactions, view),
+        excerpt=_read_excerpt(compactions, view),
         skills=tuple(skill_facts(uses)),
         held=frozenset(held_by({trial.snapshot_id}).get(trial.snapshot_id, ())) if trial.snapshot_id else frozenset(),
         next_skill=next((step for step in sorted(by_step) if step > window.last), None),
         verdicts=tuple(verdicts),
-        output=_output(verdicts),
-        instruction=_instruction(trial),
+        output=_read_output(verdicts),
+        instruction=_read_instruction(trial),
         siblings=tuple(siblings),
         previous=previous,
         following=following,
         decisions=tuple(trial.decisions.select_related("episode__run", "after").order_by("number")),
-        shown_in=tuple(_shown_in(trial)),
+        shown_in=tuple(_find_decisions_shown(trial)),
         retrieved=tuple(trial.retrieved.select_related("task").order_by("id")[:MAX_SIBLINGS]),
     )
 
@@ -180,8 +180,8 @@ def chosen_attempt(attempts: Sequence[Attempt], number: str) -> Attempt | None:
 
 def window_of(total: int, query: Mapping[str, str]) -> Window:
     """?step=14 or ?step=last opens the page that holds it; ?first=26 begins a page there."""
-    step = _place(query.get("step", ""), total)
-    first = _place(query.get("first", ""), total)
+    step = _parse_place(query.get("step", ""), total)
+    first = _parse_place(query.get("first", ""), total)
     if first is None:
         first = ((step or 1) - 1) // PAGE_STEPS * PAGE_STEPS + 1
     elif step is not None and not first <= step < first + PAGE_STEPS:
@@ -189,7 +189,7 @@ def window_of(total: int, query: Mapping[str, str]) -> Window:
     return Window(first, PAGE_STEPS, total, step)
 
 
-def _place(text: str, total: int) -> int | None:
+def _parse_place(text: str, total: int) -> int | None:
     if not total:
         return None
     if text == "last":
@@ -217,7 +217,7 @@ def skill_facts(uses: Sequence[SkillUse]) -> list[SkillFacts]:
     return sorted(facts, key=lambda fact: (not fact.kinds, fact.first_step or 0, fact.slug))
 
 
-def _kept(compactions: Mapping[str, Compaction], stored: Sequence[StoredStep]) -> dict[int, Kept]:
+def _read_kept(compactions: Mapping[str, Compaction], stored: Sequence[StoredStep]) -> dict[int, Kept]:
     """What the rich compaction kept, for the marks in the full view."""
     rich = compactions.get(CompactionKind.RICH)
     if rich is None or not stored:
@@ -225,12 +225,12 @@ def _kept(compactions: Mapping[str, Compaction], stored: Sequence[StoredStep]) -
     return kept_steps(orjson.loads(Blob.objects.read(rich.spans_id)))
 
 
-def _excerpt(compactions: Mapping[str, Compaction], view: str) -> Excerpt | None:
+def _read_excerpt(compactions: Mapping[str, Compaction], view: str) -> Excerpt | None:
     found = compactions.get(view)
     return excerpts_of([found])[0] if found else None
 
 
-def _output(verdicts: Sequence[VerdictView]) -> Piece | None:
+def _read_output(verdicts: Sequence[VerdictView]) -> Piece | None:
     """The end of the primary verdict's output: that is where a verifier says what it concluded."""
     blob = verdicts[0].verdict.output_id if verdicts else None
     if blob is None:
@@ -239,7 +239,7 @@ def _output(verdicts: Sequence[VerdictView]) -> Piece | None:
     return Piece(visible(text[-MAX_OUTPUT:]), max(0, len(text) - MAX_OUTPUT))
 
 
-def _instruction(trial: Trial) -> Piece | None:
+def _read_instruction(trial: Trial) -> Piece | None:
     blob = trial.task_revision.instruction_id if trial.task_revision else None
     if blob is None:
         return None
@@ -247,7 +247,7 @@ def _instruction(trial: Trial) -> Piece | None:
     return Piece(visible(text[:MAX_INSTRUCTION]), max(0, len(text) - MAX_INSTRUCTION))
 
 
-def _siblings(trial: Trial) -> tuple[list[Trial], Trial | None, Trial | None]:
+def _find_siblings(trial: Trial) -> tuple[list[Trial], Trial | None, Trial | None]:
     """(the family's trials in this episode, the one before, the one after). Without a family: by their order."""
     same = Trial.objects.filter(episode=trial.episode_id).select_related("task")
     if trial.task.family_id is None:
@@ -264,6 +264,6 @@ def _siblings(trial: Trial) -> tuple[list[Trial], Trial | None, Trial | None]:
     return found[start : start + MAX_SIBLINGS], before_it, after_it
 
 
-def _shown_in(trial: Trial) -> list[Decision]:
+def _find_decisions_shown(trial: Trial) -> list[Decision]:
     rows = DecisionEvidence.objects.filter(trial=trial).select_related("decision__episode__run")
     return [row.decision for row in rows.order_by("decision__number")]

@@ -135,8 +135,8 @@ def open_rail(run: Run, episode: Episode) -> Rail:
 def build_rail(history: LibraryHistory, *, seeded: str = CURATED) -> Rail:
     """`seeded`: the word for what comes in without an author."""
     start = history.states[0]
-    first = Stop("start", _start_word(start), "○", "", start, start)
-    return Rail(history.states, (first, *(_stop(step, seeded) for step in history.steps)))
+    first = Stop("start", _describe_start(start), "○", "", start, start)
+    return Rail(history.states, (first, *(_make_stop(step, seeded) for step in history.steps)))
 
 
 def select(rail: Rail, *, decision: str | None, start: str | None, end: str | None) -> Selection:
@@ -165,11 +165,11 @@ def neighbours(rail: Rail, selection: Selection) -> tuple[Stop | None, Stop | No
     return None, next((stop for stop in stops if stop.before is selection.after), None)
 
 
-def _start_word(state: LibraryState) -> str:
+def _describe_start(state: LibraryState) -> str:
     return "Library at the start" if state.snapshot and state.snapshot.files_total else "Empty library"
 
 
-def _stop(step: LibraryStep, seeded: str) -> Stop:
+def _make_stop(step: LibraryStep, seeded: str) -> Stop:
     entry = step.entry
     if entry.decision:
         word = word_of(entry.decision)

@@ -100,19 +100,19 @@ def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> T
     """The page for a query string. Whatever the query says, a page comes out: nonsense falls back."""
     course = open_course(run, episode)
     rail, selection = course.rail, _select(course.rail, query)
-    changes, is_proposal = _changes(selection)
+    changes, is_proposal = _read_selected(selection)
     asked = query.get("file", "")
-    chosen = _named(changes, asked)
+    chosen = _find_change(changes, asked)
     changed = [change for change in changes if change.status]
     view = query.get("view", "")
     if view not in VIEWS:
         view = "rendered" if selection.is_one_state and not is_proposal else "unified"
-    shown = _shown_files(changes, changed, chosen, view)
-    document = _document(chosen or _first(changed or changes), view) if not shown else None
+    shown = _choose_files(changes, changed, chosen, view)
+    document = _draw_document(chosen or _choose_first(changed or changes), view) if not shown else None
     decision = selection.decision
     previous, following = neighbours(rail, selection)
     tab = query.get("tab", "")
-    text = None if is_proposal else chosen or _first(changed or changes)  # a refused patch was never mounted
+    text = None if is_proposal else chosen or _choose_first(changed or changes)  # a refused patch was never mounted
     return TimeMachine(
         episode=episode,
         rail=rail,
@@ -139,29 +139,29 @@ def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> T
 
 def chosen_file(episode: Episode, run: Run, query: Mapping[str, str]) -> FileChange | None:
     """The file that a query string names, in the states it names; None where neither has it."""
-    changes, _ = _changes(_select(open_rail(run, episode), query))
-    return _named(changes, query.get("file", ""))
+    changes, _ = _read_selected(_select(open_rail(run, episode), query))
+    return _find_change(changes, query.get("file", ""))
 
 
 def _select(rail: Rail, query: Mapping[str, str]) -> Selection:
     return select(rail, decision=query.get("decision"), start=query.get("from"), end=query.get("to"))
 
 
-def _named(changes: Sequence[FileChange], path: str) -> FileChange | None:
+def _find_change(changes: Sequence[FileChange], path: str) -> FileChange | None:
     return next((change for change in changes if change.path == path), None)
 
 
-def _changes(selection: Selection) -> tuple[list[FileChange], bool]:
+def _read_selected(selection: Selection) -> tuple[list[FileChange], bool]:
     return read_changes(selection.before.snapshot, selection.after.snapshot, selection.decision)
 
 
-def _first(changes: Sequence[FileChange]) -> FileChange | None:
+def _choose_first(changes: Sequence[FileChange]) -> FileChange | None:
     """Where reading starts: the first SKILL.md, else the first file."""
     skills = (change for change in changes if change.path.endswith("/SKILL.md"))
     return next(skills, None) or next(iter(changes), None)
 
 
-def _shown_files(
+def _choose_files(
     changes: Sequence[FileChange], changed: Sequence[FileChange], chosen: FileChange | None, view: str
 ) -> Sequence[FileChange]:
     """The files drawn as differences; none where one is drawn whole instead."""
@@ -172,7 +172,7 @@ def _shown_files(
     return changed
 
 
-def _document(change: FileChange | None, view: str) -> Document | None:
+def _draw_document(change: FileChange | None, view: str) -> Document | None:
     if change is None:
         return None
     version = change.new or change.old

@@ -159,7 +159,7 @@ class Evidence:
             return
         wanted = {constant: _spellings(constant) for constant in self.introduced}
         for witness in self.witnesses:
-            for constant, step, name in _first_places(witness.trial, wanted):
+            for constant, step, name in _find_first_places(witness.trial, wanted):
                 sighting = Sighting(
                     witness.trial.task.title, str(witness.trial.public_id), step, name, witness.sequence is not None
                 )
@@ -178,9 +178,9 @@ class Evidence:
             trials_left_out=max(0, len(self._own) - MAX_OWN_TRIALS),
             omitted=self._omitted,
             public_texts=tuple(self._instructions.values()),
-            verifier_texts=tuple(_within(chain(_verifier_texts(before), self._outputs(before)))),
-            hidden_checks=tuple(_hidden_checks(self.witnesses)),
-            references=tuple(_within(self._references)),
+            verifier_texts=tuple(_cut_to_room(chain(_read_verifier_texts(before), self._outputs(before)))),
+            hidden_checks=tuple(_read_hidden_checks(self.witnesses)),
+            references=tuple(_cut_to_room(self._references)),
         )
 
     def _sightings(self, constant: Constant, tasks: Counter[int | None]) -> tuple[Sighting, ...]:
@@ -232,7 +232,7 @@ class Evidence:
         return [Spoken(contents[blob], who) for blob, who in self.reference_files if blob in contents]
 
 
-def _within(spoken: Iterable[Spoken]) -> Iterator[Spoken]:
+def _cut_to_room(spoken: Iterable[Spoken]) -> Iterator[Spoken]:
     """As much of it as is held in memory at once, the first first."""
     left = MAX_SPOKEN_CHARS
     for each in spoken:
@@ -248,7 +248,7 @@ def _spellings(constant: Constant) -> tuple[str, ...]:
     return (constant.text,)
 
 
-def _first_places(trial: Trial, wanted: Mapping[Constant, tuple[str, ...]]) -> Iterator[tuple[Constant, int, str]]:
+def _find_first_places(trial: Trial, wanted: Mapping[Constant, tuple[str, ...]]) -> Iterator[tuple[Constant, int, str]]:
     """(constant, step, field) of the first place of each in the counting attempt's main trajectory.
 
     What first stands where the agent opened a skill, in that step or the next, came out of a skill: it is no sighting.
@@ -260,7 +260,7 @@ def _first_places(trial: Trial, wanted: Mapping[Constant, tuple[str, ...]]) -> I
         for step in iterate_steps(trajectory):
             is_skill = step.number in opened or step.number - 1 in opened
             for name, text in fields(step):
-                for constant in [each for each, spelled in left.items() if _stands_in(spelled, text)]:
+                for constant in [each for each, spelled in left.items() if _occurs_in(spelled, text)]:
                     del left[constant]
                     if not is_skill:
                         yield constant, step.number, name
@@ -269,7 +269,7 @@ def _first_places(trial: Trial, wanted: Mapping[Constant, tuple[str, ...]]) -> I
                 return
 
 
-def _stands_in(spelled: tuple[str, ...], text: str) -> bool:
+def _occurs_in(spelled: tuple[str, ...], text: str) -> bool:
     """As a word of its own: 1234 does not stand in 912345, and data/a.csv does in /app/data/a.csv."""
     for word in spelled:
         place = text.find(word)
@@ -282,7 +282,7 @@ def _stands_in(spelled: tuple[str, ...], text: str) -> bool:
     return False
 
 
-def _verifier_texts(witnesses: Sequence[Witness]) -> Iterator[Spoken]:
+def _read_verifier_texts(witnesses: Sequence[Witness]) -> Iterator[Spoken]:
     """Messages of checks."""
     trials = {witness.trial.pk: witness.trial for witness in witnesses}
     checks = Check.objects.filter(verdict__attempt__trial__in=trials, verdict__attempt__counts=True).exclude(message="")
@@ -293,7 +293,7 @@ def _verifier_texts(witnesses: Sequence[Witness]) -> Iterator[Spoken]:
             yield Spoken(message, said, str(trials[trial].public_id))
 
 
-def _hidden_checks(witnesses: Sequence[Witness]) -> Iterator[Spoken]:
+def _read_hidden_checks(witnesses: Sequence[Witness]) -> Iterator[Spoken]:
     trials = {witness.trial.pk: witness.trial for witness in witnesses}
     checks = Check.objects.filter(group="hidden", verdict__attempt__trial__in=trials)
     rows = checks.order_by().values("name").annotate(first=Min("verdict__attempt__trial")).order_by("name")

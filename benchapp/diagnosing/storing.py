@@ -22,7 +22,9 @@ def diagnose_episode(episode: Episode, *, again: bool = False) -> int:
     evidence = Evidence(episode, states)
     known = {each.snapshot_id: each for each in LibraryDiagnosis.objects.filter(episode=episode)}
     digests = {state.snapshot.pk: evidence.digest(state) for state in states}
-    due = [state for state in states if again or not _stands(known.get(state.snapshot.pk), digests[state.snapshot.pk])]
+    due = [
+        state for state in states if again or not _is_current(known.get(state.snapshot.pk), digests[state.snapshot.pk])
+    ]
     if not due:
         return 0
     libraries = _read(state.snapshot for state in states)
@@ -35,7 +37,7 @@ def diagnose_episode(episode: Episode, *, again: bool = False) -> int:
     return len(due)
 
 
-def _stands(known: LibraryDiagnosis | None, digest: str) -> bool:
+def _is_current(known: LibraryDiagnosis | None, digest: str) -> bool:
     return known is not None and (known.rules_version, known.sources_digest) == (RULES_VERSION, digest)
 
 

@@ -138,10 +138,12 @@ def how_ended(trials: Iterable[tuple[Worked, bool | None]], baseline: Baseline) 
     ]
     slots = {slot for _, slot in both}
     return Ended(
-        *(rate_of(sides[read]) for read in (True, False, None)),
-        rate_of(trial for trial, _ in both),
-        sum((baseline[slot] for slot in slots), Rate()),
-        len(slots),
+        read=rate_of(sides[True]),
+        unread=rate_of(sides[False]),
+        unknown=rate_of(sides[None]),
+        own=rate_of(trial for trial, _ in both),
+        beside=sum((baseline[slot] for slot in slots), Rate()),
+        slots=len(slots),
     )
 
 

@@ -77,10 +77,10 @@ def _read(episode: Episode, states: Sequence[LibraryState]) -> Lineage:
     too_big = sum(sizes.values()) if sum(sizes.values()) > MAX_BYTES else 0
     contents = Blob.objects.read_many(list(sizes)) if sizes and not too_big else {}
     found = blame([{}] * len(states) if too_big else manifests, contents)
-    return Lineage(snapshots, found, tuple(found.holding()), tuple(_worked(episode, states)), too_big)
+    return Lineage(snapshots, found, tuple(found.holding()), tuple(_read_trials(episode, states)), too_big)
 
 
-def _worked(episode: Episode, states: Sequence[LibraryState]) -> list[Worked]:
+def _read_trials(episode: Episode, states: Sequence[LibraryState]) -> list[Worked]:
     standing: dict[int, list[int]] = defaultdict(list)
     for place, state in enumerate(states):
         if state.snapshot is not None:
@@ -110,15 +110,15 @@ def _worked(episode: Episode, states: Sequence[LibraryState]) -> list[Worked]:
         Worked(
             pk,
             public_id,
-            _state_at(states, standing[snapshot], places.get(pk)),
+            _find_state_at(states, standing[snapshot], places.get(pk)),
             *rest,
-            frozenset(read[pk]) if known is not None or pk in read else None,
+            read=frozenset(read[pk]) if known is not None or pk in read else None,
         )
         for pk, public_id, snapshot, *rest, known in rows
     ]
 
 
-def _state_at(states: Sequence[LibraryState], same: Sequence[int], sequence: int | None) -> int:
+def _find_state_at(states: Sequence[LibraryState], same: Sequence[int], sequence: int | None) -> int:
     """Which of the states with the same files a trial met: the latest before its place on the spine; the last of them
     where it has none."""
     if sequence is None:
