@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Literal
 
 from benchapp.operating import NotPossible
-from benchapp.textual_change import MAX_LINES, changed_runs, compare_lines, split_lines
+from benchapp.textual_change import MAX_LINES, compare_lines, find_changed_runs, split_lines
 from runner.digests import digest_bytes, digest_json
 from runner.types import File, Files
 
@@ -122,7 +122,7 @@ def _split_file(path: str, before: File | None, after: File | None) -> list[Hunk
         *found,
         *(
             Hunk(path, "lines", (i1, i2), (j1, j2), tuple(old[i1:i2]), tuple(new[j1:j2]))
-            for _, i1, i2, j1, j2 in changed_runs(old, new)
+            for _, i1, i2, j1, j2 in find_changed_runs(old, new)
         ),
     ]
 

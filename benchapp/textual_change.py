@@ -32,7 +32,9 @@ def measure_change(before: Files, after: Files) -> Change:
         if before.get(path) == after.get(path):
             continue
         changed += 1
-        for _, old_start, old_end, new_start, new_end in changed_runs(_text(before.get(path)), _text(after.get(path))):
+        for _, old_start, old_end, new_start, new_end in find_changed_runs(
+            _text(before.get(path)), _text(after.get(path))
+        ):
             added, removed = added + new_end - new_start, removed + old_end - old_start
     return Change(added, removed, changed)
 
@@ -42,7 +44,7 @@ def compare_lines(old: Sequence[Hashable], new: Sequence[Hashable]) -> Sequence[
     return SequenceMatcher(None, old, new).get_opcodes()
 
 
-def changed_runs(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[Opcode]:
+def find_changed_runs(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[Opcode]:
     return [code for code in compare_lines(old, new) if code[0] != "equal"]
 
 

@@ -217,3 +217,19 @@ def test_each_episode_has_its_own_states(client: Client) -> None:
     make_decision(second, make_family(), after=library("more"))
     assert [state["key"] for state in twin(client, first, "library")["states"]] == ["R0", "R1", "R2"]
     assert [state["key"] for state in twin(client, second, "library")["states"]] == ["R0", "R1", "R2", "R3"]
+
+
+@worlds
+def test_a_probe_offers_the_same_states(client: Client, world: Callable[[], Episode]) -> None:
+    """Where the library has only one, there is nothing to choose from, and the page says so."""
+    keys = [state.partition(":")[0] for state in WORLDS[world][0]]
+    found = twin(client, world(), "library/probe")
+    assert found["states"] == (keys if len(keys) > 1 else [])
+    assert found["state"] == (keys[-1] if len(keys) > 1 else None)
+    assert bool(found["problem"]) == (len(keys) == 1)
+
+
+def test_a_probe_takes_a_round_back_that_an_import_counted_twice(client: Client) -> None:
+    found = twin(client, repeated_rounds(), "library/probe", decision="3")
+    assert (found["state"], found["decision"]) == ("R1.3", 3)
+    assert [hunk["path"] for hunk in found["hunks"]] == ["a/SKILL.md"]

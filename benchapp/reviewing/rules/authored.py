@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchapp.models import Blob, Decision, Episode, Snapshot, Task, TaskRevision
 from benchapp.reviewing.rules.patches import PatchFacts
-from benchapp.textual_change import changed_runs
+from benchapp.textual_change import find_changed_runs
 from runner.digests import EMPTY_LIBRARY
 
 FILES = 200  # of one library looked at
@@ -48,7 +48,7 @@ def _read_texts(snapshot: Snapshot) -> dict[str, str]:
 def _join_added(before: str, after: str) -> str:
     """The lines that are new, in order."""
     old, new = before.splitlines(), after.splitlines()
-    return "\n".join(line for *_, start, end in changed_runs(old, new) for line in new[start:end])
+    return "\n".join(line for *_, start, end in find_changed_runs(old, new) for line in new[start:end])
 
 
 def _find_slugs(texts: dict[str, str]) -> set[str]:
