@@ -54,6 +54,11 @@ def split_lines(content: bytes) -> list[bytes]:
     return [line + b"\n" for line in ended] + ([rest] if rest else [])
 
 
+def has_nul(content: bytes) -> bool:
+    """Whether git would call it binary: a NUL among its first 8,000 bytes."""
+    return b"\0" in content[:8_000]
+
+
 def _text(file: File | None) -> list[str]:
     if file is None:
         return []

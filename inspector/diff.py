@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 from enum import StrEnum
 from itertools import zip_longest
 
-from benchapp.textual_change import MAX_LINES, compare_lines, split_lines
+from benchapp.textual_change import MAX_LINES, compare_lines, has_nul, split_lines
 from inspector.highlight import Line, highlight
 from inspector.visible import visible
 
@@ -116,8 +116,8 @@ class _Line:
 
 
 def is_binary(content: bytes) -> bool:
-    """Not UTF-8, or with a NUL in its first 8,000 bytes (git's rule)."""
-    if b"\0" in content[:8000]:
+    """Not UTF-8, or binary to git."""
+    if has_nul(content):
         return True
     try:
         content.decode()

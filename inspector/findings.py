@@ -19,6 +19,7 @@ from benchapp.diagnosing.profile import PROFILE_GROUPS
 from benchapp.diagnosing.shelf import text_of
 from benchapp.lineage.states import LibraryState
 from benchapp.models import Blob, Episode, LibraryDiagnosis, LibraryFinding, Run, SnapshotFile, Trial
+from benchapp.textual_change import has_nul
 from inspector.rail import Rail, open_rail
 from inspector.visible import visible
 
@@ -224,7 +225,7 @@ def shown_on(page: Page[LibraryFinding], of: FindingsPage) -> list[Shown]:
     files = SnapshotFile.objects.filter(snapshot=of.state.snapshot, path__in=wanted, size__lte=MAX_CONTEXT_BYTES)
     blobs = dict(files.values_list("path", "blob"))
     contents = Blob.objects.read_many([*blobs.values(), ""])
-    texts = {path: text_of(contents[blob]) for path, blob in blobs.items() if b"\0" not in contents[blob][:8_000]}
+    texts = {path: text_of(contents[blob]) for path, blob in blobs.items() if not has_nul(contents[blob])}
     return [
         Shown(
             finding,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import orjson
 
 from benchapp.metrics.funnel import held_by
-from benchapp.models import Attempt, Blob, Compaction, Decision, DecisionEvidence, SkillUse, Trajectory, Trial
+from benchapp.models import Attempt, Blob, Compaction, Decision, SkillUse, Trajectory, Trial
 from benchapp.trajectory_store import StoredStep, read_page
 from inspector.excerpt import Excerpt, Kept, excerpts_of, kept_steps
 from inspector.outline import Outline, outline_of
@@ -166,7 +166,9 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
         previous=previous,
         following=following,
         decisions=tuple(trial.decisions.select_related("episode__run", "after").order_by("number")),
-        shown_in=tuple(_find_decisions_shown(trial)),
+        shown_in=tuple(
+            Decision.objects.filter(evidence__trial=trial).select_related("episode__run").order_by("number")
+        ),
         retrieved=tuple(trial.retrieved.select_related("task").order_by("id")[:MAX_SIBLINGS]),
     )
 
@@ -262,8 +264,3 @@ def _find_siblings(trial: Trial) -> tuple[list[Trial], Trial | None, Trial | Non
     before_it = found[place - 1] if place else None
     after_it = found[place + 1] if place + 1 < len(found) else None
     return found[start : start + MAX_SIBLINGS], before_it, after_it
-
-
-def _find_decisions_shown(trial: Trial) -> list[Decision]:
-    rows = DecisionEvidence.objects.filter(trial=trial).select_related("decision__episode__run")
-    return [row.decision for row in rows.order_by("decision__number")]
