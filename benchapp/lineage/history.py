@@ -24,9 +24,10 @@ class Worked:
     """A finished trial that was given a state of the library. `read`: skills it read, invoked or executed; None where
     no trajectory tells."""
 
+    state: int
+    read: frozenset[str] | None
     pk: int
     public_id: UUID
-    state: int
     task: int
     task_title: str
     revision: int | None
@@ -35,7 +36,6 @@ class Worked:
     phase: str
     status: str
     success: bool | None
-    read: frozenset[str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +108,11 @@ def _read_trials(episode: Episode, states: Sequence[LibraryState]) -> list[Worke
     )
     return [
         Worked(
+            _find_state_at(states, standing[snapshot], places.get(pk)),
+            frozenset(read[pk]) if known is not None or pk in read else None,
             pk,
             public_id,
-            _find_state_at(states, standing[snapshot], places.get(pk)),
             *rest,
-            read=frozenset(read[pk]) if known is not None or pk in read else None,
         )
         for pk, public_id, snapshot, *rest, known in rows
     ]

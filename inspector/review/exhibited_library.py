@@ -174,7 +174,7 @@ def _draw_files(
             files.append(LibraryFile(change.path, len(content), (), note="A binary file, not shown."))
             continue
         rows = source_rows(change.path, content)
-        kept = []
+        kept: list[Row] = []
         for row in rows:
             if len(kept) >= rows_left or len(row.text) > chars_left:
                 break
