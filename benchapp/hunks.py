@@ -23,7 +23,7 @@ ID_LENGTH = 10
 
 
 class HunkGone(NotPossible):
-    """What the hunk wrote no longer stands in the library that it is to be taken back from."""
+    """The library no longer holds what the hunk wrote, so it cannot be taken back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Hunk:
 
     @property
     def id(self) -> str:
-        """The same for the same change at the same place, whenever it is asked for."""
+        """Equal changes at equal places have equal ids."""
         lines = [digest_bytes(b"".join(side)) for side in (self.removed, self.added)]
         files = [file and [digest_bytes(file.content), file.mode] for file in (self.before, self.after)]
         return digest_json([self.path, self.kind, self.old, self.new, lines, files])[:ID_LENGTH]
@@ -135,7 +135,7 @@ def _is_one_piece(old: bytes, new: bytes) -> bool:
 
 
 def _carry(hunk: Hunk, line: Sequence[Library]) -> tuple[tuple[int, int], Hunk]:
-    """Where the hunk's lines stand in the last state."""
+    """The hunk with the range of its lines in the last state."""
     span = hunk.new
     for earlier, later in pairwise(line):
         old, new = earlier.files[hunk.path], later.files.get(hunk.path)

@@ -103,7 +103,7 @@ class LedgerEntry:
 
 @dataclass(frozen=True, slots=True)
 class BlamedFile:
-    """`note` says why there are no lines. `moves`: (state, move) that brought the file to where it stands."""
+    """`note`: why there are no lines. `moves`: (state, move), each a rename of the file."""
 
     episode: Episode
     rail: Rail
@@ -111,7 +111,7 @@ class BlamedFile:
     place: int
     files: tuple[FileChange, ...]
     path: str
-    missing: str  # the skill or file that was asked for and is not in this state: `path` is another one
+    missing: str  # the skill or file of the query that is not in this state: `path` is another one
     note: str
     origins: tuple[Origin, ...]
     spans: tuple[Span, ...]
@@ -147,7 +147,7 @@ class BlamedFile:
 
 
 def open_blame(run: Run, episode: Episode, query: Mapping[str, str]) -> BlamedFile:
-    """The page for a query string. Whatever the query says, a page comes out: nonsense falls back."""
+    """Opens the page for a query string. Nonsense in it falls back to a page that exists."""
     course = open_course(run, episode)
     rail, lineage = course.rail, course.lineage
     state = rail.round(query.get("at", ""))
@@ -190,7 +190,7 @@ def _build_ledger(episode: Episode, course: LibraryCourse) -> tuple[LedgerEntry,
 
 
 def _choose_path(files: Sequence[FileChange], skill: str, file: str) -> tuple[str, str]:
-    """(path, what was asked for and is not there). `file` is a path of the library, or of the folder that `skill` names;
+    """(path, what of the query is missing). `file` is a path of the library, or of the folder that `skill` names;
     else it is the folder's SKILL.md or first file; else the library's."""
     paths = [change.path for change in files]
     for wanted in (f"{skill}/{file}", file):
@@ -222,7 +222,7 @@ def _parse_number(asked: str, lines: int) -> int:
 
 
 def _trace_origins(course: LibraryCourse, place: int, path: str) -> dict[int, Origin]:
-    """state a line was written in -> what is told of it. Later trials are those that had any of its lines of this file."""
+    """state a line was written in -> its origin. Later trials are those that had any of its lines of this file."""
     found = {}
     rail, traced = course.rail, course.lineage.blame
     borns = traced.origins(place, path)

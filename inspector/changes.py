@@ -22,7 +22,7 @@ WHOLE_CHARS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A file as one state has it. `content` only where it is at hand already (a proposed patch)."""
+    """A file as one state has it. `content` only where no blob holds it (a proposed patch)."""
 
     digest: str
     size: int
@@ -76,7 +76,7 @@ class TreeRow:
 
 @dataclass(frozen=True, slots=True)
 class ShownFile:
-    """A file's difference as the page has room for it; `rows_left_out` says what was not drawn."""
+    """A file's difference, cut to the room of the page; `rows_left_out`: rows that were not drawn."""
 
     index: int
     diff: FileDiff
@@ -142,7 +142,7 @@ def tree(changes: Iterable[FileChange]) -> list[TreeRow]:
 
 
 def contents_of(versions: Iterable[Version | None]) -> dict[str, bytes]:
-    """digest -> content, in one query, for what is not at hand."""
+    """digest -> content. One query for the versions that carry none."""
     wanted = [version for version in versions if version]
     missing = [version.digest for version in wanted if version.content is None]
     at_hand = {version.digest: version.content for version in wanted if version.content is not None}

@@ -23,7 +23,7 @@ MAX_BYTES = 1024 * 1024  # of one side
 MAX_SHOWN_CHARS = 20_000  # of one line
 MAX_WORD_CHARS = 500  # no word marks on longer lines: one of 26 KB takes minutes
 MAX_WORD_WORK = 2_000_000  # pairs of words per file that may be compared for word marks, about 0.1 s
-MIN_WORD_RATIO = 0.4  # less alike than this, marks say nothing
+MIN_WORD_RATIO = 0.4  # below this, marks mean nothing
 COLLAPSE_CHANGES = 500  # a file with more changed lines starts folded
 NO_NEWLINE = "no newline at the end of the file"
 
@@ -49,7 +49,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line. `old` and `new` are line numbers from 1; None on the side where the line does not stand."""
+    """One line. `old` and `new` are line numbers from 1; None on the side without the line."""
 
     sign: Sign
     old: int | None
@@ -322,7 +322,7 @@ def _split_blocks(rows: list[Row], path: str) -> Iterator[Block]:
     start, said = front, ""
     for index in range(front + 1, len(rows) + 1):
         if index == len(rows) or near[index] != near[start]:
-            # A fold is labelled with the part it leads to, and what follows need not say it again.
+            # A fold is labelled with the part that it leads to; that part needs no label again.
             heading = headings[start] if near[start] else headings[index - 1]
             yield Block("" if heading == said else heading, tuple(rows[start:index]), is_folded=not near[start])
             start, said = index, heading

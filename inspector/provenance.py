@@ -1,4 +1,4 @@
-"""Why a library is what it is: the decision, the evidence its author was shown, and who worked with the text since."""
+"""Why a library is what it is: the decision, the evidence shown to its author, and the later trials that had the text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Users:
     skill: str
     path: str
     later: Attribution = Attribution()
-    same_family: Ended = Ended()  # as what made the state was asked for
+    same_family: Ended = Ended()  # the same as of the decision that made the state
     other_families: Ended = Ended()
 
     @property
@@ -67,7 +67,7 @@ class LibraryCourse:
         return ledger_row(self.lineage, self.rail.states.index(stop.after), stop.family, self.baseline)
 
     def users_of(self, change: FileChange, stop: Stop | None) -> Users:
-        """Who had the new side of this file mounted, by the family that `stop` was asked for. One query."""
+        """The trials whose library held the new side of this file, split by the family of `stop`. One query."""
         skill = change.path.partition("/")[0]
         if change.new is None:
             return Users(skill, change.path)
@@ -92,7 +92,7 @@ def open_course(run: Run, episode: Episode) -> LibraryCourse:
 
 
 def evidence_of(decision: Decision) -> list[Shown]:
-    """The trials it was made from, in the order shown. Two queries."""
+    """The trials shown to the author, in their order. Two queries."""
     rows = list(
         DecisionEvidence.objects.filter(decision=decision)
         .select_related("trial__task__family", "compaction")
@@ -103,6 +103,6 @@ def evidence_of(decision: Decision) -> list[Shown]:
 
 
 def verdict_seen(decision: Decision) -> VerdictView | None:
-    """The primary verdict of the trial after which the decision was asked for."""
+    """The primary verdict of the trial that the decision followed."""
     trial = decision.after_trial
     return next(iter(verdicts_of(trial.counting_attempt())), None) if trial else None

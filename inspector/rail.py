@@ -16,7 +16,7 @@ class Stop:
     kind: str  # of the entry; "start" for the beginning, which has none
     word: str
     mark: str
-    tone: str  # "", created, revised, refused: the mark's style; the word says the same
+    tone: str  # "", created, revised, refused: the style of the mark; the word has the same meaning
     before: LibraryState
     after: LibraryState
     entry: Entry | None = None
@@ -95,7 +95,7 @@ _APPLIED = {
     "replace": ("Replaced", "~", "revised"),
     "narrow": ("Narrowed", "~", "revised"),
 }
-# Where the author names its skills there is no operation; then what it was asked for tells what it did.
+# Where the author names its skills there is no operation; then its mode names what it did.
 _WRITTEN: dict[str, tuple[str, str, str]] = {
     AuthorMode.WRITE: ("Written", "+", "created"),
     AuthorMode.CRAFT: ("Drafted", "+", "created"),
@@ -120,7 +120,7 @@ def word_of(decision: Decision) -> tuple[str, str, str]:
 
 
 def seeded_word(run: Run, episode: Episode) -> str:
-    """What comes into this library without an author: of an import only its condition can say that it was curated."""
+    """The word for what comes into this library without an author. Of an import, only the condition says that it was curated."""
     if episode.protocol == "probe":
         return FROZEN
     is_own = run.experiment.origin == Experiment.Origin.RUN

@@ -32,7 +32,7 @@ SOURCE_ROWS = 1_500
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One file at the later state, whole: as rows of source or as drawn Markdown. note says why there is neither."""
+    """One file at the later state, whole: as rows of source or as drawn Markdown. `note`: why there is neither."""
 
     change: FileChange
     rows: tuple[Row, ...] = ()
@@ -53,7 +53,7 @@ class TimeMachine:
     tab: str
     changes: tuple[FileChange, ...]
     chosen: FileChange | None
-    missing: str  # the file that was asked for and is in neither state
+    missing: str  # the file of the query that is in neither state
     is_proposal: bool
     files: tuple[ShownFile, ...]
     files_left_out: int
@@ -97,7 +97,7 @@ class TimeMachine:
 
 
 def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> TimeMachine:
-    """The page for a query string. Whatever the query says, a page comes out: nonsense falls back."""
+    """Opens the page for a query string. Nonsense in it falls back to a page that exists."""
     course = open_course(run, episode)
     rail, selection = course.rail, _select(course.rail, query)
     changes, is_proposal = _read_selected(selection)

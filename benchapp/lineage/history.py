@@ -22,7 +22,7 @@ MAX_BYTES = 16 * 1024 * 1024  # of all texts that a library ever held; beyond it
 @dataclass(frozen=True, slots=True)
 class Worked:
     """A finished trial that was given a state of the library. `read`: skills it read, invoked or executed; None where
-    no trajectory tells."""
+    no trajectory shows it."""
 
     state: int
     read: frozenset[str] | None
@@ -41,7 +41,7 @@ class Worked:
 @dataclass(frozen=True, slots=True)
 class Lineage:
     """`snapshots[state]`: the library's key in each state, None where it was empty. `holding[state][born]`: the skills in
-    which lines stand that were written in the state `born`.
+    which lines of the state `born` remain.
 
     `too_big`: bytes of a library that is not traced; 0 where it is.
     """

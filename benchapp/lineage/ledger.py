@@ -40,7 +40,7 @@ class LedgerRow:
 
 
 def ledger_row(lineage: Lineage, state: int, family: int | None, baseline: Baseline) -> LedgerRow:
-    """Of the decision (or seeding) that made this state. `family`: the one it was asked for."""
+    """The row of the decision or seeding that made this state. `family`: the one that it was made for."""
     trials = with_lines(lineage, lambda at: lineage.holding[at].get(state, frozenset()), born=state)
     found = attribute(trials, baseline)
     written = [line for line in lineage.blame.lines if line.born == state]
