@@ -10,22 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import Literal
 
 from benchapp.json_shape import JsonShape, Shaped
 from benchapp.operating import NotPossible
+from benchapp.textual_change import MAX_LINES, compare_lines, find_changed_runs, split_lines
 from runner.digests import digest_bytes, digest_json
 from runner.types import File, Files
 
 Kind = Literal["lines", "added", "deleted", "content", "mode"]
-MAX_LINES = 12_000  # both sides together; beyond this, as on the page, a file is one hunk
 ID_LENGTH = 10
 
 
 class HunkGone(NotPossible):
-    """What the hunk wrote no longer stands in the library that it is to be taken back from."""
+    """The library no longer holds what the hunk wrote, so it cannot be taken back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ class Hunk(Shaped):
 
     @property
     def id(self) -> str:
-        """The same for the same change at the same place, whenever it is asked for."""
+        """Equal changes at equal places have equal ids."""
         lines = [digest_bytes(b"".join(side)) for side in (self.removed, self.added)]
         files = [file and [digest_bytes(file.content), file.mode] for file in (self.before, self.after)]
         return digest_json([self.path, self.kind, self.old, self.new, lines, files])[:ID_LENGTH]
@@ -86,7 +85,7 @@ def hunks_between(before: Files, after: Files) -> tuple[Hunk, ...]:
         hunk
         for path in sorted({*before, *after})
         if before.get(path) != after.get(path)
-        for hunk in _of_file(path, before.get(path), after.get(path))
+        for hunk in _split_file(path, before.get(path), after.get(path))
     )
 
 
@@ -101,14 +100,14 @@ def without(hunks: Iterable[Hunk], line: Sequence[Library]) -> dict[str, File]:
         of_path = [hunk for hunk in asked if hunk.path == path]
         for hunk in (each for each in of_path if each.kind != "lines"):
             _take_back_file(hunk, line, files)
-        by_lines = [_carried(hunk, line) for hunk in of_path if hunk.kind == "lines"]
+        by_lines = [_carry(hunk, line) for hunk in of_path if hunk.kind == "lines"]
         if by_lines:
-            files[path] = replace(files[path], content=_without_lines(files[path].content, by_lines))
+            files[path] = replace(files[path], content=_remove_lines(files[path].content, by_lines))
     _require_whole_skills(last, files)
     return files
 
 
-def _of_file(path: str, before: File | None, after: File | None) -> list[Hunk]:
+def _split_file(path: str, before: File | None, after: File | None) -> list[Hunk]:
     if before is None:
         return [Hunk(path, "added", after=after)]
     if after is None:
@@ -118,21 +117,14 @@ def _of_file(path: str, before: File | None, after: File | None) -> list[Hunk]:
         return found
     if _is_one_piece(before.content, after.content):
         return [*found, Hunk(path, "content", before=before, after=after)]
-    old, new = lines_of(before.content), lines_of(after.content)
+    old, new = split_lines(before.content), split_lines(after.content)
     return [
         *found,
         *(
             Hunk(path, "lines", (i1, i2), (j1, j2), tuple(old[i1:i2]), tuple(new[j1:j2]))
-            for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new).get_opcodes()
-            if tag != "equal"
+            for _, i1, i2, j1, j2 in find_changed_runs(old, new)
         ),
     ]
-
-
-def lines_of(content: bytes) -> list[bytes]:
-    """Lines with their ends; only a line feed ends one."""
-    *ended, rest = content.split(b"\n")
-    return [line + b"\n" for line in ended] + ([rest] if rest else [])
 
 
 def _is_one_piece(old: bytes, new: bytes) -> bool:
@@ -142,27 +134,29 @@ def _is_one_piece(old: bytes, new: bytes) -> bool:
 # --- through the states after it ----------------------------------------------------------------------------------
 
 
-def _carried(hunk: Hunk, line: Sequence[Library]) -> tuple[tuple[int, int], Hunk]:
-    """Where the hunk's lines stand in the last state."""
+def _carry(hunk: Hunk, line: Sequence[Library]) -> tuple[tuple[int, int], Hunk]:
+    """The hunk with the range of its lines in the last state."""
     span = hunk.new
     for earlier, later in pairwise(line):
         old, new = earlier.files[hunk.path], later.files.get(hunk.path)
         if new is None:
-            raise HunkGone(_gone(hunk, line, f"{later.key} removed the file"))
-        moved = span if old.content == new.content else _moved(span, lines_of(old.content), lines_of(new.content))
+            raise HunkGone(_explain_gone(hunk, line, f"{later.key} removed the file"))
+        moved = (
+            span if old.content == new.content else _follow(span, split_lines(old.content), split_lines(new.content))
+        )
         if moved is None:
-            raise HunkGone(_gone(hunk, line, f"{later.key} changed those lines"))
+            raise HunkGone(_explain_gone(hunk, line, f"{later.key} changed those lines"))
         span = moved
     return span, hunk
 
 
-def _moved(span: tuple[int, int], old: list[bytes], new: list[bytes]) -> tuple[int, int] | None:
+def _follow(span: tuple[int, int], old: list[bytes], new: list[bytes]) -> tuple[int, int] | None:
     """The same lines in the later file; None where they are not all there, one after another.
 
     An empty span lies between two lines: both must still be neighbours, or the end of the file still its end.
     """
     start, end = span
-    for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new).get_opcodes():
+    for tag, i1, i2, j1, j2 in compare_lines(old, new):
         if tag != "equal":
             continue
         if start < end:
@@ -178,9 +172,9 @@ def _moved(span: tuple[int, int], old: list[bytes], new: list[bytes]) -> tuple[i
     return None
 
 
-def _without_lines(content: bytes, placed: list[tuple[tuple[int, int], Hunk]]) -> bytes:
+def _remove_lines(content: bytes, placed: list[tuple[tuple[int, int], Hunk]]) -> bytes:
     """From the bottom up, so that the places above stay what they are."""
-    lines = lines_of(content)
+    lines = split_lines(content)
     for (start, end), hunk in sorted(placed, key=lambda each: each[0], reverse=True):
         lines[start:end] = hunk.removed
     return b"".join(lines)
@@ -190,10 +184,10 @@ def _take_back_file(hunk: Hunk, line: Sequence[Library], files: dict[str, File])
     for _, later in pairwise(line):
         found = later.files.get(hunk.path)
         if hunk.kind == "mode" and found is None:
-            raise HunkGone(_gone(hunk, line, f"{later.key} removed the file"))
+            raise HunkGone(_explain_gone(hunk, line, f"{later.key} removed the file"))
         if hunk.kind != "mode" and found != hunk.after:
             did = "brought it back" if hunk.after is None else "removed it" if found is None else "changed it"
-            raise HunkGone(_gone(hunk, line, f"{later.key} {did}"))
+            raise HunkGone(_explain_gone(hunk, line, f"{later.key} {did}"))
     if hunk.kind == "added":
         del files[hunk.path]
     elif hunk.kind == "mode":
@@ -204,7 +198,7 @@ def _take_back_file(hunk: Hunk, line: Sequence[Library], files: dict[str, File])
         files[hunk.path] = hunk.before
 
 
-def _gone(hunk: Hunk, line: Sequence[Library], why: str) -> str:
+def _explain_gone(hunk: Hunk, line: Sequence[Library], why: str) -> str:
     return (
         f"hunk {hunk.id} ({hunk.path}, {hunk.place}) can no longer be taken back at {line[-1].key}: {why}"
         f" (expected it as {line[0].key} left it; freeze {line[0].key} instead)"

@@ -19,7 +19,7 @@ from benchapp.cells import Arm, Cell, cell_of
 from benchapp.estimating import ExperimentEstimate, estimate
 from benchapp.hunks import Hunk, Library, hunks_between, without
 from benchapp.launching import launch_prepared
-from benchapp.library_states import LibraryState, states_of
+from benchapp.lineage.states import LibraryState, find_round, read_history
 from benchapp.models import Activity, Decision, Episode, Experiment, Probe, Snapshot, User
 from benchapp.operating import NotPossible
 from benchapp.plans import make_plan, plan_of, setup_of, spec_of, suite_of, unit_named
@@ -81,34 +81,34 @@ class Choice:
 
 def choice_of(episode: Episode, asked: Asked) -> Choice:
     """NotPossible where the episode has no such state or decision, or its condition keeps no library."""
-    states = tuple(states_of(episode))
+    states = read_history(episode).states
     if len(states) == 1:
         raise NotPossible("this episode's library never held anything: there is nothing to freeze")
-    decided = _decision(episode, states, asked)
-    state = _state(states, asked.state, decided)
+    decided = _find_decision(episode, states, asked)
+    state = _find_state(states, asked.state, decided)
     if decided is None and not asked.state:
         decided = state.decision
-    if decided is None or decided.before_id == decided.after_id:
+    if decided is None or not decided.changed_library:
         return Choice(states, state, decided)
     return Choice(states, state, decided, hunks_between(decided.before.read(), decided.after.read()))
 
 
-def _decision(episode: Episode, states: Sequence[LibraryState], asked: Asked) -> Decision | None:
+def _find_decision(episode: Episode, states: Sequence[LibraryState], asked: Asked) -> Decision | None:
     if asked.decision is None:
-        return next((state.decision for state in states if state.is_called(asked.state)), None)
+        state = find_round(states, asked.state)
+        return state.decision if state else None
     found = episode.decisions.filter(number=asked.decision).select_related("before", "after").first()
     if found is None:
         raise NotPossible(f"there is no decision {asked.decision} in {episode.title}")
     return found
 
 
-def _state(states: Sequence[LibraryState], key: str, decision: Decision | None) -> LibraryState:
+def _find_state(states: Sequence[LibraryState], key: str, decision: Decision | None) -> LibraryState:
     if not key:
         made = (state for state in states if decision is not None and state.decision == decision)
         return next(made, states[-1])
-    for state in states:
-        if state.is_called(key):
-            return state
+    if state := find_round(states, key):
+        return state
     known = ", ".join(state.key for state in states)
     raise NotPossible(f"the library never was at {key[:20]!r} (expected one of {known})")
 
@@ -138,14 +138,14 @@ def preview(episode: Episode, asked: Asked, *, seed: int | None = None) -> Previ
     """
     _require_own(episode)
     chosen = choice_of(episode, asked)
-    hunks = _hunks(chosen, asked.revert)
+    hunks = _find_hunks(chosen, asked.revert)
     library = library_without(chosen, hunks)
-    tasks = _tasks(episode, chosen.state, asked.tasks)
+    tasks = _choose_tasks(episode, chosen.state, asked.tasks)
     if not 1 <= asked.times <= MAX_TIMES:
         raise NotPossible(f"{asked.times} times (expected 1 to {MAX_TIMES})")
     if (trials := len(tasks) * asked.times) > settings.MAX_TRIALS:
         raise NotPossible(f"{trials:,} trials (expected at most {settings.MAX_TRIALS:,}, the setting MAX_TRIALS)")
-    prepared = _prepared(episode, chosen.state, hunks, library, tasks, asked.times, seed)
+    prepared = _prepare(episode, chosen.state, hunks, library, tasks, asked.times, seed)
     known = estimate(_as_origin(prepared, episode.run.condition))
     return Preview(episode, chosen.state, chosen.decision, hunks, library, tasks, asked.times, prepared, known)
 
@@ -157,7 +157,7 @@ def _require_own(episode: Episode) -> None:
         raise NotPossible("this is a probe itself (expected the episode that learned the library)")
 
 
-def _hunks(chosen: Choice, ids: Sequence[str]) -> tuple[Hunk, ...]:
+def _find_hunks(chosen: Choice, ids: Sequence[str]) -> tuple[Hunk, ...]:
     known = {hunk.id: hunk for hunk in chosen.hunks}
     strange = [name for name in ids if name not in known]
     if strange and chosen.decision is None:
@@ -172,25 +172,25 @@ def _hunks(chosen: Choice, ids: Sequence[str]) -> tuple[Hunk, ...]:
 def library_without(chosen: Choice, hunks: Sequence[Hunk]) -> Files:
     """The files of the state without these hunks. HunkGone where one no longer applies."""
     if not hunks:
-        return _read(chosen.state.snapshot)
+        return _read_files(chosen.state.snapshot)
     made = next(place for place, state in enumerate(chosen.states) if state.decision == chosen.decision)
     frozen = chosen.states.index(chosen.state)
     if frozen < made:
         told = chosen.states[made].key
         raise NotPossible(f"at {chosen.state.key} these hunks were not written yet (expected {told} or a later state)")
-    return without(hunks, list(_line(chosen.states[made : frozen + 1])))
+    return without(hunks, list(_read_line(chosen.states[made : frozen + 1])))
 
 
-def _line(states: Sequence[LibraryState]) -> Iterator[Library]:
+def _read_line(states: Sequence[LibraryState]) -> Iterator[Library]:
     for state in states:
-        yield Library(state.key, _read(state.snapshot))
+        yield Library(state.key, _read_files(state.snapshot))
 
 
-def _read(snapshot: Snapshot | None) -> Files:
+def _read_files(snapshot: Snapshot | None) -> Files:
     return {} if snapshot is None else snapshot.read()
 
 
-def _tasks(episode: Episode, state: LibraryState, asked: Sequence[str]) -> tuple[str, ...]:
+def _choose_tasks(episode: Episode, state: LibraryState, asked: Sequence[str]) -> tuple[str, ...]:
     known = tasks_of(episode)
     if strange := [key for key in asked if key not in known]:
         raise NotPossible(f"{episode.title} has no task {strange[0][:80]!r} (expected of: {', '.join(known[:12])})")
@@ -198,7 +198,7 @@ def _tasks(episode: Episode, state: LibraryState, asked: Sequence[str]) -> tuple
     return tuple(key for key in known if key in wanted)
 
 
-def _prepared(
+def _prepare(
     episode: Episode,
     state: LibraryState,
     hunks: Sequence[Hunk],
@@ -276,11 +276,11 @@ def launch_probe(found: Preview, *, reason: str, by: User | None = None) -> Prob
             actor=by,
             actor_name=by.get_username() if by else "command line",
         )
-        _keep(found, probe, experiment, by)
+        _record_activity(found, probe, experiment, by)
     return probe
 
 
-def _keep(found: Preview, probe: Probe, experiment: Experiment, by: User | None) -> None:
+def _record_activity(found: Preview, probe: Probe, experiment: Experiment, by: User | None) -> None:
     Activity.objects.create(
         actor=by,
         actor_name=probe.actor_name,

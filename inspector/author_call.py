@@ -13,7 +13,6 @@ import orjson
 from benchapp.models import Blob, Compaction, Decision, DecisionEvidence, Episode
 from benchapp.trajectory_store import StoredStep, read_page
 from inspector.inspection import Window, window_of
-from inspector.provenance import patch_of
 from inspector.steps import reading_order, reasons_of
 from inspector.talk import Turn, talk_before
 from inspector.visible import one_line, visible
@@ -188,22 +187,22 @@ def open_author_call(episode: Episode, query: Mapping[str, str]) -> AuthorCall |
     show = query.get("show") if query.get("show") in SHOWS else "call"
     call = decision.call
     contents = Blob.objects.read_many([digest for digest in (call.request_id, call.reply_id) if digest]) if call else {}
-    chosen = _chosen(evidence, query.get("evidence", "")) if show == "evidence" else None
+    chosen = _choose_evidence(evidence, query.get("evidence", "")) if show == "evidence" else None
     return AuthorCall(
         decision=decision,
         show=show or "call",
         prompt=prompt_of(orjson.loads(contents[call.request_id])) if call else None,
-        reply=_reply(orjson.loads(contents[call.reply_id])) if call and call.reply_id else None,
-        patch=patch_of(decision),
+        reply=_parse_reply(orjson.loads(contents[call.reply_id])) if call and call.reply_id else None,
+        patch=decision.read_patch(),
         evidence=evidence,
-        chosen=_seen_trajectory(chosen, query) if chosen else None,
+        chosen=_read_trajectory(chosen, query) if chosen else None,
         previous=near.get(numbers[place - 1]) if place else None,
         following=near.get(numbers[place + 1]) if place + 1 < len(numbers) else None,
         talk=talk_before(decision) if show == "call" else (),
     )
 
 
-def _chosen(evidence: Sequence[DecisionEvidence], asked: str) -> DecisionEvidence | None:
+def _choose_evidence(evidence: Sequence[DecisionEvidence], asked: str) -> DecisionEvidence | None:
     """The one asked for, counted from 1; else the last, which is what the author was asked about."""
     found = (row for place, row in enumerate(evidence, start=1) if str(place) == asked)
     return next(found, None) or (evidence[-1] if evidence else None)
@@ -214,10 +213,10 @@ def _chosen(evidence: Sequence[DecisionEvidence], asked: str) -> DecisionEvidenc
 
 def prompt_of(raw: Mapping[str, Any]) -> Prompt:
     """`raw`: the JSON of a ModelRequest. Whatever a message holds besides text is shown as JSON."""
-    texts = tuple(_content(message) for message in raw.get("messages") or ())
+    texts = tuple(_read_content(message) for message in raw.get("messages") or ())
     length = sum(map(len, texts))
     messages = tuple(
-        Message(str(message.get("role", "?")), len(text), tuple(_sections(text, length)))
+        Message(str(message.get("role", "?")), len(text), tuple(_split_sections(text, length)))
         for message, text in zip(raw.get("messages") or (), texts, strict=True)
     )
     names = ("temperature", "max_tokens", "seed", "json_object")
@@ -226,7 +225,7 @@ def prompt_of(raw: Mapping[str, Any]) -> Prompt:
     return Prompt(messages, texts, tuple(settings + ([("tools", ", ".join(tools))] if tools else [])), length)
 
 
-def _content(message: Mapping[str, Any]) -> str:
+def _read_content(message: Mapping[str, Any]) -> str:
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -237,8 +236,8 @@ def _content(message: Mapping[str, Any]) -> str:
     return "" if content is None else orjson.dumps(content, option=orjson.OPT_INDENT_2).decode()
 
 
-def _sections(text: str, whole: int) -> Iterator[Section]:
-    starts = list(_starts(text))[:MAX_SECTIONS]
+def _split_sections(text: str, whole: int) -> Iterator[Section]:
+    starts = list(_find_starts(text))[:MAX_SECTIONS]
     if not starts or starts[0] > 0:
         starts.insert(0, 0)
     for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
@@ -249,7 +248,7 @@ def _sections(text: str, whole: int) -> Iterator[Section]:
             yield Section(title.lstrip("# "), shown, len(part), len(part) / (whole or 1), len(part) <= OPEN_SECTION)
 
 
-def _starts(text: str) -> Iterator[int]:
+def _find_starts(text: str) -> Iterator[int]:
     """Where a heading begins that is the message's own: none inside a fence, where the trials' texts stand."""
     at, fence = 0, ""
     for line in text.split("\n"):
@@ -263,7 +262,7 @@ def _starts(text: str) -> Iterator[int]:
         at += len(line) + 1
 
 
-def _reply(raw: Mapping[str, Any]) -> Reply:
+def _parse_reply(raw: Mapping[str, Any]) -> Reply:
     text = str(raw.get("text") or "")
     return Reply(
         text,
@@ -279,7 +278,7 @@ def _reply(raw: Mapping[str, Any]) -> Reply:
 # --- the evidence -------------------------------------------------------------------------------------------------
 
 
-def _seen_trajectory(evidence: DecisionEvidence, query: Mapping[str, str]) -> SeenTrajectory:
+def _read_trajectory(evidence: DecisionEvidence, query: Mapping[str, str]) -> SeenTrajectory:
     compaction = evidence.compaction
     if compaction is None:
         return SeenTrajectory(evidence, None, (), ())
@@ -291,11 +290,11 @@ def _seen_trajectory(evidence: DecisionEvidence, query: Mapping[str, str]) -> Se
         spans[step][name].append((start, end))
         reasons[step][reason] = None
     stored = read_page(trajectory, window.first, window.count)
-    steps = tuple(_seen_step(found, spans.get(found.step.number), reasons[found.step.number]) for found in stored)
-    return SeenTrajectory(evidence, window, steps, tuple(_runs(sorted(spans), trajectory.steps_total)))
+    steps = tuple(_draw_step(found, spans.get(found.step.number), reasons[found.step.number]) for found in stored)
+    return SeenTrajectory(evidence, window, steps, tuple(_join_runs(sorted(spans), trajectory.steps_total)))
 
 
-def _seen_step(
+def _draw_step(
     stored: StoredStep, spans: Mapping[str, Sequence[tuple[int, int]]] | None, reasons: Iterable[str]
 ) -> SeenStep:
     step, texts = stored.step, dict(fields(stored.step))
@@ -308,31 +307,31 @@ def _seen_step(
         group, _, index = name.partition("/")
         kind = {"tool_calls": "call", "observations": "result"}.get(group, group)
         label = step.tool_calls[int(index)].name if kind == "call" else "result" if kind == "result" else group
-        drawn.append(SeenField(name, kind, visible(label[:80]), tuple(_passages(text, whole, kept))))
+        drawn.append(SeenField(name, kind, visible(label[:80]), tuple(_split_passages(text, whole, kept))))
     return SeenStep(step.number, step.source.value, spans is not None, tuple(reasons), seen, length, tuple(drawn))
 
 
-def _passages(text: str, whole: int, kept: Sequence[tuple[int, int]]) -> Iterator[Passage]:
+def _split_passages(text: str, whole: int, kept: Sequence[tuple[int, int]]) -> Iterator[Passage]:
     """The field from its beginning to its end. `text` may be cut short of `whole`: only a beginning was loaded."""
     at = 0
     for start, end in kept:
         if start > at:
-            yield _unseen(text, at, start)
+            yield _cut_passage(text, at, start)
         if end > start:
             yield Passage(True, visible(text[start:end]))
         at = max(at, end)
     if at < whole:
-        yield _unseen(text, at, whole)
+        yield _cut_passage(text, at, whole)
 
 
-def _unseen(text: str, start: int, end: int) -> Passage:
+def _cut_passage(text: str, start: int, end: int) -> Passage:
     if end - start <= MAX_UNSEEN:
         return Passage(False, visible(text[start:end]))
     head, tail = text[start : start + MAX_UNSEEN // 2], text[end - MAX_UNSEEN // 4 : end]
     return Passage(False, visible(head), visible(tail), start + len(head), end - len(tail))
 
 
-def _runs(steps: Sequence[int], total: int) -> list[Run]:
+def _join_runs(steps: Sequence[int], total: int) -> list[Run]:
     """Neighbouring kept steps as one."""
     ends: list[list[int]] = []
     for step in steps:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from benchapp.lineage.attribution import Attribution, Baseline, attribute, no_skill_of, with_lines
-from benchapp.lineage.history import Lineage, lineage_of
+from benchapp.lineage.attribution import Attribution, attribute, with_lines
+from benchapp.lineage.history import Lineage
 from benchapp.lineage.ledger import LedgerRow, ledger_row
 from benchapp.lineage.matching import Move
 from benchapp.lineage.overlap import Overlap, overlaps
-from benchapp.models import Decision, Entry, Episode, Run, Trial
+from benchapp.lineage.states import LibraryState
+from benchapp.models import Decision, Episode, Run, Trial
 from benchapp.probe_results import Result
 from inspector.changes import FileChange, TreeRow, changes_between, contents_of, tree, versions_of
-from inspector.diff import Row, is_binary, source_rows
+from inspector.diff import Row, explain_no_rows, is_binary, source_rows
 from inspector.excerpt import Segment
 from inspector.probe_page import probes_about, probes_by_decision
-from inspector.provenance import Shown, evidence_of
-from inspector.rail import Rail, State, Stop, build_rail, family_of, seeded_word
+from inspector.provenance import LibraryCourse, Shown, evidence_of, open_course
+from inspector.rail import Rail, Stop
 
 MAX_ROWS = 1_200  # lines of one page
 AGES = 5  # shades, the newest first
@@ -31,7 +32,7 @@ class Origin:
     """
 
     place: int
-    state: State
+    state: LibraryState
     stop: Stop | None
     lines: int
     first_line: int
@@ -83,7 +84,7 @@ class ChosenLine:
     first: int  # of the lines around it that came with it
     last: int
     origin: Origin
-    stands_until: State | None  # the last state that has it; None where the library still does
+    stands_until: LibraryState | None  # the last state that has it; None where the library still does
     later: Attribution
     ledger: LedgerRow
     probes: tuple[Result, ...]  # about the decision that wrote it
@@ -102,20 +103,20 @@ class LedgerEntry:
 
 @dataclass(frozen=True, slots=True)
 class BlamedFile:
-    """`note` says why there are no lines. `moves`: (state, move) that brought the file to where it stands."""
+    """`note`: why there are no lines. `moves`: (state, move), each a rename of the file."""
 
     episode: Episode
     rail: Rail
-    state: State
+    state: LibraryState
     place: int
     files: tuple[FileChange, ...]
     path: str
-    missing: str  # the skill or file that was asked for and is not in this state: `path` is another one
+    missing: str  # the skill or file of the query that is not in this state: `path` is another one
     note: str
     origins: tuple[Origin, ...]
     spans: tuple[Span, ...]
     rows_left_out: int
-    moves: tuple[tuple[State, Move], ...]
+    moves: tuple[tuple[LibraryState, Move], ...]
     chosen: ChosenLine | None
     ledger: tuple[LedgerEntry, ...]  # of every change of the library, the latest first; none beside a chosen line
     is_beside: bool  # whether this experiment has no-skill trials of these tasks
@@ -137,29 +138,26 @@ class BlamedFile:
         return self.path.partition("/")[0]
 
     @property
-    def previous(self) -> State | None:
+    def previous(self) -> LibraryState | None:
         return self.rail.states[self.place - 1] if self.place else None
 
     @property
-    def following(self) -> State | None:
+    def following(self) -> LibraryState | None:
         return self.rail.states[self.place + 1] if self.place + 1 < len(self.rail.states) else None
 
 
 def open_blame(run: Run, episode: Episode, query: Mapping[str, str]) -> BlamedFile:
-    """The page for a query string. Whatever the query says, a page comes out: nonsense falls back."""
-    entries = list(Entry.objects.filter(episode=episode).of_library())
-    rail = build_rail(entries, episode.library, seeded=seeded_word(run, episode))
-    lineage = lineage_of(run, episode, entries)
-    asked = query.get("at", "")
-    state = rail.state(asked) or rail.state(f"R{asked}") or rail.states[-1]
+    """Opens the page for a query string. Nonsense in it falls back to a page that exists."""
+    course = open_course(run, episode)
+    rail, lineage = course.rail, course.lineage
+    state = rail.round(query.get("at", ""))
     place = rail.states.index(state)
     (versions,) = versions_of(state.snapshot)
     files = changes_between(versions, versions)
-    path, missing = _chosen_path(files, query.get("skill", ""), query.get("file", ""))
-    baseline = no_skill_of(run, {trial.task for trial in lineage.trials})
-    rows, note = _rows(files, path, lineage)
-    origins = _origins(rail, lineage, place, path, baseline) if rows else {}
-    number = 0 if missing else _number(query.get("line", ""), len(rows))
+    path, missing = _choose_path(files, query.get("skill", ""), query.get("file", ""))
+    rows, note = _read_rows(files, path, lineage)
+    origins = _trace_origins(course, place, path) if rows else {}
+    number = 0 if missing else _parse_number(query.get("line", ""), len(rows))
     return BlamedFile(
         episode=episode,
         rail=rail,
@@ -170,34 +168,29 @@ def open_blame(run: Run, episode: Episode, query: Mapping[str, str]) -> BlamedFi
         missing=missing,
         note=note,
         origins=tuple(sorted(origins.values(), key=lambda origin: -origin.place)),
-        spans=tuple(_spans(rows[:MAX_ROWS], lineage.blame.origins(place, path), origins, number)) if rows else (),
+        spans=tuple(_join_spans(rows[:MAX_ROWS], lineage.blame.origins(place, path), origins, number)) if rows else (),
         rows_left_out=max(0, len(rows) - MAX_ROWS),
-        moves=_moves(rail, lineage, place, path),
-        chosen=_chosen_line(rail, lineage, place, path, rows, origins, number, baseline) if rows and number else None,
-        ledger=() if number else _ledger(episode, rail, lineage, baseline),
-        is_beside=bool(baseline),
+        moves=_list_moves(course, place, path),
+        chosen=_read_line(course, place, path, rows, origins, number) if rows and number else None,
+        ledger=() if number else _build_ledger(episode, course),
+        is_beside=bool(course.baseline),
     )
 
 
-def _ledger(episode: Episode, rail: Rail, lineage: Lineage, baseline: Baseline) -> tuple[LedgerEntry, ...]:
+def _build_ledger(episode: Episode, course: LibraryCourse) -> tuple[LedgerEntry, ...]:
     """One row for every stop that changed the library, the latest first."""
-    if lineage.too_big:
+    if course.lineage.too_big:
         return ()
-    made = [(place, rail.made(state)) for place, state in enumerate(rail.states) if place]
     probes = probes_by_decision(episode)
     return tuple(
-        LedgerEntry(
-            stop,
-            ledger_row(lineage, place, family_of(stop), baseline),
-            tuple(probes.get(stop.decision.pk, ())) if stop.decision else (),
-        )
-        for place, stop in reversed(made)
-        if stop
+        LedgerEntry(stop, row, tuple(probes.get(stop.decision.pk, ())) if stop.decision else ())
+        for stop in reversed(course.rail.stops)
+        if (row := course.ledger_of(stop))
     )
 
 
-def _chosen_path(files: Sequence[FileChange], skill: str, file: str) -> tuple[str, str]:
-    """(path, what was asked for and is not there). `file` is a path of the library, or of the folder that `skill` names;
+def _choose_path(files: Sequence[FileChange], skill: str, file: str) -> tuple[str, str]:
+    """(path, what of the query is missing). `file` is a path of the library, or of the folder that `skill` names;
     else it is the folder's SKILL.md or first file; else the library's."""
     paths = [change.path for change in files]
     for wanted in (f"{skill}/{file}", file):
@@ -208,7 +201,7 @@ def _chosen_path(files: Sequence[FileChange], skill: str, file: str) -> tuple[st
     return shown[0] if shown else "", file or ("" if folder else skill)
 
 
-def _rows(files: Sequence[FileChange], path: str, lineage: Lineage) -> tuple[tuple[Row, ...], str]:
+def _read_rows(files: Sequence[FileChange], path: str, lineage: Lineage) -> tuple[tuple[Row, ...], str]:
     """The lines of the file, or why there are none."""
     if not path:
         return (), "The library is empty."
@@ -220,22 +213,23 @@ def _rows(files: Sequence[FileChange], path: str, lineage: Lineage) -> tuple[tup
     if is_binary(content):
         return (), f"Binary file, {len(content):,} bytes: it has no lines."
     rows = source_rows(path, content)
-    return rows, "" if rows else "The file is empty." if not content else "Too big to show here."
+    return rows, "" if rows else explain_no_rows(content)
 
 
-def _number(asked: str, lines: int) -> int:
+def _parse_number(asked: str, lines: int) -> int:
     """A line number of the file, 0 for none."""
     return int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 8 and 0 < int(asked) <= lines else 0
 
 
-def _origins(rail: Rail, lineage: Lineage, place: int, path: str, baseline: Baseline) -> dict[int, Origin]:
-    """state a line was written in -> what is told of it. Later trials are those that had any of its lines of this file."""
+def _trace_origins(course: LibraryCourse, place: int, path: str) -> dict[int, Origin]:
+    """state a line was written in -> its origin. Later trials are those that had any of its lines of this file."""
     found = {}
-    borns = lineage.blame.origins(place, path)
+    rail, traced = course.rail, course.lineage.blame
+    borns = traced.origins(place, path)
     newest_first = sorted(set(borns), reverse=True)
     for born in newest_first:
-        numbers = [line for line, at in zip(lineage.blame.states[place][path], borns, strict=True) if at == born]
-        last = max(lineage.blame.lines[number].last for number in numbers)
+        numbers = [line for line, at in zip(traced.states[place][path], borns, strict=True) if at == born]
+        last = max(traced.lines[number].last for number in numbers)
         found[born] = Origin(
             place=born,
             state=rail.states[born],
@@ -244,22 +238,22 @@ def _origins(rail: Rail, lineage: Lineage, place: int, path: str, baseline: Base
             first_line=borns.index(born) + 1,
             rounds_ago=place - born,
             shade=min(newest_first.index(born), AGES - 1),
-            later=_later(lineage, place, path, born, last, baseline),
+            later=_attribute_later(course, place, path, born, last),
         )
     return found
 
 
-def _later(lineage: Lineage, place: int, path: str, born: int, last: int, baseline: Baseline) -> Attribution:
+def _attribute_later(course: LibraryCourse, place: int, path: str, born: int, last: int) -> Attribution:
     """The trials given a state from `born` to `last`, and whether they read the skill as it was called then."""
-    names = lineage.blame.paths(place, path)
+    names = course.lineage.blame.paths(place, path)
 
     def standing(state: int) -> frozenset[str]:
         return frozenset([names[state].partition("/")[0]]) if born <= state <= last else frozenset()
 
-    return attribute(with_lines(lineage, standing, born=born), baseline)
+    return attribute(with_lines(course.lineage, standing, born=born), course.baseline)
 
 
-def _spans(rows: Sequence[Row], borns: Sequence[int], origins: Mapping[int, Origin], number: int) -> list[Span]:
+def _join_spans(rows: Sequence[Row], borns: Sequence[int], origins: Mapping[int, Origin], number: int) -> list[Span]:
     spans, start = [], 0
     for end in range(1, len(rows) + 1):
         if end == len(rows) or borns[end] != borns[start]:
@@ -268,30 +262,25 @@ def _spans(rows: Sequence[Row], borns: Sequence[int], origins: Mapping[int, Orig
     return spans
 
 
-def _moves(rail: Rail, lineage: Lineage, place: int, path: str) -> tuple[tuple[State, Move], ...]:
+def _list_moves(course: LibraryCourse, place: int, path: str) -> tuple[tuple[LibraryState, Move], ...]:
     """The moves up to this state, newest first."""
-    if not path or lineage.too_big:
+    if not path or course.lineage.too_big:
         return ()
-    steps = lineage.blame.paths(place, path)
+    traced = course.lineage.blame
+    steps = traced.paths(place, path)
     return tuple(
-        (rail.states[state], lineage.blame.moves[state][where])
+        (course.rail.states[state], traced.moves[state][where])
         for state, where in sorted(steps.items(), reverse=True)
-        if state <= place and where in lineage.blame.moves[state]
+        if state <= place and where in traced.moves[state]
     )
 
 
-def _chosen_line(
-    rail: Rail,
-    lineage: Lineage,
-    place: int,
-    path: str,
-    rows: Sequence[Row],
-    origins: Mapping[int, Origin],
-    number: int,
-    baseline: Baseline,
+def _read_line(
+    course: LibraryCourse, place: int, path: str, rows: Sequence[Row], origins: Mapping[int, Origin], number: int
 ) -> ChosenLine:
-    borns = lineage.blame.origins(place, path)
-    line = lineage.blame.lines[lineage.blame.states[place][path][number - 1]]
+    traced, states = course.lineage.blame, course.rail.states
+    borns = traced.origins(place, path)
+    line = traced.lines[traced.states[place][path][number - 1]]
     origin = origins[line.born]
     first = last = number
     while first > 1 and borns[first - 2] == line.born:
@@ -306,16 +295,16 @@ def _chosen_line(
         first=first,
         last=last,
         origin=origin,
-        stands_until=None if line.last == len(rail.states) - 1 else rail.states[line.last],
-        later=_later(lineage, place, path, line.born, line.last, baseline),
-        ledger=ledger_row(lineage, line.born, family_of(origin.stop), baseline),
+        stands_until=None if line.last == len(states) - 1 else states[line.last],
+        later=_attribute_later(course, place, path, line.born, line.last),
+        ledger=ledger_row(course.lineage, line.born, origin.stop.family if origin.stop else None, course.baseline),
         probes=tuple(probes_about(origin.decision)),
         evidence=tuple(evidence),
-        alike=tuple(_alike(text, evidence)),
+        alike=tuple(_find_alike(text, evidence)),
     )
 
 
-def _alike(line: str, evidence: Sequence[Shown]) -> list[Likeness]:
+def _find_alike(line: str, evidence: Sequence[Shown]) -> list[Likeness]:
     found = []
     for shown in evidence:
         segments = {one.step: one for one in shown.excerpt.segments if one.step} if shown.excerpt else {}

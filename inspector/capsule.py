@@ -21,10 +21,10 @@ from benchapp.redaction import Redactor
 from benchapp.trajectory_store import read_steps
 from inspector.changes import FileChange, ShownFile, Version, contents_of, show
 from inspector.excerpt import Excerpt
-from inspector.inspection import Inspection, inspect_trial
+from inspector.inspection import Inspection, chosen_attempt, inspect_trial
 from inspector.provenance import Shown
 from inspector.report import static_text
-from inspector.steps import PAGE_STEPS, StepView, draw_steps
+from inspector.steps import PAGE_STEPS, StepView, draw_steps, uses_by_step
 from inspector.time_machine import TimeMachine, open_time_machine
 from inspector.verdict import VerdictView, verdicts_of
 from inspector.visible import visible
@@ -88,21 +88,21 @@ class Change:
 def capsule_of_decision(run: Run, episode: Episode, decision: Decision, claim: str) -> Capsule:
     """`run` as `Run.objects.for_detail` gives it."""
     redactor = Redactor()
-    change = _change(run, episode, decision, redactor)
-    account = _account(decision.after_trial, redactor) if decision.after_trial else None
+    change = _read_change(run, episode, decision, redactor)
+    account = _read_account(decision.after_trial, redactor) if decision.after_trial else None
     title = f"Decision {decision.number} in {episode.title}"
-    return _sealed(run, episode, title, claim, redactor, changes=[change], account=account, of="decision")
+    return _seal(run, episode, title, claim, redactor, changes=[change], account=account, of="decision")
 
 
 def capsule_of_trial(trial: Trial, claim: str) -> Capsule:
     """`trial` as `Trial.objects.for_detail` gives it: its steps and checks, then the decisions that followed from it."""
     redactor = Redactor()
     episode, run = trial.episode, trial.episode.run
-    account = _account(trial, redactor)
+    account = _read_account(trial, redactor)
     decisions = list(trial.decisions.select_related(*DECISION_WITH).order_by("number"))
-    changes = [_change(run, episode, decision, redactor) for decision in decisions[:MAX_DECISIONS]]
+    changes = [_read_change(run, episode, decision, redactor) for decision in decisions[:MAX_DECISIONS]]
     inspection = inspect_trial(trial, {"view": "rough"})  # its instruction; steps are drawn by the account
-    return _sealed(
+    return _seal(
         run,
         episode,
         f"{trial.task.title} ({trial.phase})",
@@ -119,7 +119,7 @@ def capsule_of_trial(trial: Trial, claim: str) -> Capsule:
 DECISION_WITH = ("family", "before", "after", "call", "after_trial__task__family", "after_trial__episode__run")
 
 
-def _sealed(
+def _seal(
     run: Run,
     episode: Episode,
     title: str,
@@ -144,8 +144,8 @@ def _sealed(
         "changes": changes,
         "decisions_left_out": decisions_left_out,
         "account": account,
-        "instruction": _redacted_piece(inspection, redactor),
-        "digests": list(_digests(run, episode, changes, account)),
+        "instruction": _redact_piece(inspection, redactor),
+        "digests": list(_unique_digests(run, episode, changes, account)),
         "taken_out": redactor.counts.total(),
         "version": settings.VERSION,
         "policy": f"default-src 'none'; style-src 'sha256-{hashed}'; base-uri 'none'; form-action 'none'",
@@ -155,7 +155,7 @@ def _sealed(
     return Capsule(text, hashlib.sha256(text.encode()).hexdigest())
 
 
-def _redacted_piece(inspection: Inspection | None, redactor: Redactor) -> dict[str, Any] | None:
+def _redact_piece(inspection: Inspection | None, redactor: Redactor) -> dict[str, Any] | None:
     if inspection is None or inspection.instruction is None:
         return None
     piece = inspection.instruction
@@ -165,31 +165,28 @@ def _redacted_piece(inspection: Inspection | None, redactor: Redactor) -> dict[s
 # --- a trial ----------------------------------------------------------------------------------------------------
 
 
-def _account(trial: Trial, redactor: Redactor) -> Account:
+def _read_account(trial: Trial, redactor: Redactor) -> Account:
     """Of the counting attempt, else of the latest one."""
     attempts = list(trial.attempts.order_by("number"))
-    attempt = next((each for each in attempts if each.counts), attempts[-1] if attempts else None)
+    attempt = chosen_attempt(attempts, "")
     verdicts = verdicts_of(attempt, clean=lambda text: visible(redactor.text(text)))
     rows = list(attempt.trajectories.filter(is_superseded=False)) if attempt else []
     trajectory = next((row for row in rows if row.kind == "main"), rows[0] if rows else None)
     uses = list(attempt.skill_uses.order_by("step", "id")[:200]) if attempt else []
     total = trajectory.steps_total if trajectory else 0
     half = MAX_STEPS if total <= MAX_STEPS else MAX_STEPS // 2
-    first = _steps(trajectory, 1, half, uses, redactor)
-    last = _steps(trajectory, total - half + 1, half, uses, redactor) if total > MAX_STEPS else ()
+    first = _draw(trajectory, 1, half, uses, redactor)
+    last = _draw(trajectory, total - half + 1, half, uses, redactor) if total > MAX_STEPS else ()
     gap = max(0, total - MAX_STEPS)
     return Account(trial, attempt, tuple(verdicts), trajectory, first, gap, last, tuple(uses))
 
 
-def _steps(
+def _draw(
     trajectory: Trajectory | None, first: int, count: int, uses: Sequence[SkillUse], redactor: Redactor
 ) -> tuple[StepView, ...]:
     if trajectory is None:
         return ()
-    skills: dict[int, list[tuple[str, str]]] = {}
-    for use in uses:
-        if use.step is not None and use.trajectory_id in (None, trajectory.pk):
-            skills.setdefault(use.step, []).append((visible(use.skill), use.kind))
+    skills = uses_by_step(uses, trajectory)
     drawn: list[StepView] = []
     for start in range(first, first + count, PAGE_STEPS):
         stored = read_steps(trajectory, start, min(PAGE_STEPS, first + count - start))
@@ -201,9 +198,9 @@ def _steps(
 # --- a decision -------------------------------------------------------------------------------------------------
 
 
-def _change(run: Run, episode: Episode, decision: Decision, redactor: Redactor) -> Change:
+def _read_change(run: Run, episode: Episode, decision: Decision, redactor: Redactor) -> Change:
     machine = open_time_machine(run, episode, {"decision": str(decision.number), "view": "source"})
-    changed = [_redacted_change(change, redactor) for change in machine.changed[:MAX_FILES]]
+    changed = [_redact_change(change, redactor) for change in machine.changed[:MAX_FILES]]
     return Change(
         machine=machine,
         decision=decision,
@@ -212,14 +209,14 @@ def _change(run: Run, episode: Episode, decision: Decision, redactor: Redactor) 
         findings=tuple(redactor.value(found) for found in decision.findings[:MAX_FINDINGS]),
         files=tuple(show(changed, whole=True)),
         files_left_out=max(0, len(machine.changed) - MAX_FILES),
-        evidence=tuple(_redacted_evidence(shown, redactor) for shown in machine.evidence),
+        evidence=tuple(_redact_evidence(shown, redactor) for shown in machine.evidence),
     )
 
 
-def _redacted_change(change: FileChange, redactor: Redactor) -> FileChange:
+def _redact_change(change: FileChange, redactor: Redactor) -> FileChange:
     contents = contents_of([change.old, change.new])
 
-    def cleaned(version: Version | None) -> Version | None:
+    def redact_version(version: Version | None) -> Version | None:
         if version is None:
             return None
         content = contents[version.digest]
@@ -229,10 +226,10 @@ def _redacted_change(change: FileChange, redactor: Redactor) -> FileChange:
             return replace(version, content=content)  # not shown: the diff says that it is binary
         return replace(version, content=redactor.text(text).encode())
 
-    return FileChange(change.path, cleaned(change.old), cleaned(change.new))
+    return FileChange(change.path, redact_version(change.old), redact_version(change.new))
 
 
-def _redacted_evidence(shown: Shown, redactor: Redactor) -> Shown:
+def _redact_evidence(shown: Shown, redactor: Redactor) -> Shown:
     if shown.excerpt is None:
         return shown
     segments = tuple(
@@ -245,33 +242,33 @@ def _redacted_evidence(shown: Shown, redactor: Redactor) -> Shown:
 # --- digests ----------------------------------------------------------------------------------------------------
 
 
-def _digests(run: Run, episode: Episode, changes: Sequence[Change], account: Account | None) -> Iterator[Digest]:
+def _unique_digests(run: Run, episode: Episode, changes: Sequence[Change], account: Account | None) -> Iterator[Digest]:
     """What a reader with the record can hold this file against, each once."""
     seen: set[str] = set()
-    for found in _all_digests(run, episode, changes, account):
+    for found in _list_digests(run, episode, changes, account):
         if found.digest and found.digest not in seen:
             seen.add(found.digest)
             yield found
 
 
-def _all_digests(run: Run, episode: Episode, changes: Sequence[Change], account: Account | None) -> Iterator[Digest]:
+def _list_digests(run: Run, episode: Episode, changes: Sequence[Change], account: Account | None) -> Iterator[Digest]:
     yield Digest("setup", run.setup_digest, "the run's setup at launch, as canonical JSON")
     for change in changes:
-        yield from _of_change(change)
+        yield from _list_change_digests(change)
     if account is not None:
-        yield from _of_account(account)
+        yield from _list_account_digests(account)
     seal = Seal.objects.filter(entry__episode=episode).first()
     if seal is not None:
         yield Digest("seal", seal.seal, "setup and frozen library of this episode")
         yield Digest("frozen library", seal.library_digest, "every file of the library at the freeze")
 
 
-def _of_change(change: Change) -> Iterator[Digest]:
+def _list_change_digests(change: Change) -> Iterator[Digest]:
     decision = change.decision
     name = f"decision {decision.number}"
     before, after = decision.before, decision.after
-    yield Digest(f"library before {name}", before.digest, _files_of(before))
-    yield Digest(f"library after {name}", after.digest, _files_of(after))
+    yield Digest(f"library before {name}", before.digest, _count_files(before))
+    yield Digest(f"library after {name}", after.digest, _count_files(after))
     yield Digest(f"patch of {name}", decision.patch_id or "", "the author's patch as parsed, JSON")
     call: ModelCall | None = decision.call
     if call is not None:
@@ -287,16 +284,16 @@ def _of_change(change: Change) -> Iterator[Digest]:
             yield Digest(visible(file.change.path)[:120], file.change.new.digest, f"this file after {name}")
 
 
-def _files_of(snapshot: Snapshot) -> str:
+def _count_files(snapshot: Snapshot) -> str:
     return f"{snapshot.files_total} file{'' if snapshot.files_total == 1 else 's'}: path, content, mode"
 
 
-def _of_account(account: Account) -> Iterator[Digest]:
+def _list_account_digests(account: Account) -> Iterator[Digest]:
     trial = account.trial
     if trial.task_revision is not None:
         yield Digest("task revision", trial.task_revision.digest, visible(trial.task.key)[:120])
     if trial.snapshot is not None:
-        yield Digest("library given to the trial", trial.snapshot.digest, _files_of(trial.snapshot))
+        yield Digest("library given to the trial", trial.snapshot.digest, _count_files(trial.snapshot))
     if account.trajectory is not None:
         total = account.trajectory.steps_total
         yield Digest("trajectory", account.trajectory.digest, f"all {total} steps, by the digests of their chunks")

@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from benchapp.models import Blob, Snapshot, SnapshotFile
+from benchapp.models import Blob, Decision, Snapshot, SnapshotFile
 from inspector.diff import Block, FileDiff, diff_file
 from runner.digests import digest_bytes
+from runner.types import Patch
 
 PAGE_ROWS = 700  # lines of all differences on one page
 WHOLE_ROWS = 6_000  # of one file, when a reader asks for all of it
 PAGE_FILES = 30
 PAGE_CHARS = 60_000
 WHOLE_CHARS = 1_000_000
-MAX_TREE_ROWS = 400
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A file as one state has it. `content` only where it is at hand already (a proposed patch)."""
+    """A file as one state has it. `content` only where no blob holds it (a proposed patch)."""
 
     digest: str
     size: int
@@ -76,7 +76,7 @@ class TreeRow:
 
 @dataclass(frozen=True, slots=True)
 class ShownFile:
-    """A file's difference as the page has room for it; `rows_left_out` says what was not drawn."""
+    """A file's difference, cut to the room of the page; `rows_left_out`: rows that were not drawn."""
 
     index: int
     diff: FileDiff
@@ -99,8 +99,19 @@ def changes_between(before: Versions, after: Versions) -> list[FileChange]:
     return [FileChange(path, before.get(path), after.get(path)) for path in paths]
 
 
-def proposed(before: Versions, upserts: Mapping[str, str], deletes: Sequence[str]) -> Versions:
-    """The versions a patch asks for, whatever rules it breaks. A deleted SKILL.md takes its whole skill along."""
+def read_changes(
+    before: Snapshot | None, after: Snapshot | None, decision: Decision | None
+) -> tuple[list[FileChange], bool]:
+    """The files of both sides, and whether the later side is a proposal: what the patch of a refused decision asked for."""
+    old, new = versions_of(before, after)
+    if decision and (patch := decision.read_proposal()):
+        return changes_between(old, _propose(old, patch)), True
+    return changes_between(old, new), False
+
+
+def _propose(before: Versions, patch: Patch) -> Versions:
+    """The versions that a patch asks for, whatever rules it breaks. A deleted SKILL.md takes its whole skill along."""
+    upserts, deletes = patch.upsert_files, patch.delete_paths
     written = {path.partition("/")[0] for path in upserts}
     gone = {path.partition("/")[0] for path in deletes if path.count("/") == 1 and path.endswith("/SKILL.md")} - written
     after = {
@@ -131,7 +142,7 @@ def tree(changes: Iterable[FileChange]) -> list[TreeRow]:
 
 
 def contents_of(versions: Iterable[Version | None]) -> dict[str, bytes]:
-    """digest -> content, in one query, for what is not at hand."""
+    """digest -> content. One query for the versions that carry none."""
     wanted = [version for version in versions if version]
     missing = [version.digest for version in wanted if version.content is None]
     at_hand = {version.digest: version.content for version in wanted if version.content is not None}

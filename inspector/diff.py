@@ -14,16 +14,16 @@ from difflib import SequenceMatcher
 from enum import StrEnum
 from itertools import zip_longest
 
+from benchapp.textual_change import MAX_LINES, compare_lines, has_nul, split_lines
 from inspector.highlight import Line, highlight
 from inspector.visible import visible
 
 CONTEXT_LINES = 3
-MAX_LINES = 12_000  # both sides together; beyond this the files are not compared
 MAX_BYTES = 1024 * 1024  # of one side
 MAX_SHOWN_CHARS = 20_000  # of one line
 MAX_WORD_CHARS = 500  # no word marks on longer lines: one of 26 KB takes minutes
 MAX_WORD_WORK = 2_000_000  # pairs of words per file that may be compared for word marks, about 0.1 s
-MIN_WORD_RATIO = 0.4  # less alike than this, marks say nothing
+MIN_WORD_RATIO = 0.4  # below this, marks mean nothing
 COLLAPSE_CHANGES = 500  # a file with more changed lines starts folded
 NO_NEWLINE = "no newline at the end of the file"
 
@@ -49,7 +49,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line. `old` and `new` are line numbers from 1; None on the side where the line does not stand."""
+    """One line. `old` and `new` are line numbers from 1; None on the side without the line."""
 
     sign: Sign
     old: int | None
@@ -85,7 +85,7 @@ class Block:
 
     @property
     def pairs(self) -> list[Pair]:
-        return list(_pairs(self.rows))
+        return list(_pair_rows(self.rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +116,8 @@ class _Line:
 
 
 def is_binary(content: bytes) -> bool:
-    """Not UTF-8, or with a NUL in its first 8,000 bytes (git's rule)."""
-    if b"\0" in content[:8000]:
+    """Not UTF-8, or binary to git."""
+    if has_nul(content):
         return True
     try:
         content.decode()
@@ -130,9 +130,9 @@ def diff_file(path: str, old: bytes | None, new: bytes | None, *, mode_note: str
     """The difference of one file; None stands for "does not exist". Never raises for what the contents are."""
     status = "A" if old is None else "D" if new is None else "M" if old != new or mode_note else ""
     before, after = old or b"", new or b""
-    if note := _not_compared(before, after):
-        return FileDiff(path, status, 0, 0, note=_notes(note, mode_note))
-    rows = _rows(before, after, path)
+    if note := _explain_not_compared(before, after):
+        return FileDiff(path, status, 0, 0, note=_join_notes(note, mode_note))
+    rows = _compare(before, after, path)
     added = sum(row.sign is Sign.ADD for row in rows)
     removed = sum(row.sign is Sign.DEL for row in rows)
     return FileDiff(
@@ -140,20 +140,25 @@ def diff_file(path: str, old: bytes | None, new: bytes | None, *, mode_note: str
         status,
         added,
         removed,
-        blocks=tuple(_blocks(rows, path)),
-        note=_notes("" if rows else "The file is empty.", mode_note),
+        blocks=tuple(_split_blocks(rows, path)),
+        note=_join_notes("" if rows else "The file is empty.", mode_note),
         is_collapsed=added + removed > COLLAPSE_CHANGES,
     )
 
 
 def source_rows(path: str, content: bytes) -> tuple[Row, ...]:
     """A whole file as unchanged rows, for the source view; empty for binary or too big files."""
-    if _not_compared(b"", content):
+    if _explain_not_compared(b"", content):
         return ()
-    return tuple(_row(Sign.SAME, None, number, line) for number, line in enumerate(_lines(content, path), 1))
+    return tuple(_make_row(Sign.SAME, None, number, line) for number, line in enumerate(_draw_lines(content, path), 1))
 
 
-def _not_compared(old: bytes, new: bytes) -> str:
+def explain_no_rows(content: bytes) -> str:
+    """Why `source_rows` gives none of a file that is not binary."""
+    return "Too big to show here." if content else "The file is empty."
+
+
+def _explain_not_compared(old: bytes, new: bytes) -> str:
     sizes = f"{len(old):,} bytes before, {len(new):,} bytes after"
     if is_binary(old) or is_binary(new):
         return f"Binary file, not shown: {sizes}."
@@ -163,21 +168,14 @@ def _not_compared(old: bytes, new: bytes) -> str:
     return ""
 
 
-def _notes(*notes: str) -> str:
+def _join_notes(*notes: str) -> str:
     return " ".join(note for note in notes if note)
 
 
 # --- lines ------------------------------------------------------------------------------------------------------
 
 
-def _keys(content: bytes) -> list[tuple[str, bool]]:
-    """What tells one line from another: its text, and whether it ends with a line feed."""
-    lines = content.decode().split("\n")
-    last = [(lines[-1], False)] if lines[-1] else []
-    return [*((line, True) for line in lines[:-1]), *last]
-
-
-def _lines(content: bytes, path: str) -> list[_Line]:
+def _draw_lines(content: bytes, path: str) -> list[_Line]:
     text = content.decode()
     if not text:
         return []
@@ -194,44 +192,46 @@ def _lines(content: bytes, path: str) -> list[_Line]:
     return lines
 
 
-def _rows(before: bytes, after: bytes, path: str) -> list[Row]:
-    codes = SequenceMatcher(None, _keys(before), _keys(after)).get_opcodes()
-    new = _lines(after, path)
+def _compare(before: bytes, after: bytes, path: str) -> list[Row]:
+    codes = compare_lines(split_lines(before), split_lines(after))
+    new = _draw_lines(after, path)
     is_only_more = all(tag in ("equal", "insert") for tag, *_ in codes)
-    old = [] if is_only_more else _lines(before, path)  # of the old side only what went is drawn
+    old = [] if is_only_more else _draw_lines(before, path)  # of the old side only what went is drawn
     rows: list[Row] = []
     work_left = MAX_WORD_WORK
     for tag, old_start, old_end, new_start, new_end in codes:
         if tag == "equal":
             rows += (
-                _row(Sign.SAME, old_start + index + 1, new_start + index + 1, line)
+                _make_row(Sign.SAME, old_start + index + 1, new_start + index + 1, line)
                 for index, line in enumerate(new[new_start:new_end])
             )
             continue
         gone, come = old[old_start:old_end], new[new_start:new_end]
-        work = _word_work(gone, come)
+        work = _count_word_work(gone, come)
         if len(gone) == len(come) and work <= work_left:
             work_left -= work
-            left, right = _with_word_marks(gone, come)
+            left, right = _mark_words(gone, come)
         else:
-            left, right = [_plain(line) for line in gone], [_plain(line) for line in come]
-        rows += (_row(Sign.DEL, old_start + i + 1, None, line, left[i]) for i, line in enumerate(gone))
-        rows += (_row(Sign.ADD, None, new_start + i + 1, line, right[i]) for i, line in enumerate(come))
+            left, right = [_draw_plain(line) for line in gone], [_draw_plain(line) for line in come]
+        rows += (_make_row(Sign.DEL, old_start + i + 1, None, line, left[i]) for i, line in enumerate(gone))
+        rows += (_make_row(Sign.ADD, None, new_start + i + 1, line, right[i]) for i, line in enumerate(come))
     return rows
 
 
-def _row(sign: Sign, old: int | None, new: int | None, line: _Line, pieces: tuple[Piece, ...] | None = None) -> Row:
-    return Row(sign, old, new, _plain(line) if pieces is None else pieces, "" if line.has_newline else NO_NEWLINE)
+def _make_row(
+    sign: Sign, old: int | None, new: int | None, line: _Line, pieces: tuple[Piece, ...] | None = None
+) -> Row:
+    return Row(sign, old, new, _draw_plain(line) if pieces is None else pieces, "" if line.has_newline else NO_NEWLINE)
 
 
-def _plain(line: _Line) -> tuple[Piece, ...]:
+def _draw_plain(line: _Line) -> tuple[Piece, ...]:
     return tuple(Piece(text, kind) for kind, text in line.pieces)
 
 
 # --- words ------------------------------------------------------------------------------------------------------
 
 
-def _word_work(gone: Sequence[_Line], come: Sequence[_Line]) -> int:
+def _count_word_work(gone: Sequence[_Line], come: Sequence[_Line]) -> int:
     """How many pairs of words a comparison may look at; lines too long for marks cost nothing."""
     return sum(
         len(_WORDS.findall(before.text)) * len(_WORDS.findall(after.text))
@@ -240,26 +240,26 @@ def _word_work(gone: Sequence[_Line], come: Sequence[_Line]) -> int:
     )
 
 
-def _with_word_marks(
+def _mark_words(
     gone: Sequence[_Line], come: Sequence[_Line]
 ) -> tuple[list[tuple[Piece, ...]], list[tuple[Piece, ...]]]:
     """Both runs with changed words marked, paired line by line."""
     left, right = [], []
     for before, after in zip(gone, come, strict=True):
-        old_marks, new_marks = _changed_spans(_text(before), _text(after))
-        left.append(_marked(before, old_marks))
-        right.append(_marked(after, new_marks))
+        old_marks, new_marks = _compare_words(_join_text(before), _join_text(after))
+        left.append(_mark(before, old_marks))
+        right.append(_mark(after, new_marks))
     return left, right
 
 
-def _text(line: _Line) -> str:
+def _join_text(line: _Line) -> str:
     return "".join(text for _, text in line.pieces)
 
 
 _Spans = list[tuple[int, int]]
 
 
-def _changed_spans(old: str, new: str) -> tuple[_Spans, _Spans]:
+def _compare_words(old: str, new: str) -> tuple[_Spans, _Spans]:
     """Character spans of changed words on both sides; empty where the lines are long or too unlike."""
     if len(old) > MAX_WORD_CHARS or len(new) > MAX_WORD_CHARS:
         return [], []
@@ -269,22 +269,22 @@ def _changed_spans(old: str, new: str) -> tuple[_Spans, _Spans]:
         return [], []
     old_spans: _Spans = []
     new_spans: _Spans = []
-    old_at, new_at = _starts(old_words), _starts(new_words)
+    old_at, new_at = _word_starts(old_words), _word_starts(new_words)
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():
         if tag != "equal":
             old_spans += [(old_at[i1], old_at[i2])] if i2 > i1 else []
             new_spans += [(new_at[j1], new_at[j2])] if j2 > j1 else []
-    return _joined(old_spans, old), _joined(new_spans, new)
+    return _join(old_spans, old), _join(new_spans, new)
 
 
-def _starts(words: list[str]) -> list[int]:
+def _word_starts(words: list[str]) -> list[int]:
     starts = [0]
     for word in words:
         starts.append(starts[-1] + len(word))
     return starts
 
 
-def _joined(spans: _Spans, text: str) -> _Spans:
+def _join(spans: _Spans, text: str) -> _Spans:
     """Neighbouring spans with only a space between them read as one change."""
     joined: _Spans = []
     for start, end in spans:
@@ -295,7 +295,7 @@ def _joined(spans: _Spans, text: str) -> _Spans:
     return joined
 
 
-def _marked(line: _Line, spans: _Spans) -> tuple[Piece, ...]:
+def _mark(line: _Line, spans: _Spans) -> tuple[Piece, ...]:
     """The line's coloured pieces, cut at the borders of the marks."""
     borders = {border for span in spans for border in span}
     pieces, at = [], 0
@@ -311,24 +311,24 @@ def _marked(line: _Line, spans: _Spans) -> tuple[Piece, ...]:
 # --- blocks -----------------------------------------------------------------------------------------------------
 
 
-def _blocks(rows: list[Row], path: str) -> Iterator[Block]:
+def _split_blocks(rows: list[Row], path: str) -> Iterator[Block]:
     """Rows cut into frontmatter, changed parts with their context, and folded unchanged parts between them."""
-    front = _frontmatter_end(rows) if path.endswith("SKILL.md") else 0
+    front = _find_frontmatter_end(rows) if path.endswith("SKILL.md") else 0
     if front:
         is_changed = any(row.sign is not Sign.SAME for row in rows[:front])
         yield Block("", tuple(rows[:front]), is_folded=not is_changed, is_frontmatter=True)
-    headings = _headings(rows, path)
-    near = _near_changes(rows)
+    headings = _find_headings(rows, path)
+    near = _find_near_changes(rows)
     start, said = front, ""
     for index in range(front + 1, len(rows) + 1):
         if index == len(rows) or near[index] != near[start]:
-            # A fold is labelled with the part it leads to, and what follows need not say it again.
+            # A fold is labelled with the part that it leads to; that part needs no label again.
             heading = headings[start] if near[start] else headings[index - 1]
             yield Block("" if heading == said else heading, tuple(rows[start:index]), is_folded=not near[start])
             start, said = index, heading
 
 
-def _frontmatter_end(rows: list[Row]) -> int:
+def _find_frontmatter_end(rows: list[Row]) -> int:
     """How many rows, deletions among them, belong to the frontmatter of either side; 0 where there is none.
 
     Each side's frontmatter runs from a first line `---` to the next such line.
@@ -341,7 +341,7 @@ def _frontmatter_end(rows: list[Row]) -> int:
     return max(ends, default=0)
 
 
-def _near_changes(rows: list[Row]) -> list[bool]:
+def _find_near_changes(rows: list[Row]) -> list[bool]:
     """Whether each row is a change or lies within the context of one."""
     near = [False] * len(rows)
     for index, row in enumerate(rows):
@@ -351,7 +351,7 @@ def _near_changes(rows: list[Row]) -> list[bool]:
     return near
 
 
-def _headings(rows: list[Row], path: str) -> list[str]:
+def _find_headings(rows: list[Row], path: str) -> list[str]:
     """For each row the Markdown heading or definition it stands under, itself included."""
     pattern = _HEADING if path.endswith((".md", ".markdown")) else _DEFINITION
     found, current, is_fenced = [], "", False
@@ -365,7 +365,7 @@ def _headings(rows: list[Row], path: str) -> list[str]:
     return found
 
 
-def _pairs(rows: Sequence[Row]) -> Iterator[Pair]:
+def _pair_rows(rows: Sequence[Row]) -> Iterator[Pair]:
     """Rows for the split view: unchanged lines on both sides, runs of deletions beside the additions after them."""
     gone: list[Row] = []
     come: list[Row] = []

@@ -64,15 +64,15 @@ def excerpt(compaction: Compaction, text: str, spans: list[list[Any]]) -> Excerp
     """`spans` as stored: [step, field, start, end, length, reason]."""
     kept = kept_steps(spans)
     segments, at = [], 0
-    starts = _starts(text, sorted(kept))
+    starts = _find_starts(text, sorted(kept))
     first = starts[0][1] if starts else len(text)
     if header := text[:first].strip("\n"):
-        segments.append(Segment(None, "", _pieces(header)))
+        segments.append(Segment(None, "", _split_pieces(header)))
     for place, (step, at) in enumerate(starts):
         end = starts[place + 1][1] if place + 1 < len(starts) else len(text)
         heading, _, body = text[at:end].strip("\n").partition("\n")
         segments.append(
-            Segment(step, visible(heading.lstrip("# ")), _pieces(body), kept[step].reasons, kept[step].is_partial)
+            Segment(step, visible(heading.lstrip("# ")), _split_pieces(body), kept[step].reasons, kept[step].is_partial)
         )
     return Excerpt(compaction, tuple(segments), kept)
 
@@ -90,7 +90,7 @@ def kept_steps(spans: list[list[Any]]) -> dict[int, Kept]:
     }
 
 
-def _starts(text: str, steps: list[int]) -> list[tuple[int, int]]:
+def _find_starts(text: str, steps: list[int]) -> list[tuple[int, int]]:
     """(step, offset of its heading) for every kept step, in order."""
     starts, at = [], 0
     for step in steps:
@@ -101,6 +101,6 @@ def _starts(text: str, steps: list[int]) -> list[tuple[int, int]]:
     return starts
 
 
-def _pieces(text: str) -> tuple[tuple[str, bool], ...]:
+def _split_pieces(text: str) -> tuple[tuple[str, bool], ...]:
     parts = _MARK.split(visible(text))
     return tuple((part, index % 2 == 1) for index, part in enumerate(parts) if part)

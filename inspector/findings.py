@@ -17,8 +17,10 @@ from benchapp.diagnosing.diagnosis import RULES, RULES_VERSION
 from benchapp.diagnosing.hits import GROUPS, Rule
 from benchapp.diagnosing.profile import PROFILE_GROUPS
 from benchapp.diagnosing.shelf import text_of
-from benchapp.models import Blob, Entry, Episode, LibraryDiagnosis, LibraryFinding, Run, SnapshotFile, Trial
-from inspector.rail import Rail, State, build_rail
+from benchapp.lineage.states import LibraryState
+from benchapp.models import Blob, Episode, LibraryDiagnosis, LibraryFinding, Run, SnapshotFile, Trial
+from benchapp.textual_change import has_nul
+from inspector.rail import Rail, open_rail
 from inspector.visible import visible
 
 PER_PAGE = 40
@@ -57,7 +59,7 @@ class Shown:
 class Column:
     """One state in the trend. Heights and places are in the drawing's own units."""
 
-    state: State
+    state: LibraryState
     diagnosis: LibraryDiagnosis | None
     url: str
     x: int
@@ -78,7 +80,7 @@ class FindingsPage:
     run: Run
     episode: Episode
     rail: Rail
-    state: State
+    state: LibraryState
     diagnoses: Mapping[int, LibraryDiagnosis]
     group: str
     closed: QuerySet[Trial]
@@ -119,7 +121,7 @@ class FindingsPage:
     @property
     def facets(self) -> list[tuple[str, str, int, int]]:
         """(group, word, findings, alarms) of the groups that have any."""
-        found = []
+        found: list[tuple[str, str, int, int]] = []
         for group, word in GROUPS.items():
             count = sum(count for (one, _), count in self.counts.items() if one == group)
             if count:
@@ -140,19 +142,19 @@ class FindingsPage:
         return [(pattern, found[pattern]) for pattern in "ABC"]
 
     @cached_property
-    def filled(self) -> list[State]:
+    def filled(self) -> list[LibraryState]:
         """The states that hold something to read."""
         return [state for state in self.rail.states if state.snapshot and state.snapshot.files_total]
 
     @property
-    def previous(self) -> State | None:
+    def previous(self) -> LibraryState | None:
         return self._beside(-1)
 
     @property
-    def following(self) -> State | None:
+    def following(self) -> LibraryState | None:
         return self._beside(1)
 
-    def _beside(self, by: int) -> State | None:
+    def _beside(self, by: int) -> LibraryState | None:
         if self.state not in self.filled:
             return None
         place = self.filled.index(self.state) + by
@@ -160,19 +162,19 @@ class FindingsPage:
 
     @cached_property
     def trend(self) -> list[Column]:
-        most = max((_height_of(self._diagnosis(state)) for state in self.filled), default=0) or 1
+        most = max((_count_findings(self._diagnosis(state)) for state in self.filled), default=0) or 1
         return [self._column(place, state, most) for place, state in enumerate(self.filled)]
 
     @property
     def chart_width(self) -> int:
         return max(1, len(self.filled)) * STEP
 
-    def _diagnosis(self, state: State) -> LibraryDiagnosis | None:
+    def _diagnosis(self, state: LibraryState) -> LibraryDiagnosis | None:
         return self.diagnoses.get(state.snapshot.pk) if state.snapshot else None
 
-    def _column(self, place: int, state: State, most: int) -> Column:
+    def _column(self, place: int, state: LibraryState, most: int) -> Column:
         diagnosis, bars, y = self._diagnosis(state), [], CHART_HEIGHT
-        for severity, count in _severities(diagnosis):
+        for severity, count in _count_severities(diagnosis):
             if count:
                 height = max(MIN_BAR, round(count / most * (CHART_HEIGHT - 14)))
                 y -= height
@@ -181,14 +183,14 @@ class FindingsPage:
         return Column(state, diagnosis, f"?{query}", place * STEP + (STEP - BAR) // 2, tuple(bars), y - 4)
 
 
-def _severities(diagnosis: LibraryDiagnosis | None) -> Iterable[tuple[str, int]]:
+def _count_severities(diagnosis: LibraryDiagnosis | None) -> Iterable[tuple[str, int]]:
     if diagnosis is None:
         return ()
     return (("alarm", diagnosis.alarms), ("warning", diagnosis.warnings), ("note", diagnosis.notes))
 
 
-def _height_of(diagnosis: LibraryDiagnosis | None) -> int:
-    return sum(count for _, count in _severities(diagnosis))
+def _count_findings(diagnosis: LibraryDiagnosis | None) -> int:
+    return sum(count for _, count in _count_severities(diagnosis))
 
 
 def _skill_row(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -208,12 +210,12 @@ def _skill_row(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def open_findings(run: Run, episode: Episode, query: Mapping[str, str], closed: QuerySet[Trial]) -> FindingsPage:
     """The page for a query string. Nonsense falls back: to the last state, and to all groups."""
-    rail = build_rail(Entry.objects.filter(episode=episode).of_library(), episode.library)
-    wanted = query.get("round", "")
-    state = rail.state(wanted) or rail.state(f"R{wanted}") or rail.states[-1]
+    rail = open_rail(run, episode)
     diagnoses = {each.snapshot_id: each for each in LibraryDiagnosis.objects.filter(episode=episode)}
     group = query.get("group", "")
-    return FindingsPage(run, episode, rail, state, diagnoses, group if group in GROUPS else "", closed)
+    return FindingsPage(
+        run, episode, rail, rail.round(query.get("round", "")), diagnoses, group if group in GROUPS else "", closed
+    )
 
 
 def shown_on(page: Page[LibraryFinding], of: FindingsPage) -> list[Shown]:
@@ -223,12 +225,12 @@ def shown_on(page: Page[LibraryFinding], of: FindingsPage) -> list[Shown]:
     files = SnapshotFile.objects.filter(snapshot=of.state.snapshot, path__in=wanted, size__lte=MAX_CONTEXT_BYTES)
     blobs = dict(files.values_list("path", "blob"))
     contents = Blob.objects.read_many([*blobs.values(), ""])
-    texts = {path: text_of(contents[blob]) for path, blob in blobs.items() if b"\0" not in contents[blob][:8_000]}
+    texts = {path: text_of(contents[blob]) for path, blob in blobs.items() if not has_nul(contents[blob])}
     return [
         Shown(
             finding,
             RULES.get(finding.rule),
-            _lines(texts[finding.path], finding) if finding.line and finding.path in texts else (),
+            _cut_lines(texts[finding.path], finding) if finding.line and finding.path in texts else (),
             file_url(of, finding),
         )
         for finding in findings
@@ -247,29 +249,29 @@ def file_url(of: FindingsPage, finding: LibraryFinding) -> str:
     return f"{reverse('library', args=[of.run.public_id])}?{urlencode(query)}{anchor}"
 
 
-def _lines(text: str, finding: LibraryFinding) -> tuple[Line, ...]:
+def _cut_lines(text: str, finding: LibraryFinding) -> tuple[Line, ...]:
     lines = text.split("\n")
     first = max(1, finding.line - AROUND)
     start = sum(len(line) + 1 for line in lines[: first - 1])
     found: list[Line] = []
     for number in range(first, len(lines) + 1):
         line = lines[number - 1]
-        if (start > finding.end and number > finding.line) and len(found) and _past(found, finding, number):
+        if (start > finding.end and number > finding.line) and len(found) and _is_past(found, finding, number):
             break
         if len(found) >= MAX_LINES + 2 * AROUND:
             break
-        found.append(Line(number, _pieces(line, finding.start - start, finding.end - start)))
+        found.append(Line(number, _cut_pieces(line, finding.start - start, finding.end - start)))
         start += len(line) + 1
     return tuple(found)
 
 
-def _past(found: Sequence[Line], finding: LibraryFinding, number: int) -> bool:
+def _is_past(found: Sequence[Line], finding: LibraryFinding, number: int) -> bool:
     """One line after the last that holds a piece of the span."""
     last = max((line.number for line in found if any(marked for _, marked in line.pieces)), default=finding.line)
     return number > last + AROUND
 
 
-def _pieces(line: str, start: int, end: int) -> tuple[tuple[str, bool], ...]:
+def _cut_pieces(line: str, start: int, end: int) -> tuple[tuple[str, bool], ...]:
     """The line in up to three pieces, cut around the span where it is long."""
     start, end = max(0, min(start, len(line))), max(0, min(end, len(line)))
     start += len(line[start:end]) - len(line[start:end].lstrip())  # of an indented line the words are marked

@@ -10,11 +10,11 @@ import orjson
 
 from benchapp.json_shape import JsonShape, Shaped
 from benchapp.metrics.funnel import held_by
-from benchapp.models import Attempt, Blob, Compaction, Decision, DecisionEvidence, SkillUse, Trajectory, Trial
+from benchapp.models import Attempt, Blob, Compaction, Decision, SkillUse, Trajectory, Trial
 from benchapp.trajectory_store import StoredStep, read_page
 from inspector.excerpt import Excerpt, Kept, excerpts_of, kept_steps
 from inspector.outline import Outline, outline_of
-from inspector.steps import PAGE_STEPS, StepView, draw_steps, one_page
+from inspector.steps import PAGE_STEPS, StepView, draw_steps, one_page, uses_by_step
 from inspector.verdict import CheckLine, VerdictView, verdicts_of
 from inspector.visible import visible
 from runner.types import CompactionKind, Phase, UseKind
@@ -133,7 +133,7 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
     attempts = list(trial.attempts.order_by("number"))
     attempt = chosen_attempt(attempts, query.get("attempt", ""))
     trajectories = list(attempt.trajectories.filter(is_superseded=False).select_related("parent")) if attempt else []
-    trajectory = _choose_trajectory(trajectories, query.get("trajectory", ""))
+    trajectory = choose_row(trajectories, query.get("trajectory", ""), lambda one: one.kind == "main")
     uses = list(attempt.skill_uses.order_by("step", "id")[:MAX_SKILL_STEPS]) if attempt else []
     window = window_of(trajectory.steps_total if trajectory else 0, query)
     compactions = {found.kind: found for found in trajectory.compactions.order_by("id")} if trajectory else {}
@@ -144,7 +144,7 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
     steps = one_page(draw_steps(stored, skills=by_step, kept=_read_kept(compactions, stored)), window.step)
     window = window.of(steps)
     verdicts = verdicts_of(attempt)
-    siblings, previous, following = _siblings(trial)
+    siblings, previous, following = _find_siblings(trial)
     return Inspection(
         trial=trial,
         attempts=tuple(attempts),
@@ -157,18 +157,20 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
         steps=tuple(steps),
         outline=outline_of(trajectory, window.first, window.count, by_step) if trajectory else None,
         compactions=compactions,
-        excerpt=_excerpt(compactions, view),
+        excerpt=_read_excerpt(compactions, view),
         skills=tuple(skill_facts(uses)),
         held=frozenset(held_by({trial.snapshot_id}).get(trial.snapshot_id, ())) if trial.snapshot_id else frozenset(),
         next_skill=next((step for step in sorted(by_step) if step > window.last), None),
         verdicts=tuple(verdicts),
-        output=_output(verdicts),
-        instruction=_instruction(trial),
+        output=_read_output(verdicts),
+        instruction=_read_instruction(trial),
         siblings=tuple(siblings),
         previous=previous,
         following=following,
         decisions=tuple(trial.decisions.select_related("episode__run", "after").order_by("number")),
-        shown_in=tuple(_find_shown_in(trial)),
+        shown_in=tuple(
+            Decision.objects.filter(evidence__trial=trial).select_related("episode__run").order_by("number")
+        ),
         retrieved=tuple(trial.retrieved.select_related("task").order_by("id")[:MAX_SIBLINGS]),
     )
 
@@ -180,16 +182,10 @@ def chosen_attempt(attempts: Sequence[Attempt], number: str) -> Attempt | None:
     return next(asked, None) or next(counting, None) or (attempts[-1] if attempts else None)
 
 
-def _choose_trajectory(trajectories: Sequence[Trajectory], public_id: str) -> Trajectory | None:
-    asked = (found for found in trajectories if str(found.public_id) == public_id)
-    main = (found for found in trajectories if found.kind == "main")
-    return next(asked, None) or next(main, None) or next(iter(trajectories), None)
-
-
 def window_of(total: int, query: Mapping[str, str]) -> Window:
     """?step=14 or ?step=last opens the page that holds it; ?first=26 begins a page there."""
-    step = _place(query.get("step", ""), total)
-    first = _place(query.get("first", ""), total)
+    step = _parse_place(query.get("step", ""), total)
+    first = _parse_place(query.get("first", ""), total)
     if first is None:
         first = ((step or 1) - 1) // PAGE_STEPS * PAGE_STEPS + 1
     elif step is not None and not first <= step < first + PAGE_STEPS:
@@ -197,7 +193,7 @@ def window_of(total: int, query: Mapping[str, str]) -> Window:
     return Window(first, PAGE_STEPS, total, step)
 
 
-def _place(text: str, total: int) -> int | None:
+def _parse_place(text: str, total: int) -> int | None:
     if not total:
         return None
     if text == "last":
@@ -206,14 +202,8 @@ def _place(text: str, total: int) -> int | None:
 
 
 def skill_steps(uses: Sequence[SkillUse], trajectory: Trajectory | None) -> dict[int, list[tuple[str, str]]]:
-    """step -> (slug, kind) of the uses in this trajectory."""
-    steps: dict[int, list[tuple[str, str]]] = defaultdict(list)
-    for use in uses:
-        if use.step is not None and trajectory is not None and use.trajectory_id in (None, trajectory.pk):
-            found = (visible(use.skill), use.kind)
-            if found not in steps[use.step]:
-                steps[use.step].append(found)
-    return dict(steps)
+    """step -> (slug, kind) of the uses in this trajectory, each once."""
+    return {step: list(dict.fromkeys(found)) for step, found in uses_by_step(uses, trajectory).items()}
 
 
 def skill_facts(uses: Sequence[SkillUse]) -> list[SkillFacts]:
@@ -239,29 +229,29 @@ def _read_kept(compactions: Mapping[str, Compaction], stored: Sequence[StoredSte
     return kept_steps(orjson.loads(Blob.objects.read(rich.spans_id)))
 
 
-def _excerpt(compactions: Mapping[str, Compaction], view: str) -> Excerpt | None:
+def _read_excerpt(compactions: Mapping[str, Compaction], view: str) -> Excerpt | None:
     found = compactions.get(view)
     return excerpts_of([found])[0] if found else None
 
 
-def _output(verdicts: Sequence[VerdictView]) -> Piece | None:
+def _read_output(verdicts: Sequence[VerdictView]) -> Piece | None:
     """The end of the primary verdict's output: that is where a verifier says what it concluded."""
     blob = verdicts[0].verdict.output_id if verdicts else None
     if blob is None:
         return None
-    text = Blob.objects.read(blob).decode("utf-8", "replace")
+    text = Blob.objects.read_text(blob)
     return Piece(visible(text[-MAX_OUTPUT:]), max(0, len(text) - MAX_OUTPUT))
 
 
-def _instruction(trial: Trial) -> Piece | None:
+def _read_instruction(trial: Trial) -> Piece | None:
     blob = trial.task_revision.instruction_id if trial.task_revision else None
     if blob is None:
         return None
-    text = Blob.objects.read(blob).decode("utf-8", "replace")
+    text = Blob.objects.read_text(blob)
     return Piece(visible(text[:MAX_INSTRUCTION]), max(0, len(text) - MAX_INSTRUCTION))
 
 
-def _siblings(trial: Trial) -> tuple[list[Trial], Trial | None, Trial | None]:
+def _find_siblings(trial: Trial) -> tuple[list[Trial], Trial | None, Trial | None]:
     """(the family's trials in this episode, the one before, the one after). Without a family: by their order."""
     same = Trial.objects.filter(episode=trial.episode_id).select_related("task")
     if trial.task.family_id is None:
@@ -276,8 +266,3 @@ def _siblings(trial: Trial) -> tuple[list[Trial], Trial | None, Trial | None]:
     before_it = found[place - 1] if place else None
     after_it = found[place + 1] if place + 1 < len(found) else None
     return found[start : start + MAX_SIBLINGS], before_it, after_it
-
-
-def _find_shown_in(trial: Trial) -> list[Decision]:
-    rows = DecisionEvidence.objects.filter(trial=trial).select_related("decision__episode__run")
-    return [row.decision for row in rows.order_by("decision__number")]

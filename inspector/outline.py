@@ -91,37 +91,37 @@ def outline_of(trajectory: Trajectory, first: int, count: int, skill_steps: Iter
     last = first + count - 1
     errors_total = sum(chunk.summary.get("errors_total", 0) for chunk in chunks)
     return Outline(
-        rows=tuple(_row(row, skills) for row in rows),
+        rows=tuple(_draw_row(row, skills) for row in rows),
         total=total,
         errors_total=errors_total,
         tools=tuple((one_line(name, 40), times) for name, times in tools.most_common(MAX_TOOLS)),
         tools_left_out=max(0, len(tools) - MAX_TOOLS),
-        marks=tuple(_marks(chunks, skills, total)),
+        marks=tuple(_place_marks(chunks, skills, total)),
         here=(_x(first, total), max(4.0, STRIP_WIDTH * count / max(total, 1))),
         first_error=next((step for chunk in chunks for step in chunk.summary.get("errors", ())), None),
-        next_error=_next_error(trajectory, chunks, last),
+        next_error=_find_next_error(trajectory, chunks, last),
     )
 
 
-def _row(row: dict[str, Any], skills: set[int]) -> OutlineRow:
+def _draw_row(row: dict[str, Any], skills: set[int]) -> OutlineRow:
     tools = row.get("tools", [])
     more = row.get("calls", 0) - 1
     return OutlineRow(
         number=row["n"],
         source=row["source"],
         tool=(one_line(tools[0], 24) + (f" +{more}" if more > 0 else "")) if tools else "",
-        text=one_line(_unwrapped(row.get("text", "")), ROW_CHARS),
+        text=one_line(_unwrap(row.get("text", "")), ROW_CHARS),
         is_error=bool(row.get("error")),
         has_skill=row["n"] in skills,
     )
 
 
-def _unwrapped(text: str) -> str:
+def _unwrap(text: str) -> str:
     bare = _SHELL.sub("", text)
     return bare if bare == text else bare.rstrip("'\"")
 
 
-def _marks(chunks: list[_Chunk], skills: set[int], total: int) -> Iterable[Mark]:
+def _place_marks(chunks: list[_Chunk], skills: set[int], total: int) -> Iterable[Mark]:
     """At most MARKS places; where there are more, errors that would fall on the same place are one mark."""
     places = {("error", round(_x(step, total))) for chunk in chunks for step in chunk.summary.get("errors", ())}
     drawn = sorted(places)[:: max(1, -(-len(places) // MARKS))]
@@ -133,7 +133,7 @@ def _x(step: int, total: int) -> float:
     return STRIP_WIDTH * (step - 1) / max(total, 1)
 
 
-def _next_error(trajectory: Trajectory, chunks: list[_Chunk], after: int) -> int | None:
+def _find_next_error(trajectory: Trajectory, chunks: list[_Chunk], after: int) -> int | None:
     """The first step with an error after `after`. A chunk that names only its first errors is read once more."""
     for chunk in chunks:
         errors = chunk.summary.get("errors", [])

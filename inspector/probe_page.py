@@ -61,38 +61,38 @@ def read_asked(query: Query) -> tuple[Asked, str]:
     decision, times = query.get("decision", ""), query.get("times", "")
     asked = Asked(
         state=query.get("state", "")[:20],
-        decision=_number(decision),
+        decision=_parse_number(decision),
         revert=tuple(dict.fromkeys(query.getlist("revert"))),
         tasks=tuple(dict.fromkeys(query.getlist("task"))),
-        times=TIMES if _number(times) is None else _number(times) or 0,
+        times=TIMES if _parse_number(times) is None else _parse_number(times) or 0,
     )
-    wrong = next((text for text in (decision, times) if text and _number(text) is None), "")
+    wrong = next((text for text in (decision, times) if text and _parse_number(text) is None), "")
     return asked, f"Expected a whole number, found {wrong[:40]!r}." if wrong else ""
 
 
-def _number(text: str) -> int | None:
+def _parse_number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
 
 
 def open_probe_page(episode: Episode, query: Query) -> ProbePage:
     """`?times=` asks for the estimate as well, which reads the suite."""
     asked, problem = read_asked(query)
-    results, has_older = _results(episode, asked.decision)
+    results, has_older = _read_results(episode, asked.decision)
     try:
         choice = choice_of(episode, asked)
     except RunnerError as error:
         return ProbePage(asked, None, (), (), (), None, str(error), results, has_older)
     known = {hunk.id for hunk in choice.hunks}
     asked = replace(asked, revert=tuple(name for name in asked.revert if name in known))  # of another decision: dropped
-    found, problem = _preview(episode, asked, problem) if query.get("times", "") else (None, problem)
+    found, problem = _try_preview(episode, asked, problem) if query.get("times", "") else (None, problem)
     decisions = tuple(state.decision for state in choice.states if state.decision)
     ticked = set(asked.tasks or default_tasks(episode, choice.state))
-    tasks = tuple((task, task.key in ticked) for task in _tasks(episode))
-    shown = tuple(_show_hunk(hunk, asked.revert) for hunk in choice.hunks[:MAX_HUNKS])
+    tasks = tuple((task, task.key in ticked) for task in _order_tasks(episode))
+    shown = tuple(_draw_hunk(hunk, asked.revert) for hunk in choice.hunks[:MAX_HUNKS])
     return ProbePage(asked, choice, shown, decisions, tasks, found, problem, results, has_older)
 
 
-def _preview(episode: Episode, asked: Asked, problem: str) -> tuple[Preview | None, str]:
+def _try_preview(episode: Episode, asked: Asked, problem: str) -> tuple[Preview | None, str]:
     if problem:
         return None, problem
     try:
@@ -101,29 +101,29 @@ def _preview(episode: Episode, asked: Asked, problem: str) -> tuple[Preview | No
         return None, str(error)
 
 
-def _tasks(episode: Episode) -> Iterable[Task]:
+def _order_tasks(episode: Episode) -> Iterable[Task]:
     ids = episode.trials.values("task")
     ordered = Task.objects.filter(pk__in=ids).select_related("family")
     return ordered.order_by("family__ordinal", "ordinal", "key")
 
 
-def _show_hunk(hunk: Hunk, taken: Sequence[str]) -> ShownHunk:
+def _draw_hunk(hunk: Hunk, taken: Sequence[str]) -> ShownHunk:
     old, new = hunk.removed, hunk.added
     lines = [("-", line) for line in old[:MAX_LINES]] + [("+", line) for line in new[:MAX_LINES]]
     texts = tuple((sign, visible(line.decode("utf-8", "replace").rstrip("\n")[:MAX_LINE])) for sign, line in lines)
     return ShownHunk(hunk, hunk.id in taken, texts, len(old) + len(new) - len(lines))
 
 
-def _results(episode: Episode, decision: int | None) -> tuple[tuple[Result, ...], bool]:
+def _read_results(episode: Episode, decision: int | None) -> tuple[tuple[Result, ...], bool]:
     """Those that took something back first, then their controls; and whether there are older ones."""
     probes = Probe.objects.standing().filter(origin=episode)
     if decision is not None:
         probes = probes.filter(decision__number=decision)
     found = list(probes[: MAX_SHOWN + 1])
-    return tuple(_controls_last(results_of(found[:MAX_SHOWN]))), len(found) > MAX_SHOWN
+    return tuple(_sort_controls_last(results_of(found[:MAX_SHOWN]))), len(found) > MAX_SHOWN
 
 
-def _controls_last(results: Iterable[Result]) -> list[Result]:
+def _sort_controls_last(results: Iterable[Result]) -> list[Result]:
     return sorted(results, key=lambda result: result.probe.is_control)
 
 
@@ -131,7 +131,7 @@ def probes_about(decision: Decision | None) -> list[Result]:
     """The newest probes of a decision, for the pages that tell what became of it."""
     about = Probe.objects.standing().filter(decision=decision)
     found = list(about[:MAX_SHOWN]) if decision is not None and about.exists() else []
-    return _controls_last(results_of(found)) if found else []
+    return _sort_controls_last(results_of(found)) if found else []
 
 
 def probes_by_decision(episode: Episode) -> dict[int, list[Result]]:
@@ -139,7 +139,7 @@ def probes_by_decision(episode: Episode) -> dict[int, list[Result]]:
     about = Probe.objects.standing().filter(origin=episode).exclude(decision=None)
     probes = list(about[:MAX_IN_LEDGER]) if about.exists() else []
     found: dict[int, list[Result]] = {}
-    for result in _controls_last(results_of(probes)) if probes else ():
+    for result in _sort_controls_last(results_of(probes)) if probes else ():
         assert result.probe.decision_id is not None
         found.setdefault(result.probe.decision_id, []).append(result)
     return found

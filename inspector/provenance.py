@@ -1,20 +1,18 @@
-"""Why a library is what it is: the decision, the evidence its author was shown, and who worked with the text since."""
+"""Why a library is what it is: the decision, the evidence shown to its author, and the later trials that had the text."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import orjson
-
 from benchapp.json_shape import JsonShape, Shaped
-from benchapp.lineage.attribution import Attribution, Baseline, Ended, attribute, by_family, with_lines
-from benchapp.lineage.history import Lineage, Worked
-from benchapp.models import Blob, Decision, DecisionEvidence, SnapshotFile, Trial
+from benchapp.lineage.attribution import Attribution, Baseline, Ended, attribute, by_family, no_skill_of, with_lines
+from benchapp.lineage.history import Lineage, Worked, lineage_of
+from benchapp.lineage.ledger import LedgerRow, ledger_row
+from benchapp.models import Decision, DecisionEvidence, Episode, Run, SnapshotFile, Trial
 from inspector.changes import FileChange
 from inspector.excerpt import Excerpt, excerpts_of
+from inspector.rail import Rail, Stop, open_rail
 from inspector.verdict import VerdictView, verdicts_of
-from inspector.visible import visible
-from runner.types import Patch
 
 MAX_USERS = 300  # trials drawn; beyond it they are counted
 
@@ -34,7 +32,7 @@ class Users(Shaped):
     skill: str
     path: str
     later: Attribution = Attribution()
-    same_family: Ended = Ended()  # as what made the state was asked for
+    same_family: Ended = Ended()  # the same as of the decision that made the state
     other_families: Ended = Ended()
 
     json_shape = JsonShape("path", "*later", "same_family", "other_families")
@@ -48,29 +46,47 @@ class Users(Shaped):
         return self.later.trials[:MAX_USERS]
 
 
-def patch_of(decision: Decision) -> Patch | None:
-    """The patch as parsed; None where the reply was no patch."""
-    if decision.patch_id is None:
-        return None
-    raw = orjson.loads(Blob.objects.read(decision.patch_id))
-    return Patch(
-        summary=str(raw.get("summary", "")),
-        operation_type=str(raw.get("operation_type", "")),
-        upsert_files={str(path): str(text) for path, text in raw.get("upsert_files", {}).items()},
-        delete_paths=tuple(map(str, raw.get("delete_paths", ()))),
-    )
+@dataclass(frozen=True, slots=True)
+class LibraryCourse:
+    """What became of an episode's library: its rail, who wrote each line, and the same tasks under no-skill."""
+
+    rail: Rail
+    lineage: Lineage
+    baseline: Baseline
+
+    def ledger_of(self, stop: Stop | None) -> LedgerRow | None:
+        """How the later trials ended that had what this stop wrote; None where it wrote nothing or nothing was traced."""
+        if stop is None or not stop.changed or self.lineage.too_big:
+            return None
+        return ledger_row(self.lineage, self.rail.states.index(stop.after), stop.family, self.baseline)
+
+    def users_of(self, change: FileChange, stop: Stop | None) -> Users:
+        """The trials whose library held the new side of this file, split by the family of `stop`. One query."""
+        skill = change.path.partition("/")[0]
+        if change.new is None:
+            return Users(skill, change.path)
+        snapshots = self.lineage.snapshots
+        rows = SnapshotFile.objects.filter(
+            snapshot__in=set(snapshots) - {None}, path=change.path, blob=change.new.digest
+        )
+        holding = set(rows.values_list("snapshot_id", flat=True))
+
+        def standing(state: int) -> frozenset[str]:
+            return frozenset([skill] if snapshots[state] in holding else ())
+
+        trials = with_lines(self.lineage, standing, born=0)
+        split = by_family(trials, stop.family if stop else None, self.baseline)
+        return Users(skill, change.path, attribute(trials, self.baseline), *split)
 
 
-def reply_text(decision: Decision) -> str:
-    """The author's answer as it came, made visible; empty where none is recorded."""
-    if decision.call is None or decision.call.reply_id is None:
-        return ""
-    reply = orjson.loads(Blob.objects.read(decision.call.reply_id))
-    return visible(str(reply.get("text", "")))
+def open_course(run: Run, episode: Episode) -> LibraryCourse:
+    rail = open_rail(run, episode)
+    lineage = lineage_of(run, episode, rail.states)
+    return LibraryCourse(rail, lineage, no_skill_of(run, {trial.task for trial in lineage.trials}))
 
 
 def evidence_of(decision: Decision) -> list[Shown]:
-    """The trials it was made from, in the order shown. Two queries."""
+    """The trials shown to the author, in their order. Two queries."""
     rows = list(
         DecisionEvidence.objects.filter(decision=decision)
         .select_related("trial__task__family", "compaction")
@@ -81,22 +97,6 @@ def evidence_of(decision: Decision) -> list[Shown]:
 
 
 def verdict_seen(decision: Decision) -> VerdictView | None:
-    """The primary verdict of the trial after which the decision was asked for."""
+    """The primary verdict of the trial that the decision followed."""
     trial = decision.after_trial
     return next(iter(verdicts_of(trial.counting_attempt())), None) if trial else None
-
-
-def users_of(change: FileChange, family: int | None, lineage: Lineage, baseline: Baseline) -> Users:
-    """Who had the new side of this file mounted. `family`: the one that what made it was asked for. One query."""
-    skill = change.path.partition("/")[0]
-    if change.new is None:
-        return Users(skill, change.path)
-    states = [state.snapshot for state in lineage.states if state.snapshot is not None]
-    rows = SnapshotFile.objects.filter(snapshot__in=states, path=change.path, blob=change.new.digest)
-    holding = set(rows.values_list("snapshot_id", flat=True))
-
-    def standing(state: int) -> frozenset[str]:
-        return frozenset([skill] if lineage.states[state].snapshot in holding else ())
-
-    trials = with_lines(lineage, standing, born=0)
-    return Users(skill, change.path, attribute(trials, baseline), *by_family(trials, family, baseline))

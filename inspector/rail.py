@@ -1,68 +1,68 @@
-"""The time machine's rail: an episode's spine read as states of its library and what happened between them.
-
-Pure over loaded rows: no query is made here. States are named as people speak of them: R0 is the start, Rn the library
-after round n, Sn the library after the n-th skill that came in without an author.
-"""
+"""The time machine's rail: the states of an episode's library (`lineage.states`) and what happened between them, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from benchapp.models import Decision, Entry, Episode, Experiment, Refusal, Run, Seal, Seeding, Snapshot
+from benchapp.lineage.states import LibraryHistory, LibraryState, LibraryStep, find_round, find_state, read_history
+from benchapp.models import Decision, Entry, Episode, Experiment, Refusal, Run, Seal, Seeding
 from runner.types import AuthorMode, DecisionStatus
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """A state of the library. snapshot None: empty, and never stored."""
-
-    key: str
-    snapshot: Snapshot | None
-
-    @property
-    def digest(self) -> str:
-        return self.snapshot.digest if self.snapshot else ""
-
-    @property
-    def title(self) -> str:
-        count = self.snapshot.skills_total if self.snapshot else 0
-        return f"Library at {self.key}: {count} skill{'' if count == 1 else 's'}"
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
     """One line of the rail: what happened, and the library before and after it."""
 
-    kind: str  # start, decision, seed, freeze, refusal
+    kind: str  # of the entry; "start" for the beginning, which has none
     word: str
     mark: str
-    tone: str  # "", created, revised, refused: the mark's style; the word says the same
-    before: State
-    after: State
-    decision: Decision | None = None
-    seeding: Seeding | None = None
-    seal: Seal | None = None
-    refusal: Refusal | None = None
+    tone: str  # "", created, revised, refused: the style of the mark; the word has the same meaning
+    before: LibraryState
+    after: LibraryState
+    entry: Entry | None = None
+
+    @property
+    def decision(self) -> Decision | None:
+        return self.entry.decision if self.entry else None
+
+    @property
+    def seeding(self) -> Seeding | None:
+        return self.entry.seeding if self.entry else None
+
+    @property
+    def seal(self) -> Seal | None:
+        return self.entry.seal if self.entry else None
+
+    @property
+    def refusal(self) -> Refusal | None:
+        return self.entry.refusal if self.entry else None
 
     @property
     def changed(self) -> bool:
         return self.before is not self.after
 
+    @property
+    def family(self) -> int | None:
+        """The family that the change was made for."""
+        return self.decision.family_id if self.decision else self.seeding.family_id if self.seeding else None
+
 
 @dataclass(frozen=True, slots=True)
 class Rail:
-    states: tuple[State, ...]
+    states: tuple[LibraryState, ...]
     stops: tuple[Stop, ...]
 
-    def state(self, key: str | None) -> State | None:
-        """By its key or by its library's digest."""
-        return next((state for state in self.states if key and key in (state.key, state.digest)), None)
+    def state(self, name: str | None) -> LibraryState | None:
+        return find_state(self.states, name)
+
+    def round(self, name: str) -> LibraryState:
+        """The state that a person names, by its number too; nonsense falls back to the last."""
+        return find_round(self.states, name) or self.states[-1]
 
     def decision(self, number: str | None) -> Stop | None:
         return next((stop for stop in self.stops if stop.decision and str(stop.decision.number) == number), None)
 
-    def made(self, state: State) -> Stop | None:
+    def made(self, state: LibraryState) -> Stop | None:
         """The stop that left this state behind."""
         return next((stop for stop in self.stops if stop.changed and stop.after is state), None)
 
@@ -75,8 +75,8 @@ class Rail:
 class Selection:
     """What the page shows: two states, and the stop that led from one to the other where there is one."""
 
-    before: State
-    after: State
+    before: LibraryState
+    after: LibraryState
     stop: Stop | None
 
     @property
@@ -95,7 +95,7 @@ _APPLIED = {
     "replace": ("Replaced", "~", "revised"),
     "narrow": ("Narrowed", "~", "revised"),
 }
-# Where the author names its skills there is no operation; then what it was asked for tells what it did.
+# Where the author names its skills there is no operation; then its mode names what it did.
 _WRITTEN: dict[str, tuple[str, str, str]] = {
     AuthorMode.WRITE: ("Written", "+", "created"),
     AuthorMode.CRAFT: ("Drafted", "+", "created"),
@@ -120,29 +120,23 @@ def word_of(decision: Decision) -> tuple[str, str, str]:
 
 
 def seeded_word(run: Run, episode: Episode) -> str:
-    """What comes into this library without an author: of an import only its condition can say that it was curated."""
+    """The word for what comes into this library without an author. Of an import, only the condition says that it was curated."""
     if episode.protocol == "probe":
         return FROZEN
     is_own = run.experiment.origin == Experiment.Origin.RUN
     return CURATED if is_own or run.condition.startswith("curated") else UNEXPLAINED
 
 
-def build_rail(entries: Iterable[Entry], library: Snapshot | None, *, seeded: str = CURATED) -> Rail:
-    """The rail of an episode from its entries in order (`Entry.objects.of_library`).
+def open_rail(run: Run, episode: Episode) -> Rail:
+    """The rail of an episode, read in one query."""
+    return build_rail(read_history(episode), seeded=seeded_word(run, episode))
 
-    `library` is the episode's present one: all there is to see where an import brought no decisions.
-    `seeded`: what comes in without an author.
-    """
-    entries = list(entries)
-    start = State("R0", _first_snapshot(entries, library))
-    states = [start]
-    stops = [Stop("start", _start_word(start), "○", "", start, start)]
-    for entry in entries:
-        if stop := _stop(entry, states, seeded):
-            stops.append(stop)
-            if stop.changed:
-                states.append(stop.after)
-    return Rail(tuple(states), tuple(stops))
+
+def build_rail(history: LibraryHistory, *, seeded: str = CURATED) -> Rail:
+    """`seeded`: the word for what comes in without an author."""
+    start = history.states[0]
+    first = Stop("start", _describe_start(start), "○", "", start, start)
+    return Rail(history.states, (first, *(_make_stop(step, seeded) for step in history.steps)))
 
 
 def select(rail: Rail, *, decision: str | None, start: str | None, end: str | None) -> Selection:
@@ -171,56 +165,18 @@ def neighbours(rail: Rail, selection: Selection) -> tuple[Stop | None, Stop | No
     return None, next((stop for stop in stops if stop.before is selection.after), None)
 
 
-def family_of(stop: Stop | None) -> int | None:
-    """The family a change was made for."""
-    if stop is None:
-        return None
-    return stop.decision.family_id if stop.decision else stop.seeding.family_id if stop.seeding else None
-
-
-def _first_snapshot(entries: list[Entry], library: Snapshot | None) -> Snapshot | None:
-    """What the library held before the first thing that could change it."""
-    for entry in entries:
-        if entry.decision:
-            return entry.decision.before
-        if entry.seeding:
-            return None
-        if entry.seal:
-            return entry.seal.snapshot
-    return library
-
-
-def _start_word(state: State) -> str:
+def _describe_start(state: LibraryState) -> str:
     return "Library at the start" if state.snapshot and state.snapshot.files_total else "Empty library"
 
 
-def _stop(entry: Entry, states: list[State], seeded: str) -> Stop | None:
-    now = states[-1]
-    if decision := entry.decision:
-        after = now
-        if decision.status == DecisionStatus.APPLIED and decision.after_id != (now.snapshot and now.snapshot.pk):
-            after = State(_free_key(f"R{decision.round}", states), decision.after)
-        return Stop("decision", *word_of(decision), now, after, decision=decision)
-    if seeding := entry.seeding:
-        seeds = sum(state.key.startswith("S") for state in states)
-        after = State(f"S{seeds + 1}", seeding.snapshot)
-        return Stop("seed", seeded, "+", "created", now, after, seeding=seeding)
-    if seal := entry.seal:
-        return Stop("freeze", "Frozen", "", "", now, now, seal=seal)
-    if refusal := entry.refusal:
-        return Stop(
-            "refusal",
-            "Write refused" if refusal.trial_id else "Source differs",
-            "!",
-            "refused",
-            now,
-            now,
-            refusal=refusal,
-        )
-    return None
-
-
-def _free_key(key: str, states: list[State]) -> str:
-    """Rounds are unique in our own runs; an import may count otherwise, and a key must name one state."""
-    taken = {state.key for state in states}
-    return key if key not in taken else f"{key}.{len(states)}"
+def _make_stop(step: LibraryStep, seeded: str) -> Stop:
+    entry = step.entry
+    if entry.decision:
+        word = word_of(entry.decision)
+    elif entry.seeding:
+        word = (seeded, "+", "created")
+    elif entry.refusal:
+        word = ("Write refused" if entry.refusal.trial_id else "Source differs", "!", "refused")
+    else:
+        word = ("Frozen", "", "")
+    return Stop(entry.kind, *word, step.before, step.after, entry)

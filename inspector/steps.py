@@ -5,11 +5,12 @@ Pure: steps in, values out. Every field of a step is there; where steps say very
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from benchapp.models import SkillUse, Trajectory
 from benchapp.trajectory_store import StoredStep
 from inspector.excerpt import Kept
 from inspector.folding import Part, fold
@@ -87,9 +88,9 @@ def draw_steps(
     """`skills` and `kept` by step number; `texts_of` says what there is to read in a step, where that is not simply
     its fields."""
     return [
-        _view(
+        _draw_step(
             found.step,
-            [_folded(text) for text in (texts_of or _texts)(found)],
+            [_fold_text(text) for text in (texts_of or _read_texts)(found)],
             skills.get(found.step.number, ()),
             kept.get(found.step.number),
         )
@@ -97,16 +98,25 @@ def draw_steps(
     ]
 
 
+def uses_by_step(uses: Iterable[SkillUse], trajectory: Trajectory | None) -> dict[int, list[tuple[str, str]]]:
+    """step -> (slug, kind) of the uses in this trajectory, one for every file that was read."""
+    found: dict[int, list[tuple[str, str]]] = {}
+    for use in uses:
+        if use.step is not None and trajectory is not None and use.trajectory_id in (None, trajectory.pk):
+            found.setdefault(use.step, []).append((visible(use.skill), use.kind))
+    return found
+
+
 def one_page(steps: Sequence[StepView], pointed: int | None) -> list[StepView]:
     """As many of them as one answer brings, at least one: from the first, or from the one the address points at where
     that would not be among them."""
-    fitting = _fitting(steps)
+    fitting = _fit_page(steps)
     if pointed is None or not fitting or pointed <= fitting[-1].number:
         return fitting
-    return _fitting([step for step in steps if step.number >= pointed])
+    return _fit_page([step for step in steps if step.number >= pointed])
 
 
-def _fitting(steps: Sequence[StepView]) -> list[StepView]:
+def _fit_page(steps: Sequence[StepView]) -> list[StepView]:
     fitting, room = list(steps[:1]), PAGE_CHARS
     for step, following in pairwise(steps):
         room -= sum(field.shown for field in step.fields)
@@ -116,7 +126,7 @@ def _fitting(steps: Sequence[StepView]) -> list[StepView]:
     return fitting
 
 
-def _view(step: Step, drawn: list[FieldView], skills: Sequence[tuple[str, str]], kept: Kept | None) -> StepView:
+def _draw_step(step: Step, drawn: list[FieldView], skills: Sequence[tuple[str, str]], kept: Kept | None) -> StepView:
     usage = step.usage
     return StepView(
         number=step.number,
@@ -142,10 +152,12 @@ def reasons_of(tries: Any) -> Iterator[str]:
             yield visible(str(each.get("reason") or "")[:MAX_REASON])
 
 
-def _texts(stored: StoredStep) -> list[Text]:
+def _read_texts(stored: StoredStep) -> list[Text]:
     """The fields in reading order: each result right after the call it answers."""
     step, found = stored.step, dict(fields(stored.step))
-    return [_text(step, name, found[name], stored.long.get(name, len(found[name]))) for name in reading_order(step)]
+    return [
+        _make_text(step, name, found[name], stored.long.get(name, len(found[name]))) for name in reading_order(step)
+    ]
 
 
 def reading_order(step: Step) -> list[str]:
@@ -173,7 +185,7 @@ def result_label(step: Step, result: Observation) -> str:
     return "result" if named or not step.tool_calls else "result, call unknown"
 
 
-def _text(step: Step, name: str, text: str, length: int) -> Text:
+def _make_text(step: Step, name: str, text: str, length: int) -> Text:
     group, _, index = name.partition("/")
     if group == "tool_calls":
         label = step.tool_calls[int(index)].name
@@ -185,7 +197,7 @@ def _text(step: Step, name: str, text: str, length: int) -> Text:
     return Text(name, group, group, text, length, 0)
 
 
-def _folded(text: Text) -> FieldView:
+def _fold_text(text: Text) -> FieldView:
     return FieldView(
         name=text.name,
         kind=text.kind,

@@ -5,26 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from benchapp.lineage.attribution import Baseline, no_skill_of
-from benchapp.lineage.history import Lineage, lineage_of
-from benchapp.lineage.ledger import LedgerRow, ledger_row
-from benchapp.models import Decision, Entry, Episode, Run
+from benchapp.lineage.ledger import LedgerRow
+from benchapp.models import Decision, Episode, Run
 from inspector.changes import (
     PAGE_FILES,
     FileChange,
     ShownFile,
     TreeRow,
-    changes_between,
     contents_of,
-    proposed,
+    read_changes,
     show,
     tree,
 )
-from inspector.changes import versions_of as versions_of_snapshots
-from inspector.diff import Row, is_binary, source_rows
+from inspector.diff import Row, explain_no_rows, is_binary, source_rows
 from inspector.markdown import MAX_CHARS, render_markdown, split_frontmatter
-from inspector.provenance import Shown, Users, evidence_of, patch_of, reply_text, users_of, verdict_seen
-from inspector.rail import Rail, Selection, Stop, build_rail, family_of, neighbours, seeded_word, select
+from inspector.provenance import Shown, Users, evidence_of, open_course, verdict_seen
+from inspector.rail import Rail, Selection, Stop, neighbours, open_rail, select
 from inspector.verdict import VerdictView
 from inspector.visible import visible
 from runner.types import DecisionStatus
@@ -36,7 +32,7 @@ SOURCE_ROWS = 1_500
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One file at the later state, whole: as rows of source or as drawn Markdown. note says why there is neither."""
+    """One file at the later state, whole: as rows of source or as drawn Markdown. `note`: why there is neither."""
 
     change: FileChange
     rows: tuple[Row, ...] = ()
@@ -57,7 +53,7 @@ class TimeMachine:
     tab: str
     changes: tuple[FileChange, ...]
     chosen: FileChange | None
-    missing: str  # the file that was asked for and is in neither state
+    missing: str  # the file of the query that is in neither state
     is_proposal: bool
     files: tuple[ShownFile, ...]
     files_left_out: int
@@ -101,24 +97,22 @@ class TimeMachine:
 
 
 def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> TimeMachine:
-    """The page for a query string. Whatever the query says, a page comes out: nonsense falls back."""
-    entries = list(Entry.objects.filter(episode=episode).of_library())
-    rail, selection = _selected(run, episode, entries, query)
-    changes, is_proposal = _changes(selection)
+    """Opens the page for a query string. Nonsense in it falls back to a page that exists."""
+    course = open_course(run, episode)
+    rail, selection = course.rail, _select(course.rail, query)
+    changes, is_proposal = _read_selected(selection)
     asked = query.get("file", "")
-    chosen = _named(changes, asked)
+    chosen = _find_change(changes, asked)
     changed = [change for change in changes if change.status]
     view = query.get("view", "")
     if view not in VIEWS:
         view = "rendered" if selection.is_one_state and not is_proposal else "unified"
-    shown = _shown_files(changes, changed, chosen, view)
-    document = _document(chosen or _first(changed or changes), view) if not shown else None
+    shown = _choose_files(changes, changed, chosen, view)
+    document = _draw_document(chosen or _choose_first(changed or changes), view) if not shown else None
     decision = selection.decision
     previous, following = neighbours(rail, selection)
     tab = query.get("tab", "")
-    lineage = lineage_of(run, episode, entries)
-    baseline = no_skill_of(run, {trial.task for trial in lineage.trials})
-    text = None if is_proposal else chosen or _first(changed or changes)  # a refused patch was never mounted
+    text = None if is_proposal else chosen or _choose_first(changed or changes)  # a refused patch was never mounted
     return TimeMachine(
         episode=episode,
         rail=rail,
@@ -134,10 +128,10 @@ def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> T
         document=document,
         evidence=tuple(evidence_of(decision)) if decision else (),
         verdict=verdict_seen(decision) if decision else None,
-        users=users_of(text, family_of(selection.stop), lineage, baseline) if text else None,
-        ledger=_ledger(lineage, baseline, rail, selection.stop),
-        is_beside=bool(baseline),
-        reply=reply_text(decision) if decision and decision.status == DecisionStatus.FAILED else "",
+        users=course.users_of(text, selection.stop) if text else None,
+        ledger=course.ledger_of(selection.stop),
+        is_beside=bool(course.baseline),
+        reply=visible(decision.read_reply()) if decision and decision.status == DecisionStatus.FAILED else "",
         previous=previous,
         following=following,
     )
@@ -145,45 +139,29 @@ def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> T
 
 def chosen_file(episode: Episode, run: Run, query: Mapping[str, str]) -> FileChange | None:
     """The file that a query string names, in the states it names; None where neither has it."""
-    entries = list(Entry.objects.filter(episode=episode).of_library())
-    changes, _ = _changes(_selected(run, episode, entries, query)[1])
-    return _named(changes, query.get("file", ""))
+    changes, _ = _read_selected(_select(open_rail(run, episode), query))
+    return _find_change(changes, query.get("file", ""))
 
 
-def _selected(run: Run, episode: Episode, entries: list[Entry], query: Mapping[str, str]) -> tuple[Rail, Selection]:
-    rail = build_rail(entries, episode.library, seeded=seeded_word(run, episode))
-    return rail, select(rail, decision=query.get("decision"), start=query.get("from"), end=query.get("to"))
+def _select(rail: Rail, query: Mapping[str, str]) -> Selection:
+    return select(rail, decision=query.get("decision"), start=query.get("from"), end=query.get("to"))
 
 
-def _named(changes: Sequence[FileChange], path: str) -> FileChange | None:
+def _find_change(changes: Sequence[FileChange], path: str) -> FileChange | None:
     return next((change for change in changes if change.path == path), None)
 
 
-def _changes(selection: Selection) -> tuple[list[FileChange], bool]:
-    """The files of both sides. For a refused decision the later side is what its patch asked for."""
-    before, after = versions_of_snapshots(selection.before.snapshot, selection.after.snapshot)
-    decision = selection.decision
-    if decision and decision.status in (DecisionStatus.REJECTED, DecisionStatus.FAILED):
-        patch = patch_of(decision)
-        if patch and (patch.upsert_files or patch.delete_paths):
-            return changes_between(before, proposed(before, patch.upsert_files, patch.delete_paths)), True
-    return changes_between(before, after), False
+def _read_selected(selection: Selection) -> tuple[list[FileChange], bool]:
+    return read_changes(selection.before.snapshot, selection.after.snapshot, selection.decision)
 
 
-def _ledger(lineage: Lineage, baseline: Baseline, rail: Rail, stop: Stop | None) -> LedgerRow | None:
-    """How the later trials ended that had what this stop wrote. A library too big to trace has no ledger."""
-    if stop is None or not stop.changed or lineage.too_big:
-        return None
-    return ledger_row(lineage, rail.states.index(stop.after), family_of(stop), baseline)
-
-
-def _first(changes: Sequence[FileChange]) -> FileChange | None:
+def _choose_first(changes: Sequence[FileChange]) -> FileChange | None:
     """Where reading starts: the first SKILL.md, else the first file."""
     skills = (change for change in changes if change.path.endswith("/SKILL.md"))
     return next(skills, None) or next(iter(changes), None)
 
 
-def _shown_files(
+def _choose_files(
     changes: Sequence[FileChange], changed: Sequence[FileChange], chosen: FileChange | None, view: str
 ) -> Sequence[FileChange]:
     """The files drawn as differences; none where one is drawn whole instead."""
@@ -194,7 +172,7 @@ def _shown_files(
     return changed
 
 
-def _document(change: FileChange | None, view: str) -> Document | None:
+def _draw_document(change: FileChange | None, view: str) -> Document | None:
     if change is None:
         return None
     version = change.new or change.old
@@ -207,5 +185,5 @@ def _document(change: FileChange | None, view: str) -> Document | None:
         note = f"Rendered are the first {MAX_CHARS:,} of {len(body):,} characters." if len(body) > MAX_CHARS else ""
         return Document(change, frontmatter=visible(frontmatter), html=render_markdown(body), note=note)
     rows = source_rows(change.path, content)
-    note = "" if rows else "The file is empty." if not content else "Too big to show here."
+    note = "" if rows else explain_no_rows(content)
     return Document(change, rows[:SOURCE_ROWS], max(0, len(rows) - SOURCE_ROWS), note=note)

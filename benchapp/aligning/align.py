@@ -52,20 +52,20 @@ class Box:
 def align(left: Signs, right: Signs, *, max_cells: int = MAX_CELLS, like: Like = likeness) -> Alignment:
     """Pure. Symmetric: exchanging the sides exchanges the result."""
     if list(right) < list(left):  # ties fall one way, whichever side comes first
-        pairs, cells, is_banded = _pairs(right, left, max_cells, like)
+        pairs, cells, is_banded = _pair_all(right, left, max_cells, like)
         pairs = [(one, other) for other, one in pairs]
     else:
-        pairs, cells, is_banded = _pairs(left, right, max_cells, like)
+        pairs, cells, is_banded = _pair_all(left, right, max_cells, like)
     return Alignment(rows_of(left, right, pairs), cells, is_banded)
 
 
-def _pairs(left: Signs, right: Signs, max_cells: int, like: Like) -> tuple[list[Pair], int, bool]:
+def _pair_all(left: Signs, right: Signs, max_cells: int, like: Like) -> tuple[list[Pair], int, bool]:
     """(pairs in order, pairs weighed, whether a band was needed)."""
-    pairs, boxes = _anchored(left, right)
+    pairs, boxes = _anchor(left, right)
     cells, is_banded, room = 0, False, max_cells
     for done, box in enumerate(sorted(boxes, key=lambda box: box.cells)):  # what small ones leave, long ones may take
         share = room // (len(boxes) - done)
-        found, weighed = _paired(left, right, box, share, like)
+        found, weighed = _pair_box(left, right, box, share, like)
         pairs += found
         cells += weighed
         room = max(0, room - weighed)
@@ -76,27 +76,27 @@ def _pairs(left: Signs, right: Signs, max_cells: int, like: Like) -> tuple[list[
 # --- what is equal ----------------------------------------------------------------------------------------------
 
 
-def _anchored(left: Signs, right: Signs) -> tuple[list[Pair], list[Box]]:
+def _anchor(left: Signs, right: Signs) -> tuple[list[Pair], list[Box]]:
     """Pairs that need no weighing, and the boxes between them that have steps on both sides."""
     pairs: list[Pair] = []
     boxes: list[Box] = []
     waiting = [(Box(0, len(left), 0, len(right)), 0)]
     while waiting:
         whole, depth = waiting.pop()
-        ends, box = _trimmed(left, right, whole)
+        ends, box = _trim(left, right, whole)
         pairs += ends
         if not box.cells:
             continue
-        anchors = _anchors(left, right, box) if depth < MAX_DEPTH else []
+        anchors = _find_anchors(left, right, box) if depth < MAX_DEPTH else []
         if not anchors:
             boxes.append(box)
             continue
         pairs += anchors
-        waiting += ((between, depth + 1) for between in _between(box, anchors))
+        waiting += ((between, depth + 1) for between in _split_between(box, anchors))
     return pairs, boxes
 
 
-def _trimmed(left: Signs, right: Signs, box: Box) -> tuple[list[Pair], Box]:
+def _trim(left: Signs, right: Signs, box: Box) -> tuple[list[Pair], Box]:
     """What did the same at both ends of the box, and the box without it."""
     one, other, one_end, other_end = box.left, box.right, box.left_end, box.right_end
     pairs = []
@@ -113,20 +113,20 @@ def _acts_alike(one: Sign, other: Sign) -> bool:
     return one.action == other.action and one.source == other.source and one.tools == other.tools
 
 
-def _anchors(left: Signs, right: Signs, box: Box) -> list[Pair]:
+def _find_anchors(left: Signs, right: Signs, box: Box) -> list[Pair]:
     """The longest chain of steps whose action stands once on either side, in the same order on both."""
-    mine = _once(left, box.left, box.left_end)
-    theirs = _once(right, box.right, box.right_end)
-    return _chain([(place, theirs[key]) for key, place in mine.items() if key in theirs])
+    mine = _find_unique(left, box.left, box.left_end)
+    theirs = _find_unique(right, box.right, box.right_end)
+    return _find_chain([(place, theirs[key]) for key, place in mine.items() if key in theirs])
 
 
-def _once(signs: Signs, first: int, end: int) -> dict[tuple[object, ...], int]:
+def _find_unique(signs: Signs, first: int, end: int) -> dict[tuple[object, ...], int]:
     keys = [(sign.source, sign.tools, sign.action) for sign in signs[first:end]]
     counts = Counter(keys)
     return {key: place for place, key in enumerate(keys, start=first) if counts[key] == 1}
 
 
-def _chain(pairs: list[Pair]) -> list[Pair]:
+def _find_chain(pairs: list[Pair]) -> list[Pair]:
     """The longest chain of pairs that rises on both sides; they come in the order of the left one."""
     tails: list[int] = []  # the right place that ends the best chain of each length
     ends: list[int] = []  # the pair that does
@@ -146,7 +146,7 @@ def _chain(pairs: list[Pair]) -> list[Pair]:
     return chain[::-1]
 
 
-def _between(box: Box, anchors: list[Pair]) -> list[Box]:
+def _split_between(box: Box, anchors: list[Pair]) -> list[Box]:
     starts = [(box.left, box.right), *((one + 1, other + 1) for one, other in anchors)]
     ends = [*anchors, (box.left_end, box.right_end)]
     return [Box(one, end, other, stop) for (one, other), (end, stop) in zip(starts, ends, strict=True)]
@@ -155,18 +155,18 @@ def _between(box: Box, anchors: list[Pair]) -> list[Box]:
 # --- what is alike ----------------------------------------------------------------------------------------------
 
 
-def _paired(left: Signs, right: Signs, box: Box, room: int, like: Like) -> tuple[list[Pair], int]:
+def _pair_box(left: Signs, right: Signs, box: Box, room: int, like: Like) -> tuple[list[Pair], int]:
     """The pairs of a box that are most alike in all, and how many were weighed. Its longer side makes the rows, so that
     the band moves by at most one column per row and never loses its way."""
     mine, theirs = left[box.left : box.left_end], right[box.right : box.right_end]
     if len(mine) >= len(theirs):
-        found, cells = _weighed(mine, theirs, room, like)
+        found, cells = _weigh(mine, theirs, room, like)
         return [(box.left + row, box.right + column) for row, column in found], cells
-    found, cells = _weighed(theirs, mine, room, like)
+    found, cells = _weigh(theirs, mine, room, like)
     return [(box.left + column, box.right + row) for row, column in found], cells
 
 
-def _weighed(rows: Signs, columns: Signs, room: int, like: Like) -> tuple[list[Pair], int]:
+def _weigh(rows: Signs, columns: Signs, room: int, like: Like) -> tuple[list[Pair], int]:
     """Leaving steps out costs nothing; a pair gains its likeness less PRICE."""
     height, width = len(rows), len(columns)
     reach = width if height * width <= room else max(1, (room // height - 1) // 2)
@@ -188,10 +188,10 @@ def _weighed(rows: Signs, columns: Signs, room: int, like: Like) -> tuple[list[P
             best[column], corner, taken[column - low] = most, above, move
         lows.append(low)
         moves.append(taken)
-    return _walked_back(lows, moves, width), sum(map(len, moves))
+    return _walk_back(lows, moves, width), sum(map(len, moves))
 
 
-def _walked_back(lows: list[int], moves: list[bytearray], width: int) -> list[Pair]:
+def _walk_back(lows: list[int], moves: list[bytearray], width: int) -> list[Pair]:
     pairs: list[Pair] = []
     row, column = len(moves), width
     while row and column:

@@ -94,23 +94,23 @@ def rows_of(left: Sequence[Sign], right: Sequence[Sign], pairs: Iterable[tuple[i
     rows: list[Row] = []
     at, beside = 0, 0
     for one, other in [*pairs, (len(left), len(right))]:
-        rows += (Row(place, None, Kind.LEFT, (_alone(left[place]),)) for place in range(at, one))
-        rows += (Row(None, place, Kind.RIGHT, (_alone(right[place]),)) for place in range(beside, other))
+        rows += (Row(place, None, Kind.LEFT, (_part_of(left[place]),)) for place in range(at, one))
+        rows += (Row(None, place, Kind.RIGHT, (_part_of(right[place]),)) for place in range(beside, other))
         if one < len(left):
-            rows.append(_pair(one, other, left[one], right[other]))
+            rows.append(_make_row(one, other, left[one], right[other]))
         at, beside = one + 1, other + 1
     return tuple(rows)
 
 
-def _alone(sign: Sign) -> Part:
+def _part_of(sign: Sign) -> Part:
     """What the step is, where it stands alone or differs."""
     return Part.GIVEN if sign.is_given else Part.ACTION if sign.tools else Part.WORDS
 
 
-def _pair(left: int, right: int, one: Sign, other: Sign) -> Row:
+def _make_row(left: int, right: int, one: Sign, other: Sign) -> Row:
     differs = []
     if one.action != other.action or one.tools != other.tools:
-        differs.append(_alone(one))
+        differs.append(_part_of(one))
     if one.result != other.result:
         differs.append(Part.RESULT)
     return Row(left, right, Kind.CHANGED if differs else Kind.SAME, tuple(differs))

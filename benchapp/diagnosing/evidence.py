@@ -17,6 +17,7 @@ from django.db.models import Min, Q, QuerySet
 from benchapp.diagnosing.constants import Constant, constants_in
 from benchapp.diagnosing.shelf import Shelf
 from benchapp.diagnosing.sources import Sighting, Sources, Spoken
+from benchapp.lineage.states import NamedLibrary
 from benchapp.models import (
     Blob,
     Check,
@@ -24,7 +25,6 @@ from benchapp.models import (
     Episode,
     Family,
     Seeding,
-    Snapshot,
     SnapshotFile,
     TaskRevision,
     Trajectory,
@@ -32,7 +32,7 @@ from benchapp.models import (
     Verdict,
 )
 from benchapp.trajectory_store import iterate_steps
-from runner.digests import EMPTY_LIBRARY, digest_json
+from runner.digests import digest_json
 from runner.trajectories.fields import fields
 from runner.types import Files
 
@@ -46,15 +46,6 @@ MAX_SPOKEN_CHARS = 1_500_000  # of all that verifiers said, and of all reference
 MAX_REFERENCE_FILES = 400
 MAX_CONSTANTS = 4_000
 MIN_MESSAGE_WORDS = 8
-NEVER = 2**62  # before which every trial ended
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """A library and the place on the spine at which it came to be."""
-
-    snapshot: Snapshot
-    sequence: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,36 +63,12 @@ class Seen:
     family: int | None
 
 
-def states_of(episode: Episode) -> list[State]:
-    """Every library the episode had, by first appearance, the empty one left out."""
-    entries = Entry.objects.filter(episode=episode).exclude(kind__in=[Entry.Kind.TRIAL, Entry.Kind.SKIP])
-    entries = entries.select_related("decision__before", "decision__after", "seeding__snapshot", "seal__snapshot")
-    found: dict[int, State] = {}
-    for entry in entries.order_by("sequence"):
-        for snapshot in _snapshots(entry):
-            found.setdefault(snapshot.pk, State(snapshot, entry.sequence))
-    if episode.library:
-        found.setdefault(episode.library.pk, State(episode.library, NEVER if not found else 0))
-    return [state for state in found.values() if state.snapshot.digest != EMPTY_LIBRARY and state.snapshot.files_total]
-
-
-def _snapshots(entry: Entry) -> Iterator[Snapshot]:
-    if entry.decision:
-        yield entry.decision.before
-        if entry.decision.status == "applied":
-            yield entry.decision.after
-    if entry.seeding:
-        yield entry.seeding.snapshot
-    if entry.seal:
-        yield entry.seal.snapshot
-
-
 @dataclass
 class Evidence:
     """The episode's side of a diagnosis. Rows are read at once, trajectories only by `look`."""
 
     episode: Episode
-    states: Sequence[State]
+    states: Sequence[NamedLibrary]
     seen: dict[Constant, list[Seen]] = field(default_factory=dict)
     introduced: dict[Constant, int] = field(default_factory=dict)
     _output_texts: dict[str, str] = field(default_factory=dict)
@@ -169,7 +136,7 @@ class Evidence:
         ):
             yield SnapshotFile.objects.filter(snapshot=library).values_list("blob", "path"), condition
 
-    def digest(self, state: State) -> str:
+    def digest(self, state: NamedLibrary) -> str:
         """Equal as long as nothing changed that the state is held against. Reads no blob."""
         before = self._before(state.sequence)
         trials = [witness.trial.pk for witness in before]
@@ -192,7 +159,7 @@ class Evidence:
             return
         wanted = {constant: _spellings(constant) for constant in self.introduced}
         for witness in self.witnesses:
-            for constant, step, name in _first_places(witness.trial, wanted):
+            for constant, step, name in _find_first_places(witness.trial, wanted):
                 sighting = Sighting(
                     witness.trial.task.title, str(witness.trial.public_id), step, name, witness.sequence is not None
                 )
@@ -200,7 +167,7 @@ class Evidence:
                     Seen(sighting, witness.sequence, witness.trial.task.family_id)
                 )
 
-    def sources(self, state: State) -> Sources:
+    def sources(self, state: NamedLibrary) -> Sources:
         """What stood before this state. After `look`."""
         before = self._before(state.sequence)
         tasks = Counter(family for _, family in {(each.trial.task_id, each.trial.task.family_id) for each in before})
@@ -211,9 +178,9 @@ class Evidence:
             trials_left_out=max(0, len(self._own) - MAX_OWN_TRIALS),
             omitted=self._omitted,
             public_texts=tuple(self._instructions.values()),
-            verifier_texts=tuple(_within(chain(_verifier_texts(before), self._outputs(before)))),
-            hidden_checks=tuple(_hidden_checks(self.witnesses)),
-            references=tuple(_within(self._references)),
+            verifier_texts=tuple(_cut_to_room(chain(_read_verifier_texts(before), self._outputs(before)))),
+            hidden_checks=tuple(_read_hidden_checks(self.witnesses)),
+            references=tuple(_cut_to_room(self._references)),
         )
 
     def _sightings(self, constant: Constant, tasks: Counter[int | None]) -> tuple[Sighting, ...]:
@@ -237,7 +204,7 @@ class Evidence:
     def _instructions(self) -> dict[str, str]:
         revisions = {witness.trial.task_revision_id for witness in self.witnesses} - {None}
         blobs = TaskRevision.objects.filter(pk__in=revisions).exclude(instruction=None)
-        return _texts(blobs.values_list("instruction", flat=True))
+        return Blob.objects.read_texts(blobs.values_list("instruction", flat=True))
 
     def _outputs(self, before: Sequence[Witness]) -> Iterator[Spoken]:
         """What verifiers printed, from its end."""
@@ -245,7 +212,7 @@ class Evidence:
         told = [(trial, blob) for trial, blob in self._printed if trial in trials][-MAX_OUTPUTS:]
         for trial, blob in told:
             if blob not in self._output_texts:
-                self._output_texts[blob] = Blob.objects.read(blob).decode("utf-8", "replace")[-MAX_OUTPUT_CHARS:]
+                self._output_texts[blob] = Blob.objects.read_text(blob)[-MAX_OUTPUT_CHARS:]
             said = f"what the verifier of {trials[trial].task.title} printed"
             yield Spoken(self._output_texts[blob], said, str(trials[trial].public_id), is_printed=True)
 
@@ -261,11 +228,11 @@ class Evidence:
 
     @cached_property
     def _references(self) -> list[Spoken]:
-        contents = _texts(blob for blob, _ in self.reference_files)
+        contents = Blob.objects.read_texts(blob for blob, _ in self.reference_files)
         return [Spoken(contents[blob], who) for blob, who in self.reference_files if blob in contents]
 
 
-def _within(spoken: Iterable[Spoken]) -> Iterator[Spoken]:
+def _cut_to_room(spoken: Iterable[Spoken]) -> Iterator[Spoken]:
     """As much of it as is held in memory at once, the first first."""
     left = MAX_SPOKEN_CHARS
     for each in spoken:
@@ -275,18 +242,13 @@ def _within(spoken: Iterable[Spoken]) -> Iterator[Spoken]:
         left -= len(each.text)
 
 
-def _texts(blobs: Iterable[str]) -> dict[str, str]:
-    contents = Blob.objects.read_many(list(blobs))
-    return {digest: content.decode("utf-8", "replace") for digest, content in contents.items()}
-
-
 def _spellings(constant: Constant) -> tuple[str, ...]:
     if constant.kind == "number" and constant.text.isdigit():
         return constant.text, f"{int(constant.text):,}"
     return (constant.text,)
 
 
-def _first_places(trial: Trial, wanted: Mapping[Constant, tuple[str, ...]]) -> Iterator[tuple[Constant, int, str]]:
+def _find_first_places(trial: Trial, wanted: Mapping[Constant, tuple[str, ...]]) -> Iterator[tuple[Constant, int, str]]:
     """(constant, step, field) of the first place of each in the counting attempt's main trajectory.
 
     What first stands where the agent opened a skill, in that step or the next, came out of a skill: it is no sighting.
@@ -298,7 +260,7 @@ def _first_places(trial: Trial, wanted: Mapping[Constant, tuple[str, ...]]) -> I
         for step in iterate_steps(trajectory):
             is_skill = step.number in opened or step.number - 1 in opened
             for name, text in fields(step):
-                for constant in [each for each, spelled in left.items() if _stands_in(spelled, text)]:
+                for constant in [each for each, spelled in left.items() if _occurs_in(spelled, text)]:
                     del left[constant]
                     if not is_skill:
                         yield constant, step.number, name
@@ -307,7 +269,7 @@ def _first_places(trial: Trial, wanted: Mapping[Constant, tuple[str, ...]]) -> I
                 return
 
 
-def _stands_in(spelled: tuple[str, ...], text: str) -> bool:
+def _occurs_in(spelled: tuple[str, ...], text: str) -> bool:
     """As a word of its own: 1234 does not stand in 912345, and data/a.csv does in /app/data/a.csv."""
     for word in spelled:
         place = text.find(word)
@@ -320,7 +282,7 @@ def _stands_in(spelled: tuple[str, ...], text: str) -> bool:
     return False
 
 
-def _verifier_texts(witnesses: Sequence[Witness]) -> Iterator[Spoken]:
+def _read_verifier_texts(witnesses: Sequence[Witness]) -> Iterator[Spoken]:
     """Messages of checks."""
     trials = {witness.trial.pk: witness.trial for witness in witnesses}
     checks = Check.objects.filter(verdict__attempt__trial__in=trials, verdict__attempt__counts=True).exclude(message="")
@@ -331,7 +293,7 @@ def _verifier_texts(witnesses: Sequence[Witness]) -> Iterator[Spoken]:
             yield Spoken(message, said, str(trials[trial].public_id))
 
 
-def _hidden_checks(witnesses: Sequence[Witness]) -> Iterator[Spoken]:
+def _read_hidden_checks(witnesses: Sequence[Witness]) -> Iterator[Spoken]:
     trials = {witness.trial.pk: witness.trial for witness in witnesses}
     checks = Check.objects.filter(group="hidden", verdict__attempt__trial__in=trials)
     rows = checks.order_by().values("name").annotate(first=Min("verdict__attempt__trial")).order_by("name")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from benchapp.textual_change import has_nul
 from runner.authoring.skill_file import SKILL_FILE, SkillFile, SkillFileError, parse_skill
 from runner.types import Files
 
@@ -60,7 +61,7 @@ class Shelf:
         """Every file that is text, by path."""
         found = {}
         for path, file in list(self.files.items())[:MAX_FILES]:
-            if b"\0" not in file.content[:8_000]:
+            if not has_nul(file.content):
                 found[path] = Text(path, text_of(file.content))
         return found
 

@@ -9,15 +9,16 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from benchapp.diagnosing.diagnosis import RULES_VERSION, Diagnosis, diagnose
-from benchapp.diagnosing.evidence import Evidence, State, states_of
+from benchapp.diagnosing.evidence import Evidence
 from benchapp.diagnosing.sources import Sources
+from benchapp.lineage.states import NamedLibrary, read_named_libraries
 from benchapp.models import Blob, Episode, LibraryDiagnosis, LibraryFinding, Snapshot, SnapshotFile, Trial
 from runner.types import File, Files
 
 
 def diagnose_episode(episode: Episode, *, again: bool = False) -> int:
     """Brings the diagnoses of all states of its library up to date. How many were worked out."""
-    states = states_of(episode)
+    states = read_named_libraries(episode)
     evidence = Evidence(episode, states)
     known = {each.snapshot_id: each for each in LibraryDiagnosis.objects.filter(episode=episode)}
     digests = {state.snapshot.pk: evidence.digest(state) for state in states}
@@ -52,7 +53,7 @@ def _read_files(snapshots: Iterable[Snapshot]) -> dict[int, Files]:
     return dict(found)
 
 
-def _store(episode: Episode, state: State, diagnosis: Diagnosis, sources: Sources, digest: str) -> None:
+def _store(episode: Episode, state: NamedLibrary, diagnosis: Diagnosis, sources: Sources, digest: str) -> None:
     trials = Trial.objects.in_bulk(list({each.trial for each in diagnosis.found if each.trial}), field_name="public_id")
     by_id = {str(public_id): trial for public_id, trial in trials.items()}
     with transaction.atomic():

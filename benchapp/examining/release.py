@@ -11,6 +11,7 @@ from benchapp.importers import skilllearnbench
 from benchapp.importers.problems import ProblemList
 from benchapp.importers.walking import Root
 from benchapp.published.skilllearnbench import METHODS
+from benchapp.textual_change import has_nul
 from runner.authoring.skill_file import SKILL_FILE
 from runner.types import Files
 
@@ -53,7 +54,7 @@ class ReleasedLibrary:
 
     def texts(self) -> dict[str, str]:
         """Its files that are text, by path."""
-        return {path: text_of(file.content) for path, file in self.files.items() if b"\0" not in file.content[:8_000]}
+        return {path: text_of(file.content) for path, file in self.files.items() if not has_nul(file.content)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,7 +159,7 @@ def _exception_info(attempt: Attempt) -> Json | None:
     return {
         "exception_type": attempt.exception_type,
         "exception_message": attempt.exception_message,
-        "exception_traceback": attempt.exception.content().decode("utf-8", "replace") if attempt.exception else "",
+        "exception_traceback": attempt.exception.text() if attempt.exception else "",
         "occurred_at": _moment(attempt.finished_at) or "1970-01-01T00:00:00Z",  # Harbor cannot say "not known"
     }
 

@@ -56,7 +56,7 @@ class Texts:
     def _instruction_of(self, task: int, revision: int | None) -> str:
         rows = TaskRevision.objects.select_related("instruction").exclude(instruction=None)
         found = rows.filter(pk=revision).first() or rows.filter(task=task).order_by("-pk").first()
-        text = found.instruction.content().decode("utf-8", "replace") if found and found.instruction else ""
+        text = found.instruction.text() if found and found.instruction else ""
         return self._safe(cut(text, MAX_INSTRUCTION_CHARS))
 
     def _safe(self, text: str) -> str:

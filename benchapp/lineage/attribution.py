@@ -1,4 +1,4 @@
-"""What became of the later trials that had certain lines at hand. Association, not effect: they differ in more than that.
+"""Counts how later trials ended whose library held certain lines. Association, not effect: they differ in more than that.
 
 Pure but for `no_skill_of`, the one query of the baseline.
 """
@@ -31,7 +31,7 @@ BESIDE = JsonShape("tasks=slots", "own", "no_skill=beside")
 
 @dataclass(frozen=True, slots=True)
 class Ended(Shaped):
-    """How trials ended that had the lines mounted: read one of the skills they stand in, did not, or nothing tells.
+    """How trials ended whose library held the lines, by whether they read a skill with them: yes, no, unknown.
 
     `own`, `beside`: the readers, and no-skill, on the `slots` tasks that are scored on both sides.
     """
@@ -80,7 +80,7 @@ class Attribution(Shaped):
 
 def no_skill_of(run: Run, tasks: Iterable[int]) -> dict[Slot, Rate]:
     """The same tasks under no-skill: runs of this experiment with the same agent model and harness, all replicates,
-    tainted episodes left out. Where a task was not replayed without skills, its first try stands for the replay."""
+    tainted episodes left out. Where no-skill did not replay a task, its first try counts as the replay."""
     wanted = set(tasks)
     if run.condition == BASELINE or not wanted:
         return {}
@@ -106,7 +106,7 @@ def no_skill_of(run: Run, tasks: Iterable[int]) -> dict[Slot, Rate]:
 
 
 def attribute(trials: Sequence[tuple[Worked, bool | None]], baseline: Baseline) -> Attribution:
-    """`trials`: those that had the lines mounted, and whether they read one of the skills they stand in."""
+    """`trials`: those whose library held the lines, and whether they read a skill with them."""
     groups: dict[tuple[str, str], list[tuple[Worked, bool | None]]] = defaultdict(list)
     for trial, read in trials:
         groups[trial.phase, trial.role].append((trial, read))
@@ -119,7 +119,7 @@ def attribute(trials: Sequence[tuple[Worked, bool | None]], baseline: Baseline) 
 def with_lines(
     lineage: Lineage, standing: Callable[[int], frozenset[str]], *, born: int
 ) -> list[tuple[Worked, bool | None]]:
-    """The trials given a state from `born` on in which the lines stand. `standing(state)`: the skills that hold them."""
+    """The trials whose library held the lines, from the state `born` on. `standing(state)`: the skills with the lines."""
     found = []
     for trial in lineage.trials:
         skills = standing(trial.state) if trial.state >= born else frozenset()
@@ -139,10 +139,12 @@ def how_ended(trials: Iterable[tuple[Worked, bool | None]], baseline: Baseline) 
     ]
     slots = {slot for _, slot in both}
     return Ended(
-        *(rate_of(sides[read]) for read in (True, False, None)),
-        rate_of(trial for trial, _ in both),
-        sum((baseline[slot] for slot in slots), Rate()),
-        len(slots),
+        read=rate_of(sides[True]),
+        unread=rate_of(sides[False]),
+        unknown=rate_of(sides[None]),
+        own=rate_of(trial for trial, _ in both),
+        beside=sum((baseline[slot] for slot in slots), Rate()),
+        slots=len(slots),
     )
 
 

@@ -19,7 +19,7 @@ Written = tuple[int, ...]  # for each line of a file its number among all lines 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line from when it was written on. `born`, `last`: the first and the last state in which it stands."""
+    """The life of one line. `born`, `last`: the first and the last state that hold it."""
 
     born: int
     last: int
@@ -41,7 +41,7 @@ class Blame:
         return [self.lines[number].born for number in self.states[state][path]]
 
     def paths(self, state: int, path: str) -> dict[int, str]:
-        """state -> where this file stands, from its first state to its last. Moves are followed both ways."""
+        """state -> path of this file, from its first state to its last. Follows moves both ways."""
         found = {state: path}
         at, where = state, path
         while at and (earlier := self._before(at, where)) is not None:
@@ -64,7 +64,7 @@ class Blame:
         return next((move.new for move in self.moves[state + 1].values() if move.old == path), None)
 
     def holding(self) -> list[dict[int, frozenset[str]]]:
-        """For each state: state a line was written in -> the skills in which such lines stand."""
+        """For each state: the state a line was written in -> the skills that hold such lines."""
         known: dict[int, frozenset[int]] = {}  # files that nobody touched share their lines
         found = []
         for files in self.states:

@@ -6,37 +6,28 @@ Read once per run and kept until a number of the run changes: five queries, the 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from benchapp.lineage.blame import Blame, blame
+from benchapp.lineage.states import LibraryState
 from benchapp.metrics.keeping import RunCache
 from benchapp.models import Blob, Entry, Episode, Run, SkillUse, SnapshotFile, Trial
-from runner.types import DecisionStatus, UseKind
+from runner.types import UseKind
 
 MAX_BYTES = 16 * 1024 * 1024  # of all texts that a library ever held; beyond it no line is traced
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """One state of a library. `sequence`: the place on the spine from which on it stood. `decision`, `seeding`: what
-    made it; both None for the start."""
-
-    snapshot: int | None
-    sequence: int = 0
-    decision: int | None = None
-    seeding: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Worked:
     """A finished trial that was given a state of the library. `read`: skills it read, invoked or executed; None where
-    no trajectory tells."""
+    no trajectory shows it."""
 
+    state: int
+    read: frozenset[str] | None
     pk: int
     public_id: UUID
-    state: int
     task: int
     task_title: str
     revision: int | None
@@ -45,83 +36,55 @@ class Worked:
     phase: str
     status: str
     success: bool | None
-    read: frozenset[str] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """`holding[state][born]`: the skills in which lines stand that were written in the state `born`.
+    """`snapshots[state]`: the library's key in each state, None where it was empty. `holding[state][born]`: the skills in
+    which lines of the state `born` remain.
 
     `too_big`: bytes of a library that is not traced; 0 where it is.
     """
 
-    states: tuple[State, ...]
+    snapshots: tuple[int | None, ...]
     blame: Blame
     holding: tuple[Mapping[int, frozenset[str]], ...]
     trials: tuple[Worked, ...]
     too_big: int = 0
 
-    def made_by(self, decision: int) -> int | None:
-        """The state that a decision left behind; None where it changed nothing."""
-        return next((place for place, state in enumerate(self.states) if state.decision == decision), None)
-
 
 KEPT: RunCache[dict[int, Lineage]] = RunCache(40)  # runs; a library of sixty rounds takes about 1 MB
 
 
-def lineage_of(run: Run, episode: Episode, entries: Sequence[Entry]) -> Lineage:
-    """`entries`: the episode's spine as `Entry.objects.of_library` gives it; the states are those of exactly this spine."""
-    states = _states(entries, episode.library_id)
+def lineage_of(run: Run, episode: Episode, states: Sequence[LibraryState]) -> Lineage:
+    """`states`: the episode's, as `read_history` gives them."""
     kept = KEPT.get(run) or {}
-    if episode.pk not in kept or len(kept[episode.pk].states) != len(states):
+    if episode.pk not in kept or len(kept[episode.pk].snapshots) != len(states):
         kept = {**kept, episode.pk: _read(episode, states)}
         KEPT.put(run, kept)
     return kept[episode.pk]
 
 
-def _read(episode: Episode, states: Sequence[State]) -> Lineage:
-    snapshots = {state.snapshot for state in states if state.snapshot is not None}
+def _read(episode: Episode, states: Sequence[LibraryState]) -> Lineage:
+    snapshots = tuple(state.snapshot and state.snapshot.pk for state in states)
     files: dict[int, dict[str, str]] = defaultdict(dict)
     sizes: dict[str, int] = {}
-    rows = SnapshotFile.objects.filter(snapshot__in=snapshots).order_by("path")
+    rows = SnapshotFile.objects.filter(snapshot__in={pk for pk in snapshots if pk is not None}).order_by("path")
     for snapshot, path, digest, size in rows.values_list("snapshot_id", "path", "blob_id", "size"):
         files[snapshot][path] = digest
         sizes[digest] = size
-    manifests = [files.get(state.snapshot, {}) if state.snapshot else {} for state in states]
+    manifests = [files.get(pk, {}) if pk else {} for pk in snapshots]
     too_big = sum(sizes.values()) if sum(sizes.values()) > MAX_BYTES else 0
     contents = Blob.objects.read_many(list(sizes)) if sizes and not too_big else {}
     found = blame([{}] * len(states) if too_big else manifests, contents)
-    return Lineage(tuple(states), found, tuple(found.holding()), tuple(_worked(episode, states)), too_big)
+    return Lineage(snapshots, found, tuple(found.holding()), tuple(_read_trials(episode, states)), too_big)
 
 
-def _states(entries: Iterable[Entry], library: int | None) -> list[State]:
-    """The states in order: the same as the time machine's rail."""
-    entries = list(entries)
-    states = [State(_first(entries, library))]
-    for entry in entries:
-        decision = entry.decision
-        if decision and decision.status == DecisionStatus.APPLIED and decision.after_id != states[-1].snapshot:
-            states.append(State(decision.after_id, entry.sequence, decision=decision.pk))
-        elif entry.seeding:
-            states.append(State(entry.seeding.snapshot_id, entry.sequence, seeding=entry.seeding.pk))
-    return states
-
-
-def _first(entries: Iterable[Entry], library: int | None) -> int | None:
-    """What the library held before the first thing that could change it."""
-    for entry in entries:
-        if entry.decision:
-            return entry.decision.before_id
-        if entry.seeding or entry.seal:
-            return entry.seal.snapshot_id if entry.seal else None
-    return library
-
-
-def _worked(episode: Episode, states: Sequence[State]) -> list[Worked]:
+def _read_trials(episode: Episode, states: Sequence[LibraryState]) -> list[Worked]:
     standing: dict[int, list[int]] = defaultdict(list)
     for place, state in enumerate(states):
         if state.snapshot is not None:
-            standing[state.snapshot].append(place)
+            standing[state.snapshot.pk].append(place)
     tried = Entry.objects.filter(episode=episode, kind=Entry.Kind.TRIAL).order_by("sequence")
     places = dict(tried.values_list("attempt__trial", "sequence"))
     trials = Trial.objects.filter(episode=episode, is_done=True, snapshot__in=list(standing))
@@ -145,17 +108,17 @@ def _worked(episode: Episode, states: Sequence[State]) -> list[Worked]:
     )
     return [
         Worked(
+            _find_state_at(states, standing[snapshot], places.get(pk)),
+            frozenset(read[pk]) if known is not None or pk in read else None,
             pk,
             public_id,
-            _state_at(states, standing[snapshot], places.get(pk)),
             *rest,
-            frozenset(read[pk]) if known is not None or pk in read else None,
         )
         for pk, public_id, snapshot, *rest, known in rows
     ]
 
 
-def _state_at(states: Sequence[State], same: Sequence[int], sequence: int | None) -> int:
+def _find_state_at(states: Sequence[LibraryState], same: Sequence[int], sequence: int | None) -> int:
     """Which of the states with the same files a trial met: the latest before its place on the spine; the last of them
     where it has none."""
     if sequence is None:

@@ -35,14 +35,14 @@ class LedgerRow(Shaped):
 
 
 def ledger_row(lineage: Lineage, state: int, family: int | None, baseline: Baseline) -> LedgerRow:
-    """Of the decision (or seeding) that made this state. `family`: the one it was asked for."""
+    """The row of the decision or seeding that made this state. `family`: the one that it was made for."""
     trials = with_lines(lineage, lambda at: lineage.holding[at].get(state, frozenset()), born=state)
     found = attribute(trials, baseline)
     written = [line for line in lineage.blame.lines if line.born == state]
     return LedgerRow(
         state,
         len(written),
-        sum(line.last == len(lineage.states) - 1 for line in written),
+        sum(line.last == len(lineage.snapshots) - 1 for line in written),
         found,
         *by_family(trials, family, baseline),
         {role: ended for (phase, role), ended in found.groups.items() if phase == Phase.DEPLOYMENT},

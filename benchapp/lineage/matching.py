@@ -98,7 +98,7 @@ def moved_files(before: Mapping[str, str], after: Mapping[str, str], contents: M
 
 
 def undecided(before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
-    """The digests whose contents it takes to tell what moved: none where nothing went while something came."""
+    """The digests whose contents `moved_files` must read: none unless one path went and another came."""
     gone, come = _exchanged(before, after)
     if not gone or not come or len(gone) * len(come) > MAX_PAIRS:
         return set()
@@ -120,7 +120,7 @@ def _alike(old: str, new: str, contents: Mapping[str, bytes]) -> float:
 
 
 def common_bytes(old: Iterable[bytes], new: Iterable[bytes]) -> int:
-    """Bytes of the lines that stand on both sides, whatever their order; each with one byte for its end."""
+    """Bytes of the lines that both sides have, in any order; each with one byte for its end."""
     both = Counter(old) & Counter(new)
     return sum(count * (len(line) + 1) for line, count in both.items())
 

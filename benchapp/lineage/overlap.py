@@ -1,4 +1,4 @@
-"""Which steps of the evidence speak of what a line says: found by the words both use, so a guess, and called one. Pure."""
+"""Finds the steps of the evidence that use the words of a line. A guess, and pages call it one. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Overlap:
 
 
 def overlaps(line: str, steps: Sequence[tuple[int, str]], limit: int = 3) -> list[Overlap]:
-    """The steps that share most with the line, best first. `steps`: (number, text). Words of most steps tell nothing."""
+    """The steps that share most with the line, best first. `steps`: (number, text). Words that most steps use are ignored."""
     by_step = [(number, _words(text)) for number, text in steps]
     spread = Counter(word for _, words in by_step for word in words)
     often = {word for word, count in spread.items() if len(by_step) > 3 and count > len(by_step) / 2}

@@ -39,6 +39,12 @@ class BlobQuerySet(models.QuerySet["Blob"]):
     def read(self, digest: str) -> bytes:
         return self.get(digest=digest).content()
 
+    def read_text(self, digest: str) -> str:
+        return self.get(digest=digest).text()
+
+    def read_texts(self, digests: Iterable[str]) -> dict[str, str]:
+        return {blob.digest: blob.text() for blob in self.filter(digest__in=set(digests))}
+
     def read_many(self, digests: Sequence[str]) -> dict[str, bytes]:
         return {blob.digest: blob.content() for blob in self.filter(digest__in=set(digests))}
 
@@ -57,3 +63,7 @@ class Blob(models.Model):
 
     def content(self) -> bytes:
         return zstandard.ZstdDecompressor().decompress(bytes(self.data), max_output_size=MAX_BLOB_BYTES)
+
+    def text(self) -> str:
+        """The content as UTF-8, with a sign in place of what is none."""
+        return self.content().decode("utf-8", "replace")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import orjson
 from django.db import models, transaction
 from django.urls import reverse
 
@@ -7,7 +8,7 @@ from benchapp.models.base import PublicModel
 from benchapp.models.blobs import Blob
 from benchapp.models.suites import Family
 from runner.digests import EMPTY_LIBRARY, digest_bytes, library_digest
-from runner.types import AuthorMode, DecisionStatus, File, Files
+from runner.types import AuthorMode, DecisionStatus, File, Files, Patch
 
 
 class SnapshotQuerySet(models.QuerySet["Snapshot"]):
@@ -53,6 +54,11 @@ class Snapshot(models.Model):
         """Every file with its content, by path."""
         files = self.files.select_related("blob")
         return {file.path: File(file.blob.content(), file.mode) for file in files}
+
+    def read_texts(self, *, files: int, file_bytes: int) -> dict[str, str]:
+        """path -> text of the first files that are no larger; what is no UTF-8 is replaced."""
+        rows = self.files.filter(size__lte=file_bytes).select_related("blob").order_by("path")
+        return {file.path: file.blob.text() for file in rows[:files]}
 
     def manifest(self) -> dict[str, str]:
         """path -> content digest, without loading a blob."""
@@ -119,6 +125,38 @@ class Decision(PublicModel):
 
     def __str__(self) -> str:
         return f"decision {self.number} ({self.status})"
+
+    @property
+    def changed_library(self) -> bool:
+        return self.before_id != self.after_id
+
+    @property
+    def is_refused(self) -> bool:
+        """Broke a rule or failed: the library never was what its patch asked for."""
+        return self.status in (DecisionStatus.REJECTED, DecisionStatus.FAILED)
+
+    def read_patch(self) -> Patch | None:
+        """The patch as parsed; None where the reply was no patch."""
+        if self.patch_id is None:
+            return None
+        raw = orjson.loads(Blob.objects.read(self.patch_id))
+        return Patch(
+            summary=str(raw.get("summary", "")),
+            operation_type=str(raw.get("operation_type", "")),
+            upsert_files={str(path): str(text) for path, text in raw.get("upsert_files", {}).items()},
+            delete_paths=tuple(map(str, raw.get("delete_paths", ()))),
+        )
+
+    def read_proposal(self) -> Patch | None:
+        """What a refused decision asked for; None where it was taken or asked for no file."""
+        patch = self.read_patch() if self.is_refused else None
+        return patch if patch and (patch.upsert_files or patch.delete_paths) else None
+
+    def read_reply(self) -> str:
+        """The author's answer as it came; empty where none is recorded."""
+        if self.call is None or self.call.reply_id is None:
+            return ""
+        return str(orjson.loads(Blob.objects.read(self.call.reply_id)).get("text", ""))
 
     def get_absolute_url(self) -> str:
         query = f"?episode={self.episode.public_id}&decision={self.number}"

@@ -69,7 +69,7 @@ def _check_library_line(episode: Episode, entries: list[Entry]) -> Iterator[Flaw
 
 def _check_decision(decision: Decision, current: str, rounds: int) -> Iterator[Flaw]:
     ident = str(decision.public_id)
-    changed = decision.before_id != decision.after_id
+    changed = decision.changed_library
     applied = decision.status == DecisionStatus.APPLIED
     if decision.before.digest != current:
         yield Flaw("decision", ident, f"starts from library {decision.before.digest}, but {current} stood")

@@ -14,12 +14,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
-import orjson
-
-from benchapp.models import Blob, Decision, Mark, QueueItem, Snapshot, Trajectory
+from benchapp.models import Mark, QueueItem, Snapshot, Trajectory
 from benchapp.trajectory_store import read_whole_steps
 from runner.trajectories.fields import fields
-from runner.types import DecisionStatus
 
 MAX_QUOTE = 2_000  # characters of a marked range that are kept beside its offsets
 FIELD = re.compile(r"(message|reasoning|tool_calls/\d{1,6}|observations/\d{1,6})\Z")
@@ -170,9 +167,9 @@ class Evidence:
     def _lines(self, side: str, path: str) -> int | None:
         """Lines of a file, None where there is none. The later side of a refused decision is what its patch asked for."""
         if self.item.decision is not None and side == "after":
-            proposed = _proposed(self.item.decision).get(path)
-            if proposed is not None:
-                return len(proposed.splitlines())
+            patch = self.item.decision.read_proposal()
+            if patch and path in patch.upsert_files:
+                return len(patch.upsert_files[path].splitlines())
         return self._snapshot(side).files.filter(path=path).values_list("lines", flat=True).first()
 
     def _snapshot(self, side: str) -> Snapshot:
@@ -182,14 +179,6 @@ class Evidence:
         if item.snapshot is not None and not side:
             return item.snapshot
         raise Misplaced(f"there are no files {side!r} in this item")
-
-
-def _proposed(decision: Decision) -> dict[str, str]:
-    """path -> text that a refused patch asked for; empty for a patch that was taken."""
-    if decision.patch_id is None or decision.status not in (DecisionStatus.REJECTED, DecisionStatus.FAILED):
-        return {}
-    files = orjson.loads(Blob.objects.read(decision.patch_id)).get("upsert_files", {})
-    return {str(path): str(text) for path, text in files.items()}
 
 
 def place_of(mark: Mark, evidence: Evidence) -> Place:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from difflib import unified_diff
 
-from benchapp.models import Decision, Episode, QueueItem, Run, Snapshot, SnapshotFile, Trial
+from benchapp.models import Decision, Episode, QueueItem, Run, Snapshot, Trial
 from benchapp.models import Verdict as VerdictRow
 from benchapp.own_secrets import own_secrets
 from benchapp.redaction import Redactor
@@ -26,6 +26,7 @@ from runner.types import Check, CheckGroup, CheckStatus, CompactionKind, Observa
 MAX_INSTRUCTION_CHARS = 6_000
 MAX_FILES_CHARS = 40_000
 MAX_CHECKS = 200
+MAX_FILES = 100  # of one library
 FILE_BYTES = 256 * 1024
 HIDDEN = "[hidden]"
 HIDDEN_USE = "[a file was read here; hidden]"
@@ -98,7 +99,7 @@ def _of_trial(item: QueueItem, trial: Trial) -> Evidence:
 
 def _instruction(trial: Trial) -> str:
     blob = trial.task_revision.instruction if trial.task_revision else None
-    return blob.content().decode("utf-8", "replace") if blob else ""
+    return blob.text() if blob else ""
 
 
 def _verdict(row: VerdictRow) -> Verdict:
@@ -142,8 +143,7 @@ def _of_library(snapshot: Snapshot) -> str:
 
 
 def _texts(snapshot: Snapshot) -> dict[str, str]:
-    files = SnapshotFile.objects.filter(snapshot=snapshot, size__lte=FILE_BYTES).select_related("blob")
-    return {file.path: file.blob.content().decode("utf-8", "replace") for file in files.order_by("path")[:100]}
+    return snapshot.read_texts(files=MAX_FILES, file_bytes=FILE_BYTES)
 
 
 # --- masking ----------------------------------------------------------------------------------------------------

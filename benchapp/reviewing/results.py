@@ -13,8 +13,6 @@ from uuid import UUID
 from benchapp.models import Code, CodebookVersion, Label, Mark, Queue, QueueItem, Resolution, Review
 from benchapp.reviewing.facets import PATHS, Facts, facts_of, in_common
 
-NOT_SAID = ""  # an attribution nobody gave
-
 
 class Basis(StrEnum):
     """Where an item's codes come from."""
@@ -25,9 +23,6 @@ class Basis(StrEnum):
     SPLIT = "unresolved"  # several reviews that differ, and nobody has decided
     SKIPPED = "skipped"  # everybody who finished could not code it
     OPEN = "open"  # nobody has submitted anything
-
-
-CODED = (Basis.RESOLVED, Basis.AGREED, Basis.SINGLE, Basis.SPLIT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,7 @@ def of_decision(decision: Decision) -> Drafts:
     drafts = Drafts({"decision": decision})
     place = {"run_id": decision.episode.run_id, "episode_id": decision.episode_id}
     drafts.add(decision_sections(decision), kind=Kind.DECISION, **place)
-    if decision.before_id != decision.after_id:
+    if decision.changed_library:
         _add_files(drafts, decision.after, place, besides=decision.before.manifest())
     return drafts
 

@@ -65,10 +65,6 @@ class CodeRow:
     examples: tuple[ShownExample, ...]
     examples_hidden: int
 
-    @property
-    def steps_in(self) -> range:
-        return range(self.depth)
-
     def as_json(self, names: dict[int, str]) -> dict[str, Any]:
         return {
             "id": self.code.public_id,

@@ -17,13 +17,13 @@ from inspector.changes import (
     Version,
     changes_between,
     contents_of,
-    proposed,
+    read_changes,
     show,
     versions_of,
 )
-from inspector.diff import Row, is_binary, source_rows
+from inspector.diff import Row, explain_no_rows, is_binary, source_rows
 from inspector.excerpt import Excerpt, Segment
-from inspector.provenance import evidence_of, patch_of, reply_text
+from inspector.provenance import evidence_of
 from inspector.review.giveaways import masks_of_episode
 from inspector.review.masking import Mask
 from inspector.verdict import VerdictView, verdicts_of
@@ -88,7 +88,7 @@ def exhibit_decision(item: QueueItem, hidden: Hidden, query: Mapping[str, str]) 
     decision = item.decision
     assert decision is not None
     mask = masks_of_episode(decision.episode, hidden).names
-    changes, is_proposal = _changes(decision, mask)
+    changes, is_proposal = _read_changed(decision, mask)
     chosen = next((change for change in changes if change.path == query.get("file")), None)
     failed = decision.status == DecisionStatus.FAILED
     occasion = decision.after_trial
@@ -99,15 +99,15 @@ def exhibit_decision(item: QueueItem, hidden: Hidden, query: Mapping[str, str]) 
         operation="" if hidden.conditions else visible(decision.operation_type),
         summary=mask.text(decision.summary),
         error=mask.text(decision.error),
-        findings=tuple({**one, **_texts(one, mask)} for one in decision.findings if isinstance(one, dict)),
+        findings=tuple({**one, **_mask_texts(one, mask)} for one in decision.findings if isinstance(one, dict)),
         files=tuple(show([chosen] if chosen else changes, whole=chosen is not None)),
         files_total=len(changes),
         chosen=chosen.path if chosen else "",
         paths=tuple(change.path for change in changes),
         is_proposal=is_proposal,
-        reply=mask.text(reply_text(decision)) if failed else "",
+        reply=mask.text(visible(decision.read_reply())) if failed else "",
         evidence=tuple(
-            SeenTrial(visible(seen.trial.task.title), seen.trial.status, _masked(seen.excerpt, mask))
+            SeenTrial(visible(seen.trial.task.title), seen.trial.status, _mask_excerpt(seen.excerpt, mask))
             for seen in evidence_of(decision)
         ),
         verdict=seen[0] if seen else None,
@@ -123,7 +123,7 @@ def exhibit_library(item: QueueItem, hidden: Hidden, query: Mapping[str, str]) -
     chosen = [change for change in changes if change.path == query.get("file")]
     shown = [change.new for change in (chosen or changes)[:PAGE_FILES]]
     contents = contents_of(shown)
-    files = _files(chosen or changes[:PAGE_FILES], contents, mask, whole=bool(chosen))
+    files = _draw_files(chosen or changes[:PAGE_FILES], contents, mask, whole=bool(chosen))
     return LibraryExhibit(
         files=tuple(files),
         paths=tuple(change.path for change in changes),
@@ -132,43 +132,36 @@ def exhibit_library(item: QueueItem, hidden: Hidden, query: Mapping[str, str]) -
     )
 
 
-def _changes(decision: Decision, mask: Mask) -> tuple[list[FileChange], bool]:
+def _read_changed(decision: Decision, mask: Mask) -> tuple[list[FileChange], bool]:
     """The changed files, masked. For a refused decision the later side is what its patch asked for."""
-    before, after = versions_of(decision.before, decision.after)
-    is_proposal = False
-    if decision.status in (DecisionStatus.REJECTED, DecisionStatus.FAILED):
-        patch = patch_of(decision)
-        if patch and (patch.upsert_files or patch.delete_paths):
-            after, is_proposal = proposed(before, patch.upsert_files, patch.delete_paths), True
-    changed = [change for change in changes_between(before, after) if change.status]
-    return _masked_changes(changed, mask), is_proposal
+    changes, is_proposal = read_changes(decision.before, decision.after, decision)
+    changed = [change for change in changes if change.status]
+    return _mask_changes(changed, mask), is_proposal
 
 
-def _masked_changes(changes: Sequence[FileChange], mask: Mask) -> list[FileChange]:
+def _mask_changes(changes: Sequence[FileChange], mask: Mask) -> list[FileChange]:
     """Contents with names cut out line by line, so that numbers of lines stay those of the record."""
     if mask.pattern is None:
         return list(changes)
     contents = contents_of(side for change in changes for side in (change.old, change.new))
     return [
-        FileChange(
-            change.path, _masked_version(change.old, contents, mask), _masked_version(change.new, contents, mask)
-        )
+        FileChange(change.path, _mask_version(change.old, contents, mask), _mask_version(change.new, contents, mask))
         for change in changes
     ]
 
 
-def _masked_version(version: Version | None, contents: Mapping[str, bytes], mask: Mask) -> Version | None:
+def _mask_version(version: Version | None, contents: Mapping[str, bytes], mask: Mask) -> Version | None:
     if version is None:
         return None
-    content = _masked_bytes(contents[version.digest], mask)
+    content = _mask_bytes(contents[version.digest], mask)
     return replace(version, content=content, size=len(content))
 
 
-def _masked_bytes(content: bytes, mask: Mask) -> bytes:
+def _mask_bytes(content: bytes, mask: Mask) -> bytes:
     return content if is_binary(content) else mask.lines(content.decode()).encode()
 
 
-def _files(
+def _draw_files(
     changes: Sequence[FileChange], contents: Mapping[str, bytes], mask: Mask, *, whole: bool
 ) -> list[LibraryFile]:
     """Files in reading order until the page is full; one that was asked for is shown whole, as far as pages go."""
@@ -176,33 +169,33 @@ def _files(
     files = []
     for change in changes:
         assert change.new is not None
-        content = _masked_bytes(contents[change.new.digest], mask)
+        content = _mask_bytes(contents[change.new.digest], mask)
         if is_binary(content):
             files.append(LibraryFile(change.path, len(content), (), note="A binary file, not shown."))
             continue
         rows = source_rows(change.path, content)
-        kept = []
+        kept: list[Row] = []
         for row in rows:
             if len(kept) >= rows_left or len(row.text) > chars_left:
                 break
             kept.append(row)
             chars_left -= len(row.text)
         rows_left -= len(kept)
-        note = "" if rows else "The file is empty." if not content else "Too big to show here."
+        note = "" if rows else explain_no_rows(content)
         files.append(LibraryFile(change.path, len(content), tuple(kept), len(rows) - len(kept), note))
     return files
 
 
-def _masked(excerpt: Excerpt | None, mask: Mask) -> Excerpt | None:
+def _mask_excerpt(excerpt: Excerpt | None, mask: Mask) -> Excerpt | None:
     if excerpt is None or mask.pattern is None:
         return excerpt
-    return replace(excerpt, segments=tuple(_masked_segment(segment, mask) for segment in excerpt.segments))
+    return replace(excerpt, segments=tuple(_mask_segment(segment, mask) for segment in excerpt.segments))
 
 
-def _masked_segment(segment: Segment, mask: Mask) -> Segment:
+def _mask_segment(segment: Segment, mask: Mask) -> Segment:
     pieces = tuple((mask.lines(text), is_cut) for text, is_cut in segment.pieces)
     return replace(segment, heading=mask.lines(segment.heading), pieces=pieces)
 
 
-def _texts(finding: Mapping[str, Any], mask: Mask) -> dict[str, str]:
+def _mask_texts(finding: Mapping[str, Any], mask: Mask) -> dict[str, str]:
     return {name: mask.text(text) for name, text in finding.items() if isinstance(text, str)}

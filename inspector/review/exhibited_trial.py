@@ -14,7 +14,7 @@ from inspector.outline import Outline, outline_of
 from inspector.review.giveaways import Masks, masks_of_trial
 from inspector.review.masking import Mask, ShownText
 from inspector.review.shown_steps import Steps, read_shown
-from inspector.steps import StepView, draw_steps, one_page
+from inspector.steps import StepView, draw_steps, one_page, uses_by_step
 from inspector.verdict import VerdictView, verdicts_of
 from inspector.visible import one_line, visible
 from runner.trajectories.fields import fields
@@ -66,7 +66,7 @@ def exhibit_trial(item: QueueItem, hidden: Hidden, query: Mapping[str, str]) -> 
     window = window_of(trajectory.steps_total if trajectory else 0, query)
     uses = _uses(attempt)
     page = _steps(trial, trajectory, window, masks, uses)
-    skills = {} if hidden.conditions else _by_step(uses, trajectory)
+    skills = {} if hidden.conditions else uses_by_step(uses, trajectory)
     drawn = one_page(draw_steps(page.stored, skills=skills, kept={}, texts_of=page.texts), window.step)
     window = window.of(drawn)
     verdicts = [_masked(view, masks.names) for view in verdicts_of(attempt, clean=masks.names.text)]
@@ -112,15 +112,6 @@ class ShownFields:
         return self._context
 
 
-def shown_steps_of(item: QueueItem, hidden: Hidden, trajectory: Trajectory, first: int, count: int) -> Steps:
-    """Steps as the page shows them."""
-    trial = item.trial
-    assert trial is not None
-    attempt = trial.counting_attempt()
-    window = Window(first, count, trajectory.steps_total, None)
-    return _steps(trial, trajectory, window, masks_of_trial(trial, attempt, hidden), _uses(attempt))
-
-
 def _uses(attempt: Attempt | None) -> list[SkillUse]:
     return list(attempt.skill_uses.order_by("step", "id")[:MAX_USES]) if attempt else []
 
@@ -134,22 +125,13 @@ def _steps(
         window.first,
         window.count,
         masks=masks,
-        skill_steps=frozenset(_by_step(uses, trajectory)),
+        skill_steps=frozenset(uses_by_step(uses, trajectory)),
         instruction_known=revision is not None and revision.instruction_id is not None,
     )
 
 
 def _index(text: str, total: int) -> int:
     return int(text) if text.isdecimal() and len(text) < 6 and int(text) < total else 0
-
-
-def _by_step(uses: Sequence[SkillUse], trajectory: Trajectory | None) -> dict[int, list[tuple[str, str]]]:
-    """step -> (skill, kind) of the uses in this trajectory."""
-    found: dict[int, list[tuple[str, str]]] = {}
-    for use in uses:
-        if use.step is not None and trajectory is not None and use.trajectory_id in (None, trajectory.pk):
-            found.setdefault(use.step, []).append((visible(use.skill), use.kind))
-    return found
 
 
 def _skill_words(uses: Sequence[SkillUse]) -> list[tuple[str, str]]:
@@ -207,7 +189,7 @@ def _output(verdicts: Sequence[VerdictView], mask: Mask) -> Piece | None:
     blob = verdicts[0].verdict.output_id if verdicts else None
     if blob is None:
         return None
-    text = mask.text(Blob.objects.read(blob).decode("utf-8", "replace"))
+    text = mask.text(Blob.objects.read_text(blob))
     return Piece(text[-MAX_OUTPUT:], max(0, len(text) - MAX_OUTPUT))
 
 
@@ -216,5 +198,5 @@ def _instruction(trial: Trial) -> Piece | None:
     blob = trial.task_revision.instruction_id if trial.task_revision else None
     if blob is None:
         return None
-    text = visible(Blob.objects.read(blob).decode("utf-8", "replace"))
+    text = visible(Blob.objects.read_text(blob))
     return Piece(text[:MAX_INSTRUCTION], max(0, len(text) - MAX_INSTRUCTION))

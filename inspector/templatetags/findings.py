@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from django import template
 
+from benchapp.lineage.states import LibraryState
 from benchapp.models import LibraryDiagnosis
-from inspector.rail import State
 
 register = template.Library()
 
 
 @register.filter
-def of_state(diagnoses: Mapping[int, LibraryDiagnosis] | None, state: State) -> LibraryDiagnosis | None:
+def of_state(diagnoses: Mapping[int, LibraryDiagnosis] | None, state: LibraryState) -> LibraryDiagnosis | None:
     """None where no rule has read it, or nothing is there to read."""
     return diagnoses.get(state.snapshot.pk) if diagnoses and state.snapshot else None

@@ -27,7 +27,7 @@ def library_capsule(request: HttpRequest, run: Run) -> HttpResponse:
     if not 0 < number < 2**31:
         raise Http404("no such decision")
     decision = get_object_or_404(episode.decisions.select_related(*DECISION_WITH), number=number)
-    return _taken_away(capsule_of_decision(run, episode, decision, request.GET.get("claim", "")))
+    return _download(capsule_of_decision(run, episode, decision, request.GET.get("claim", "")))
 
 
 @require_safe
@@ -36,10 +36,10 @@ def trial_capsule(request: HttpRequest, public_id: UUID) -> HttpResponse:
     found = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
     if closed := closed_to(request, trial=found) or closed_to(request, run=found.episode.run):
         return closed
-    return _taken_away(capsule_of_trial(found, request.GET.get("claim", "")))
+    return _download(capsule_of_trial(found, request.GET.get("claim", "")))
 
 
-def _taken_away(capsule: Capsule) -> HttpResponse:
+def _download(capsule: Capsule) -> HttpResponse:
     digest = base64.b64encode(bytes.fromhex(capsule.sha256)).decode()
     named = {"Content-Disposition": f'attachment; filename="{capsule.name}"', "Repr-Digest": f"sha-256=:{digest}:"}
     return HttpResponse(capsule.text, headers=named)

@@ -81,7 +81,7 @@ def _episodes(run: Run) -> list[Episode]:
     alarms = dict(rows.values_list("episode", "alarms"))
     found = list(with_library(episodes).order_by("ordinal", "id"))
     for episode in found:
-        episode.alarms = alarms.get(episode.pk)  # type: ignore[attr-defined]
+        episode.alarms = alarms.get(episode.pk)
     return found
 
 

@@ -113,7 +113,7 @@ def text(request: HttpRequest, found: Trial, name: str) -> HttpResponse:
     }.get(name)
     if digest is None:
         raise Http404("no such text")
-    return HttpResponse(visible(Blob.objects.read(digest).decode("utf-8", "replace")), "text/plain; charset=utf-8")
+    return HttpResponse(visible(Blob.objects.read_text(digest)), "text/plain; charset=utf-8")
 
 
 def _read_kept_query(this: Inspection) -> list[tuple[str, object]]:

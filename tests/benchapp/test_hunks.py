@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchapp.hunks import HunkGone, Library, hunks_between, lines_of, without
+from benchapp.hunks import HunkGone, Library, hunks_between, without
+from benchapp.textual_change import split_lines
 from runner.types import File
 
 OLD = "one\ntwo\nthree\nfour\nfive\nsix\n"
@@ -126,6 +127,6 @@ def test_after_any_later_change_it_is_exact_or_refused(old: str, new: str, later
             found = without([hunk], line({PATH: new}, {PATH: later}))[PATH].content
         except HunkGone:
             continue
-        assert len(lines_of(found)) == len(lines_of(later.encode())) - len(hunk.added) + len(hunk.removed)
+        assert len(split_lines(found)) == len(split_lines(later.encode())) - len(hunk.added) + len(hunk.removed)
         back = hunks_between({PATH: File(found)}, files({PATH: later}))
         assert sum(len(each.added) for each in back) <= len(hunk.added)

@@ -19,7 +19,7 @@ from benchapp.forking import fork
 from benchapp.hunks import HunkGone
 from benchapp.importers.batch import import_paths
 from benchapp.launching import launch
-from benchapp.library_states import states_of
+from benchapp.lineage.states import read_history
 from benchapp.models import Activity, Attempt, Episode, Experiment, ModelCall, Probe, Run, Trial
 from benchapp.operating import NotPossible
 from benchapp.probing import Asked, choice_of, launch_probe, preview
@@ -89,7 +89,7 @@ def test_it_mounts_the_round_as_it_was_and_runs_each_task_so_often(episode: Epis
     probe = launched(episode, state="R1", tasks=("E1-LS1-T5", "E1-LS1-T4"), times=2)
     run_to_the_end(episode_of(probe))
     events = [entry.event for entry in recorded.history(episode_of(probe))]
-    round_one = states_of(episode)[1].snapshot
+    round_one = read_history(episode).states[1].snapshot
     assert round_one is not None
     assert events[0] == Seeded("E1-LS1", round_one.digest)
     assert isinstance(events[1], Frozen)
@@ -203,7 +203,7 @@ def test_a_hunk_that_was_rewritten_since_says_by_which_round(episode: Episode) -
     created = first.hunks[0]
     assert created.kind == "added"
     with pytest.raises(HunkGone, match=r"at R\d+: R\d+ changed it"):
-        preview(episode, Asked(state=states_of(episode)[-1].key, decision=1, revert=(created.id,)))
+        preview(episode, Asked(state=read_history(episode).states[-1].key, decision=1, revert=(created.id,)))
 
 
 def test_a_probe_needs_a_reason(episode: Episode) -> None:

@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from benchapp.models import Blob, Compaction, Decision, DecisionEvidence, ModelCall, Run
-from inspector.author_call import MAX_SECTION, MAX_UNSEEN, _passages, prompt_of
+from inspector.author_call import MAX_SECTION, MAX_UNSEEN, _split_passages, prompt_of
 from runner.types import CompactionKind, Observation, Source, Step, ToolCall
 from tests.factories import (
     START,
@@ -152,7 +152,7 @@ def test_the_passages_of_a_field_are_the_field(seed: int) -> None:
     text = "".join(chr(97 + place % 26) for place in range(length))
     cuts = sorted({min(end, length) for end in ends})
     kept = list(zip(cuts[::2], cuts[1::2], strict=False))
-    passages = list(_passages(text, len(text), kept))
+    passages = list(_split_passages(text, len(text), kept))
     whole = "".join(part.head + text[part.start : part.end] * (not part.seen) + part.tail for part in passages)
     assert whole == text
     assert "".join(part.head for part in passages if part.seen) == "".join(text[start:end] for start, end in kept)
@@ -160,7 +160,7 @@ def test_the_passages_of_a_field_are_the_field(seed: int) -> None:
 
 def test_a_passage_that_was_seen_is_shown_whole() -> None:
     text = "".join(f"line {number}\n" for number in range(9_000))
-    (passage,) = _passages(text, len(text), [(0, len(text))])
+    (passage,) = _split_passages(text, len(text), [(0, len(text))])
     assert passage.head == text
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from benchapp.lineage.states import read_history
 from benchapp.models import Entry, Episode, Refusal, Seeding
 from inspector.rail import build_rail, neighbours, seeded_word, select
 from tests.factories import (
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 
 def rail_of(episode: Episode):
-    return build_rail(Entry.objects.filter(episode=episode).in_order(), episode.library)
+    return build_rail(read_history(episode))
 
 
 def choose(rail, **query):

@@ -9,7 +9,6 @@ from benchapp.failing.classifying import Refusal, Said
 from benchapp.failing.quotes import keep_answers
 from benchapp.models import Attempt, Trial
 from benchapp.reviewing.rules.course import Course, course_of
-from benchapp.reviewing.rules.finding import Place
 from benchapp.trajectory_store import iterate_steps
 from runner.types import CheckStatus, UseKind
 
@@ -67,10 +66,6 @@ class TrialFacts:
             missing=course.most_missing if course else (),
             steps_total=course.steps_total if course else 0,
         )
-
-    @property
-    def agent_words(self) -> Place | None:
-        return self.course.closing if self.course else None
 
 
 def both_ends(message: str) -> str:

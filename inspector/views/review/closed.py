@@ -16,13 +16,13 @@ def closed_to(
 
     The answer names the queue and nothing of the trial or run that was asked for, so all closed pages look the same.
     """
-    user: User = request.user  # type: ignore[assignment]  # nobody comes here without
+    user: User = request.user  # nobody comes here without
     return _refused(request, closing_queue(user, trial=trial, run=run), as_json=as_json)
 
 
 def item_closed_to(request: HttpRequest, item: QueueItem, *, as_json: bool = False) -> HttpResponse | None:
     """The same for an item of a queue in which this person has nothing to say: another one may keep it from them."""
-    return _refused(request, closing_item(item, request.user), as_json=as_json)  # type: ignore[arg-type]
+    return _refused(request, closing_item(item, request.user), as_json=as_json)
 
 
 def _refused(request: HttpRequest, queue: Queue | None, *, as_json: bool) -> HttpResponse | None:

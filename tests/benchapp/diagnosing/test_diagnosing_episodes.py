@@ -7,9 +7,9 @@ from django.core.management import call_command
 
 from benchapp.diagnosing import evidence, queueing, storing
 from benchapp.diagnosing.diagnosis import RULES_VERSION
-from benchapp.diagnosing.evidence import states_of
 from benchapp.diagnosing.queueing import ask_for, read_libraries, read_library, unread, with_library
 from benchapp.diagnosing.storing import diagnose_episode
+from benchapp.lineage.states import read_named_libraries
 from benchapp.models import Episode, LibraryDiagnosis, LibraryFinding, SkillUse, Trial
 from benchapp.sweeping import sweep
 from runner.types import Check, CheckGroup, CheckStatus, Observation, Source, Step
@@ -181,7 +181,7 @@ def test_every_state_is_read_and_the_empty_one_is_not(episode, family):
     for line in ("One.", "Two."):
         make_decision(episode, family, after_trial=trial, after=library(line))
     make_decision(episode, family, after_trial=trial, status="rejected")
-    assert [state.snapshot.files_total for state in states_of(episode)] == [1, 1]
+    assert [state.snapshot.files_total for state in read_named_libraries(episode)] == [1, 1]
     assert diagnose_episode(episode) == 2
 
 
@@ -223,7 +223,7 @@ def test_a_state_that_another_worker_stored_at_this_moment_does_not_stop_the_oth
     trial = on_spine(episode, family.tasks.first(), "x")
     for line in ("One.", "Two."):
         make_decision(episode, family, after_trial=trial, after=library(line))
-    first, second = (state.snapshot for state in states_of(episode))
+    first, second = (state.snapshot for state in read_named_libraries(episode))
     told, met = storing.timezone.now, []
 
     def meanwhile() -> object:
