@@ -55,6 +55,7 @@ PARTS = {
     "chart-csv": "inspector/test_chart_pages",
     "compare-export": "benchapp/test_exports",
     "compare-report": "inspector/test_report",
+    "document-picture": "inspector/test_documents",
     "comparison-save": "inspector/test_comparisons",
     "comparison-report": "inspector/test_report",
     "comparison-export": "inspector/test_comparisons",
