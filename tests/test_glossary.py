@@ -21,7 +21,7 @@ ACTS = 2  # part of an address, what it does
 ORDINARY = set(
     """
     a against allowed an and as at became behind beside broke cannot carry change closed compare did differences
-    does each end finished found from how is it launch learning log logged meanwhile new no nothing now of on
+    does each end finished found from how is it launch learning log logged meanwhile new no not nothing now of on
     only open or other over page password read save saved saw second show stand such the their them there these
     this to try two unknown v was were what while who why work you
     """.split()

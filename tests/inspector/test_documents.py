@@ -46,7 +46,7 @@ def test_a_picture_is_sent_as_one(client: Client) -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    "path", ["nothing/", "nothing.json", "..%2Fbenchapp%2Fsettings/", "../README/", "pictures/nothing.png", "README.md"]
+    "path", ["nothing/", "nothing.json", "..%2Fbenchapp%2Fsettings/", "../README/", "pictures/nothing.png", "README.md/"]
 )
 def test_what_is_no_document_is_not_there(client: Client, path: str) -> None:
     assert client.get(f"/docs/{path}").status_code == 404
