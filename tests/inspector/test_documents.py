@@ -46,7 +46,8 @@ def test_a_picture_is_sent_as_one(client: Client) -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    "path", ["nothing/", "nothing.json", "..%2Fbenchapp%2Fsettings/", "../README/", "pictures/nothing.png", "README.md/"]
+    "path",
+    ["nothing/", "nothing.json", "..%2Fbenchapp%2Fsettings/", "../README/", "pictures/nothing.png", "README.md/"],
 )
 def test_what_is_no_document_is_not_there(client: Client, path: str) -> None:
     assert client.get(f"/docs/{path}").status_code == 404
@@ -55,3 +56,22 @@ def test_what_is_no_document_is_not_there(client: Client, path: str) -> None:
 def test_every_document_stands_in_the_index() -> None:
     listed = set(re.findall(r"\]\(([a-z/-]+)\.md\)", (DOCS / "README.md").read_text()))
     assert listed == set(NAMES) - {"README"}
+
+
+def list_named_files() -> list[tuple[str, str]]:
+    """(document, path in this project that it names). `tests/` is left out: in a task's folder it means another one."""
+    named = []
+    for name in NAMES:
+        text = (DOCS / f"{name}.md").read_text()
+        for path in re.findall(
+            r"`((?:runner|benchapp|inspector|benchmarks|examples|templates|static)/[\w/.{},*-]+)`", text
+        ):
+            start, _, rest = path.partition("{")
+            words, _, end = rest.partition("}")
+            named += [(name, f"{start}{word}{end}") for word in words.split(",")] if rest else [(name, path)]
+    return named
+
+
+@pytest.mark.parametrize(("name", "path"), list_named_files())
+def test_every_file_that_a_document_names_is_there(name: str, path: str) -> None:
+    assert list(DOCS.parent.glob(path.rstrip("/"))), f"{name} names {path}"
