@@ -1,4 +1,4 @@
-# One image for web, workers and commands; what differs is the command and the environment (docs/deploy.md).
+# One image for web, workers and commands; what differs is the command and the environment (docs/how-to/deploy.md).
 #
 # BASE needs Python 3.11 or newer with venv; from Debian 13 on it has buildx, too. Pin it by digest in what you build for
 # others, as in

@@ -62,7 +62,7 @@ def buildkit() -> str:
 
 
 def _disk(root: str) -> str:
-    """How well a worker like this process sees what containers write (docs/sandboxes.md)."""
+    """How well a worker like this process sees what containers write (docs/explanation/sandboxes.md)."""
     if os.access(root, os.R_OK | os.X_OK):
         return "disk watched from outside"
     return f"of disk only the size of a container's layer is seen: {root} cannot be read from here"

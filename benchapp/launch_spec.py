@@ -92,7 +92,7 @@ class LaunchSpec(BaseModel):
     agents: tuple[str, ...] = Field(("shell",), min_length=1)
     agent_models: tuple[str | None, ...] = Field((None,), min_length=1)
     author_models: tuple[str | None, ...] = Field((None,), min_length=1)
-    judge_model: str | None = None  # for artifacts of tasks that ask for a judge (docs/evaluation.md)
+    judge_model: str | None = None  # for artifacts of tasks that ask for a judge (docs/reference/evaluation.md)
     conditions: tuple[str, ...] = Field(min_length=1)
     replicates: int = Field(3, ge=1, le=100)
     seed: int = Field(0, ge=0, lt=2**62)  # replicate r runs with seed + r - 1, in every cell

@@ -1,4 +1,4 @@
-"""One settings file; every deployment difference is an environment variable (docs/settings.md lists them)."""
+"""One settings file; every deployment difference is an environment variable (docs/reference/settings.md lists them)."""
 
 from __future__ import annotations
 

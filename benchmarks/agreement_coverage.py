@@ -7,7 +7,7 @@ none, one or two codes. A reviewer sees an item rightly with a chance that depen
 else misses a code, adds one or takes one for another: so both codes and mistakes cluster by task. Three reviewers leave
 out 15 % of the items each. "uneven": the k-th task has its items in proportion to 1/k, so that a few tasks hold most.
 The truth an interval has to cover is alpha over 40,000 tasks with the same reviewers.
-docs/agreement.md judges what comes out.
+docs/explanation/agreement.md judges what comes out.
 """
 
 from __future__ import annotations

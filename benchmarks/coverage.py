@@ -6,7 +6,7 @@ The model: a task's log-odds of a pass = its difficulty (SD 1) + the condition's
 adds in this episode and replicate (SD 0.5 or 0.8, shared by the whole episode) + what it adds in this family and
 replicate (SD 0.5). The truth that an interval has to cover is the difference of the two pass probabilities, averaged
 over *these* tasks, in expectation over the learning: what endless reruns of both conditions on these tasks would show.
-docs/statistics.md judges what comes out.
+docs/explanation/statistics.md judges what comes out.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ trials some are drawn and coded: all, three in ten, or ten each of four conditio
 frequency.
 
 Two truths, one for each interval: the frequency over endless clusters of this kind, and the share among just these trials
-if all of them were coded. docs/taxonomy.md judges what comes out.
+if all of them were coded. docs/explanation/taxonomy.md judges what comes out.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from inspector.views import (
     compared_libraries,
     compared_trials,
     comparisons,
+    documents,
     experiments,
     exports,
     failures,
@@ -108,6 +109,10 @@ urlpatterns: list[URLPattern] = [
     ),
     # /published/
     *twin("published/", published.published, "published"),
+    # /docs/
+    *twin("docs/", documents.document, "documents"),
+    *twin("docs/<path:name>/", documents.document, "document"),
+    path("docs/pictures/<path:name>.png", documents.picture, name="document-picture"),
     # /search/
     *twin("search/", search.search, "search"),
     path("search/complete/", search.search_complete, name="search-complete"),

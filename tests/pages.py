@@ -97,6 +97,8 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "comparisons": list,
     "comparison": lambda: [Comparison.objects.get().public_id],
     "published": list,
+    "documents": list,
+    "document": lambda: ["tutorial/first-look"],
     "jobs": list,
     "launch": list,
     "operate": lambda: ["episode", _blocked().public_id],

@@ -1,4 +1,4 @@
-"""compose.yaml, the Dockerfile and docs/deploy.md agree with each other, and with what a team needs to run a suite."""
+"""compose.yaml, the Dockerfile and docs/how-to/deploy.md agree with each other and with what a team needs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 COMPOSE = (ROOT / "compose.yaml").read_text()
 FILE: dict[str, Any] = yaml.safe_load(COMPOSE)
-DOCUMENT = (ROOT / "docs" / "deploy.md").read_text()
+DOCUMENT = (ROOT / "docs" / "how-to" / "deploy.md").read_text()
 SOCKET = "/var/run/docker.sock"
 
 

@@ -1,4 +1,4 @@
-"""docs/settings.md lists every environment variable that is read, and no other."""
+"""docs/reference/settings.md lists every environment variable that is read, and no other."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ def test_every_variable_that_is_read_is_documented_and_no_other():
     files = [path for layer in ("benchapp", "runner", "inspector") for path in (ROOT / layer).rglob("*.py")]
     sources = [path.read_text() for path in files if "starter" not in path.parts]
     read = {name for source in sources for name in READ.findall(source)} - OF_THE_SYSTEM
-    listed = set(re.findall(r"^\| `([A-Z_]+)` \|", (ROOT / "docs" / "settings.md").read_text(), re.MULTILINE))
+    listed = set(
+        re.findall(r"^\| `([A-Z_]+)` \|", (ROOT / "docs" / "reference" / "settings.md").read_text(), re.MULTILINE)
+    )
     assert listed == read | OUTSIDE
 
 
 def test_what_the_tests_read_is_documented():
-    document = (ROOT / "docs" / "settings.md").read_text()
+    document = (ROOT / "docs" / "reference" / "settings.md").read_text()
     assert [name for name in sorted(OF_TESTS) if name not in document] == []

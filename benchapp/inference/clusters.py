@@ -127,7 +127,7 @@ def bootstrap_t(values: Floats, shares: Floats | None = None) -> Outcome:
     Clusters are drawn with replacement; each resample is studentised by its own spread, which keeps the interval
     near the truth for skewed values. The p value inverts the same equal-tailed interval. Where the values, or more
     resamples than a tail holds, have no spread, there is no interval. With heavy tails it rejects too often
-    (docs/statistics.md), so it decides nothing; it stands beside the sign-flip interval from 20 clusters on.
+    (docs/explanation/statistics.md), so it decides nothing; from 20 clusters on it stands beside the sign-flip interval.
     """
     low, high, p = bootstrap_t_many(values[np.newaxis], shares)
     outcome = Outcome("bootstrap-t", _mean(values, shares))

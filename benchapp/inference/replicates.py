@@ -31,7 +31,7 @@ SMALLER = "degrees of freedom of the smaller side"
 def is_lopsided(own: int, other: int) -> bool:
     """Whether Satterthwaite's degrees of freedom are not to be trusted: a side of two or three tells its own variance so
     badly that a small one by chance lends it the freedom of the larger side. 2 against 10 then reject a true null in up
-    to 12 % of comparisons at a claimed 5 (docs/statistics.md)."""
+    to 12 % of comparisons at a claimed 5 (docs/explanation/statistics.md)."""
     return own != other and min(own, other) < ENOUGH
 
 

@@ -20,7 +20,7 @@ class End(StrEnum):
     MACHINERY = "machinery"
 
 
-# Types of `runner.types.Failure`, as our agents give them (docs/harnesses.md).
+# Types of `runner.types.Failure`, as our agents give them (docs/reference/harnesses.md).
 OF_TYPE: Mapping[str, End] = {
     "AgentTimeout": End.TIME,
     "TurnLimit": End.TURNS,

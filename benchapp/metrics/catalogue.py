@@ -1,4 +1,4 @@
-"""Every metric there is, in the sets a table shows together. `docs/metrics.md` explains each.
+"""Every metric there is, in the sets a table shows together. `docs/reference/metrics.md` explains each.
 
 A table has metrics over trials, which differences can be tested on, and numbers of whole runs, which are shown as they are.
 """

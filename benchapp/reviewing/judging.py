@@ -4,7 +4,7 @@ A call is written down before it is made and again when its reply is there, each
 the reply read. So a killed judge leaves a call that says "started", and beginning again asks only what was not answered.
 
 The judge proposes; it never labels, and it never sees a label. Human labels that somebody tunes a prompt or a codebook
-on are not the ones to evaluate it on (docs/suggestions.md).
+on are not the ones to evaluate it on (docs/reference/suggestions.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Outside pipelines that write skills: programs of their own, found by name, run in a sandbox (docs/generators.md).
+"""Outside pipelines that write skills: programs found by name and run in a sandbox (docs/how-to/generators.md).
 
 A generator is a folder with a `generator.toml` and whatever its command needs. Those beside this file come along with
 the project; others lie in the folders that SKILLGLASS_GENERATORS names.

@@ -1,4 +1,4 @@
-"""A deterministic stand-in for a language model: the same interface, none of the language (docs/scripted-model.md)."""
+"""A deterministic stand-in for a language model: same interface, no language (docs/explanation/scripted-model.md)."""
 
 from __future__ import annotations
 

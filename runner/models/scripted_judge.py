@@ -1,8 +1,8 @@
 """The scripted model as judge: counts words and looks for marks. It judges nothing, and its scores say nothing.
 
-It exists so that a whole pass of judging, its failures and its pages can be seen without a key (docs/scripted-model.md).
-A score is a count of plain features of the text, moved by the dice now and then, as a judge asked twice does not say
-the same. At times it leaves a field out at first, and is asked again.
+It exists so that a whole pass of judging, its failures and its pages can be seen without a key (see
+docs/explanation/scripted-model.md). A score is a count of plain features of the text, moved by the dice now and then,
+because a judge asked twice does not answer the same. At times it leaves a field out at first, and is asked again.
 """
 
 from __future__ import annotations

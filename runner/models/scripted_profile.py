@@ -1,4 +1,4 @@
-"""How often the scripted model errs, and the dice that decide when. Every rate is invented (docs/scripted-model.md)."""
+"""How often the scripted model errs, and when. Every rate is invented (docs/explanation/scripted-model.md)."""
 
 from __future__ import annotations
 

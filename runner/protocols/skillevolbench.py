@@ -2,7 +2,8 @@
 
 Source: paper section 4 and appendix C. One environment is one episode with one library: acquisition family by
 family (canonical, enriched, variant) with the author working between trials, freeze, deployment family by family
-(context-shift, adversarial, composition), replay of acquisition. `docs/protocols.md` names every choice the paper leaves open.
+(context-shift, adversarial, composition), replay of acquisition.
+`docs/reference/protocols.md` names every choice the paper leaves open.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Source: SkillFlow section 2.4 (the sequential process, equations 3 and 4), appendix C.2 (the control that shows histories).
 One family is one episode: its tasks in order of difficulty, the first without skills, the author working after every one
 of them, also after failed ones and after the last, and the library carried on. The next family is another episode, so it
-starts with nothing by construction. `docs/protocols.md` names every choice the paper leaves open.
+starts with nothing by construction. `docs/reference/protocols.md` names every choice the paper leaves open.
 """
 
 from __future__ import annotations

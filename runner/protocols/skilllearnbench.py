@@ -2,7 +2,7 @@
 
 Source: SkillLearnBench section 3.3 (the methods), section 4 (K = 2 and K = 3), appendix M. One task is one episode. Its first instance is the
 seed: skills are learned on it alone, then the library is sealed and every instance, the seed included, is worked on
-once per sample by the same solver. `docs/protocols.md` names every choice the paper leaves open.
+once per sample by the same solver. `docs/reference/protocols.md` names every choice the paper leaves open.
 
 A library of K rounds is written K times: with a trial of the seed between two writings, and none after the last, which
 could teach nobody any more.

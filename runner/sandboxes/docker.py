@@ -1,10 +1,10 @@
 """A container of its own for every attempt, for suites that are not trusted.
 
-What confines it and what does not: docs/sandboxes.md. The container starts when it is made, to be rid of the skills that
-its image brings, and files come after that. `end_processes` kills it whole: the kernel ends everything in it at once,
-whatever it forked or caught; the next command starts it again on the same files with nothing else running. So a container
-that the agent brought down is no failure of the machine, and one that cannot be started again because of what the agent
-did to it is `SandboxRuined`.
+What confines it and what does not: docs/explanation/sandboxes.md. The container starts when it is made, to remove the
+skills that its image brings, and files come after that. `end_processes` kills it whole: the kernel ends everything in it
+at once, whatever it forked or caught; the next command starts it again on the same files with nothing else running. So a
+container that the agent brought down is no failure of the machine, and one that cannot be started again because of what
+the agent did to it is `SandboxRuined`.
 """
 
 from __future__ import annotations

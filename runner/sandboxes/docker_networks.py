@@ -55,7 +55,7 @@ def open_gateway(client: Any, network: Network, needs: Needs) -> tuple[Gateway, 
             continue  # not an address of this machine, or container
     raise SetupError(
         "the agent's calls to its provider cannot be passed on: this worker is neither on the machine of the Docker engine"
-        " nor in a container of it (docs/sandboxes.md, 'Where the worker runs')"
+        " nor in a container of it (docs/explanation/sandboxes.md, 'Where the worker runs')"
     )
 
 

@@ -1,4 +1,4 @@
-"""tests/evaluation.toml of a task folder: the format is in docs/evaluation.md.
+"""tests/evaluation.toml of a task folder: the format is in docs/reference/evaluation.md.
 
 Everything is checked when the suite is read, before anything runs: a field that nobody knows is a problem, a path must
 lead to a file of the tests, and an expected output must pass when it is compared with itself.

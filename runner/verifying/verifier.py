@@ -134,12 +134,12 @@ def _doubts(task: Task, sandbox: Sandbox, tests: Files, done: Completed) -> list
     if _FOREIGN_REPOSITORY in done.output:
         doubts.append(
             "git refused a repository of the agent's user because verifiers run as root: GIT_CONFIG_COUNT, "
-            "GIT_CONFIG_KEY_0 and GIT_CONFIG_VALUE_0 in [verifier.env] allow it (docs/sandboxes.md)"
+            "GIT_CONFIG_KEY_0 and GIT_CONFIG_VALUE_0 in [verifier.env] allow it (docs/explanation/sandboxes.md)"
         )
     if _starts_in_tests(task, sandbox, tests):
         doubts.append(
             f"test.sh was started in {sandbox.path(TESTS)} because the agent's user may write into "
-            f"{sandbox.path(WORKSPACE)}: relative paths do not lead there (docs/sandboxes.md)"
+            f"{sandbox.path(WORKSPACE)}: relative paths do not lead there (docs/explanation/sandboxes.md)"
         )
     return doubts
 

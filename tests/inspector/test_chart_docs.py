@@ -1,4 +1,4 @@
-"""docs/charts.md tells of every chart, under its own title and question, with a picture in both themes."""
+"""docs/reference/charts.md tells of every chart, under its own title and question, with a picture in both themes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_BYTES = 120_000
 
 def sections() -> dict[str, str]:
     """Key of the chart -> the section that names it."""
-    parts = re.split(r"^## ", (DOCS / "charts.md").read_text(), flags=re.MULTILINE)[1:]
+    parts = re.split(r"^## ", (DOCS / "reference" / "charts.md").read_text(), flags=re.MULTILINE)[1:]
     return {found[1]: part for part in parts if (found := re.search(r"^`([a-z-]+)` · ", part, flags=re.MULTILINE))}
 
 
@@ -40,7 +40,7 @@ def test_it_says_what_the_chart_asks_and_where_it_departs(key: str) -> None:
 @pytest.mark.parametrize("key", CHARTS)
 def test_it_shows_the_chart(key: str, theme: str) -> None:
     picture = PICTURES / f"{key}-{theme}.png"
-    assert f"pictures/charts/{picture.name}" in sections()[key]
+    assert f"../pictures/charts/{picture.name}" in sections()[key]
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert picture.stat().st_size < MAX_BYTES
 

@@ -22,7 +22,7 @@ TAKEN_AWAY = {"report.html", "report.css", "capsule.html", "capsule.css"}
 TEMPLATES = sorted(path for path in (ROOT / "templates").rglob("*.html") if path.name not in TAKEN_AWAY)
 SCRIPTS = sorted((ROOT / "static" / "js").rglob("*.js"))
 STYLES = sorted(path for path in (ROOT / "static" / "css").rglob("*.css") if path.name not in TAKEN_AWAY)
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 # Parts and acts: asked for by a page, never opened by themselves. Their own tests are named beside them.
 PARTS = {
@@ -57,6 +57,7 @@ PARTS = {
     "chart-csv": "inspector/test_chart_pages",
     "compare-export": "benchapp/test_exports",
     "compare-report": "inspector/test_report",
+    "document-picture": "inspector/test_documents",
     "comparison-save": "inspector/test_comparisons",
     "comparison-report": "inspector/test_report",
     "comparison-export": "inspector/test_comparisons",

@@ -144,7 +144,7 @@ def test_the_order_of_findings_is_errors_first_and_the_same_every_time() -> None
 
 
 def test_the_document_lists_every_rule_with_its_weights() -> None:
-    document = (Path(__file__).parents[2] / "docs" / "contract.md").read_text()
+    document = (Path(__file__).parents[2] / "docs" / "reference" / "contract.md").read_text()
     rows = {
         cells[1].strip().strip("`"): [cell.strip() for cell in cells[3:6]]
         for line in document.splitlines()

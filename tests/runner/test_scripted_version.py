@@ -8,7 +8,7 @@ from runner import models
 from runner.digests import digest_bytes, digest_json
 from runner.models.scripted import VERSION
 
-OF_VERSION = ("4", "23adf14e0eb6d8e59ab2bae50bd218e82f2e060e3f3ab94b2cc74d0937e81b13")
+OF_VERSION = ("4", "111438fb42012a7ffedd765ad4b9fd3955e1e17c7048ec14d34b2699c0c823c6")
 
 
 def test_the_version_is_that_of_the_files() -> None:

@@ -1,4 +1,4 @@
-"""docs/metrics.md names every metric, and nothing that is none."""
+"""docs/reference/metrics.md names every metric, and nothing that is none."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchapp.metrics.catalogue import METRICS, RUN_METRICS, RUN_TABLES, TABLES
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "metrics.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"
 
 
 def test_the_document_lists_every_metric_and_no_other() -> None:

@@ -342,7 +342,7 @@ def test_each_rule_says_what_it_sees_and_what_it_cannot(key: str) -> None:
 
 @pytest.mark.parametrize("key", RULES)
 def test_each_rule_stands_in_the_documentation_with_its_codes(key: str) -> None:
-    document = (Path(__file__).resolve().parents[3] / "docs" / "suggestions.md").read_text("utf-8")
+    document = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "suggestions.md").read_text("utf-8")
     assert f"| `{key}` | {', '.join(RULES[key].codes)} |" in document
 
 

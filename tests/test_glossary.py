@@ -1,0 +1,103 @@
+"""docs/glossary.md names every model, every part of an address and every thing that a page's title names, and no other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.apps import apps
+
+from inspector.urls import urlpatterns
+
+ROOT = Path(__file__).resolve().parent.parent
+GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
+TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
+THINGS = 5  # columns of a table of things: word, on pages, model, address, meaning
+ACTS = 2  # part of an address, what it does
+
+# Words of titles that name no thing. A word that no title has any more is taken out of here.
+ORDINARY = set(
+    """
+    a against allowed an and as at became behind beside broke cannot carry change closed compare did differences
+    does each end finished found from how is it launch learning log logged meanwhile new no not nothing now of on
+    only open or other over page password read save saved saw second show stand such the their them there these
+    this to try two unknown v was were what while who why work you
+    """.split()
+)
+
+
+def read_rows(columns: int) -> list[list[str]]:
+    """The rows of the tables that have so many columns, without their heads."""
+    lines = [line for line in GLOSSARY.splitlines() if line.startswith("|") and not line.startswith("|---")]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [row for row in rows if len(row) == columns and row[0] not in {"word", "part of an address"}]
+
+
+def read_codes(cells: list[str]) -> list[str]:
+    return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
+
+
+def read_segments() -> set[str]:
+    """The literal parts of every path, without endings: "runs/<uuid:id>/labels.<str:form>" has "runs" and "labels"."""
+    routes = [re.sub(r"<[^>]*>", "<>", str(pattern.pattern)) for pattern in urlpatterns]
+    parts = {part.partition(".")[0].replace("<>", "") for route in routes for part in route.split("/")}
+    return parts - {""}
+
+
+def read_titles() -> Iterator[tuple[str, str]]:
+    """(template, its literal title or heading)."""
+    for path in TEMPLATES:
+        text = path.read_text()
+        for title in re.findall(r"\{% block title %\}(.*?)\{% endblock %\}|<h1[^>]*>(.*?)</h1>", text, re.DOTALL):
+            literal = re.sub(
+                r"\{%.*?%\}|\{\{.*?\}\}|<span.*?</span>|<[^>]*>|&\w+;", " ", " ".join(title), flags=re.DOTALL
+            )
+            yield path.relative_to(ROOT / "templates").as_posix(), literal
+
+
+def list_forms(word: str) -> set[str]:
+    """The word in the singular and the plural."""
+    ends = {word, f"{word}s", f"{word}es"}
+    return ends | ({f"{word[:-1]}ies"} if word.endswith("y") else set())
+
+
+def list_things() -> set[str]:
+    """Every single word of the words and page names, in both numbers."""
+    names = [name for row in read_rows(THINGS) for name in re.findall(r"[a-z]+", f"{row[0]} {row[1]}".lower())]
+    return {form for name in names for form in list_forms(name)}
+
+
+def test_every_model_has_one_entry_and_every_entry_a_model() -> None:
+    listed = read_codes([row[2] for row in read_rows(THINGS)])
+    assert sorted(listed) == sorted(model.__name__ for model in apps.get_app_config("benchapp").get_models())
+
+
+def test_every_part_of_an_address_has_one_entry_and_every_entry_an_address() -> None:
+    listed = read_codes([row[3] for row in read_rows(THINGS)] + [row[0] for row in read_rows(ACTS)])
+    assert sorted(listed) == sorted(read_segments())
+
+
+def test_no_word_has_two_entries() -> None:
+    words = [row[0] for row in read_rows(THINGS)]
+    assert len(set(words)) == len(words)
+
+
+@pytest.mark.parametrize("template", sorted({template for template, _ in read_titles()}))
+def test_every_thing_in_a_title_is_in_the_glossary(template: str) -> None:
+    words = {word for name, title in read_titles() if name == template for word in re.findall(r"[a-z]+", title.lower())}
+    assert words - ORDINARY - list_things() == set()
+
+
+def test_every_ordinary_word_stands_in_a_title() -> None:
+    words = {word for _, title in read_titles() for word in re.findall(r"[a-z]+", title.lower())}
+    assert ORDINARY - words == set()
+
+
+@pytest.mark.parametrize("row", read_rows(THINGS), ids=lambda row: row[0])
+def test_every_entry_is_a_word_that_pages_show(row: list[str]) -> None:
+    """In the names a page shows, or else under the word itself."""
+    shown = "\n".join(path.read_text() for path in [*TEMPLATES, *(ROOT / "inspector").rglob("*.py")]).lower()
+    for name in (row[1] or row[0]).split(", "):
+        assert any(re.search(rf"\b{form}\b", shown) for form in list_forms(name)), name
