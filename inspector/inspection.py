@@ -15,6 +15,7 @@ from benchapp.trajectory_store import StoredStep, read_page
 from inspector.excerpt import Excerpt, Kept, excerpts_of, kept_steps
 from inspector.outline import Outline, outline_of
 from inspector.steps import PAGE_STEPS, StepView, draw_steps, one_page, uses_by_step
+from inspector.subject import choose_row
 from inspector.verdict import CheckLine, VerdictView, verdicts_of
 from inspector.visible import visible
 from runner.types import CompactionKind, Phase, UseKind
