@@ -16,8 +16,8 @@ from runner.authoring.material import corpus_listing, task_lines
 from runner.authoring.occasion import Judgement, Occasion
 from runner.digests import digest_json, manifest
 from runner.errors import SetupError
-from runner.generators import Generator
 from runner.generators.inputs import input_files
+from runner.generators.manifest import Generator
 from runner.generators.program import Output, run_generator
 from runner.models import Model
 from runner.models.generator import GeneratorModel

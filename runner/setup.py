@@ -17,11 +17,11 @@ from runner.digests import digest_json
 from runner.encoding import encode
 from runner.evaluating.judging import PROMPT_VERSION as JUDGE_PROMPT_VERSION
 from runner.models import make_model
-from runner.models.presets import Preset
+from runner.models.preset import Preset
 from runner.protocols.instruction import INSTRUCTION_VERSION
 from runner.protocols.sampling import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE
+from runner.suite import Suite
 from runner.trajectories.compaction import COMPACTION_VERSION
-from runner.types import Suite
 
 SETUP_FORMAT = "setup/2"
 

@@ -14,7 +14,8 @@ from runner.models import Model, Waits, make_model
 from runner.models.generator import UNCONFINED, GeneratorModel
 from runner.protocols.plan import EpisodePlan
 from runner.sandboxes import SandboxKind, sandbox_kind
-from runner.types import Suite, Usage
+from runner.suite import Suite
+from runner.types import Usage
 
 
 def no_budget(spending: Usage) -> None:

@@ -22,10 +22,11 @@ from runner.agents.program_log import Log, read_log, with_subagents
 from runner.errors import NotOnThisMachine, SandboxError, SetupError
 from runner.models import Model
 from runner.models.call_prices import call_cost
-from runner.models.presets import Preset
+from runner.models.preset import Preset
 from runner.programs import installed, pin_of
-from runner.sandboxes import LOGS, Completed, Needs, Provider, Sandbox
+from runner.sandboxes import LOGS, Completed, Sandbox
 from runner.sandboxes.gateway import Gateway
+from runner.sandboxes.needs import Needs, Provider
 from runner.types import Failure, File, Source, Step, Trajectory, TrajectoryHead, Usage
 
 FOLDER = "agent"  # below the logs folder: what the program is given and what it writes

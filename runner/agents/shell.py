@@ -17,7 +17,8 @@ from runner.errors import SetupError
 from runner.models import Model
 from runner.models.carried import call_fields, message_fields
 from runner.models.finish_reasons import TOO_LONG
-from runner.sandboxes import NOTHING, Needs, Sandbox
+from runner.sandboxes import Sandbox
+from runner.sandboxes.needs import NOTHING, Needs
 from runner.types import FailedTry, Failure, ModelReply, ModelRequest, Observation, Source, Step, Usage
 
 SYSTEM = """\

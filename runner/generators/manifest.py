@@ -5,21 +5,37 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from runner.digests import digest_json, manifest
 from runner.errors import SuiteError
-from runner.generators import MANIFEST, Generator
 from runner.suites.task_files import read_tree
 from runner.types import Files
 
+MANIFEST = "generator.toml"
 DIGEST_FORMAT = "generator/1"
 MAX_SECONDS = 1_800
 MAX_FILES, MAX_BYTES = 2_000, 64 * 1024 * 1024
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,49}")
 REQUIRED = ("name", "version", "command", "timeout_seconds")
 KNOWN = (*REQUIRED, "image", "network")
+
+
+@dataclass(frozen=True, slots=True)
+class Generator:
+    """A generator as it lies on disk now. What was digested is what runs: `files` is put into the sandbox."""
+
+    name: str
+    version: str
+    command: tuple[str, ...]  # words, from the folder that holds program/, input/ and output/
+    timeout_seconds: float
+    files: Files  # its whole folder
+    digest: str  # over its files
+    bundled: bool  # comes along with the project, and may run in the local sandbox
+    image: str | None = None  # to run in; None: the sandbox's own base image
+    network: bool = False  # may it reach the outside?
 
 
 def read_generator(folder: Path, *, bundled: bool) -> Generator:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from runner.errors import SetupError
-from runner.models.presets import Preset, preset_named
+from runner.models.preset import Preset
+from runner.models.presets import preset_named
 from runner.types import ModelReply, ModelRequest, Usage
 
 

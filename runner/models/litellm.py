@@ -27,7 +27,7 @@ from runner.models.litellm_reply import read_reply
 from runner.models.litellm_request import Sending, prepare
 from runner.models.model_names import has_address
 from runner.models.patience import Passing, Patience, seconds_set
-from runner.models.presets import Preset
+from runner.models.preset import Preset
 from runner.no_credit import says_no_credit
 from runner.types import ModelReply, ModelRequest, Usage
 

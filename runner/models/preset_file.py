@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, Va
 
 from runner.errors import SetupError
 from runner.models.model_names import has_address
-from runner.models.presets import SUFFIX, Preset
+from runner.models.preset import SUFFIX, Preset
 from runner.models.prices import Prices
 
 MAX_BYTES = 64 * 1024

@@ -16,7 +16,8 @@ from runner.protocols import families, skillgenbench
 from runner.protocols.conditions import Condition, Replay, Start
 from runner.protocols.plan import EpisodePlan, Probe
 from runner.protocols.steps import Freeze, NextStep, RunTrial, SeedLibrary
-from runner.types import Environment, Phase, Slot, Suite
+from runner.suite import Suite
+from runner.types import Environment, Phase, Slot
 
 CONDITION = "library-probe"  # a name no paper has: what ran as a probe is never pooled with what learned
 PROMPT_VERSION = "none"  # no author works

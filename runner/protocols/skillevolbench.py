@@ -17,18 +17,8 @@ from runner.protocols.conditions import CONDITIONS, Replay, Start
 from runner.protocols.occasions import asks
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedSkill
-from runner.types import (
-    ACQUISITION_ROLES,
-    DEPLOYMENT_ROLES,
-    AuthorMode,
-    Environment,
-    Family,
-    Phase,
-    Role,
-    Slot,
-    Suite,
-    Task,
-)
+from runner.suite import Suite
+from runner.types import ACQUISITION_ROLES, DEPLOYMENT_ROLES, AuthorMode, Environment, Family, Phase, Role, Slot, Task
 
 __all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "open_steps", "slots", "units"]
 

@@ -20,7 +20,7 @@ from typing import Any
 from docker.errors import APIError, NotFound
 
 from runner.errors import SandboxError, SandboxRuined, SetupError
-from runner.sandboxes import LOGS, NOTHING, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed, Needs
+from runner.sandboxes import LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed
 from runner.sandboxes import docker_engine as engine
 from runner.sandboxes.docker_archive import packed, unpack_file, unpacked
 from runner.sandboxes.docker_disk import DiskWatch, asked, folders_of, measured
@@ -34,9 +34,10 @@ from runner.sandboxes.docker_programs import mount, program_volume
 from runner.sandboxes.docker_removal import Removal, remove_marked
 from runner.sandboxes.docker_skills import MAX_TOLD, clearing
 from runner.sandboxes.gateway import Gateway
+from runner.sandboxes.needs import NOTHING, Needs
 from runner.sandboxes.trees import Tree, check_relative
-from runner.suites.findings import plain
 from runner.suites.host_variables import resolved
+from runner.trajectories.text import plain
 from runner.types import Files, Task
 
 SKILLS_PATH = "/skills"

@@ -18,9 +18,9 @@ from docker.errors import APIError, NotFound
 from docker.types import Mount
 
 from runner.errors import SetupError
-from runner.sandboxes import Program
 from runner.sandboxes.docker_archive import END_OF_ARCHIVE, padded
 from runner.sandboxes.docker_engine import CARRIER_LABEL, LABEL, OWNER_LABEL, PREFIX, engine_errors, remove
+from runner.sandboxes.needs import Program
 from runner.sandboxes.process_names import ProcessName, this_process
 
 PROGRAM_LABEL = "skillglass.program"

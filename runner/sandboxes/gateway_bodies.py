@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runner.sandboxes import Provider
 from runner.sandboxes.gateway_rules import FINAL, Refusal, Target
+from runner.sandboxes.needs import Provider
 
 # Tools that the program runs itself, which its sandbox confines. All others run at the provider, which has a network.
 _OWN_TOOLS = frozenset({"function", "custom", "local_shell", "apply_patch"})  # OpenAI

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePosixPath
 
 from runner.errors import SandboxRuined
-from runner.suites.findings import plain
+from runner.trajectories.text import plain
 
 _MAX_NAMED = 20
 _MAX_FOLLOWED = 40  # as the kernel

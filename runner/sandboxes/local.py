@@ -24,10 +24,11 @@ from pathlib import Path
 from typing import IO
 
 from runner.errors import SandboxError, SetupError
-from runner.sandboxes import LOGS, NOTHING, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed, Needs
+from runner.sandboxes import LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed
 from runner.sandboxes.gateway import Gateway
 from runner.sandboxes.links import leading_into, removed
 from runner.sandboxes.local_labels import labelled, write_label
+from runner.sandboxes.needs import NOTHING, Needs
 from runner.sandboxes.process_names import ProcessName
 from runner.sandboxes.processes import (
     MARK_VARIABLE,

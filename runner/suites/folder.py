@@ -20,11 +20,12 @@ import yaml
 
 from runner.digests import digest_json, manifest
 from runner.errors import SuiteError
+from runner.suite import Suite
 from runner.suites.findings import Findings, shown
 from runner.suites.task_files import read_tree
 from runner.suites.task_folder import NAME, SCRIPT, Shelf, declared_evaluation, has_verifier, machine_of
 from runner.suites.task_toml import read_task_toml
-from runner.types import Environment, Family, File, Files, Role, Suite, Task
+from runner.types import Environment, Family, File, Files, Role, Task
 
 FORMAT = "skillglass-suite/1"
 ROLES = tuple(Role)

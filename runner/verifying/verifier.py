@@ -54,7 +54,7 @@ def run_verifier(task: Task, sandbox: Sandbox, ask: Asked | None = None) -> Verd
     sandbox.end_processes()
     tests = test_files(task)
     digest = digest_json(manifest(tests))
-    if task.evaluation is not None:
+    if isinstance(task.evaluation, Evaluation):
         return _evaluated(task, task.evaluation, sandbox, tests, digest, ask)
     if "test.sh" not in tests:
         raise SuiteError(str(task.folder / "tests"), "folder", "test.sh", "there is none")

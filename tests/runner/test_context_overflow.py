@@ -12,7 +12,7 @@ from runner.errors import ContextExceeded, ModelRefused, ModelUnavailable
 from runner.models.finish_reasons import TOO_LONG
 from runner.models.litellm import LiteLLM
 from runner.models.patience import TRIES
-from runner.models.presets import Preset
+from runner.models.preset import Preset
 from runner.types import ModelRequest, Usage
 from tests.chat_provider import Provider
 

@@ -16,7 +16,7 @@ from runner.trajectories.readers.claude_atif import CallMetrics, counted_in_part
 from runner.trajectories.readers.exit_codes import with_failures
 from runner.trajectories.readers.terminus import listed_skills
 from runner.trajectories.streams import walk
-from runner.trajectories.text import clean_step, storable, storable_value
+from runner.trajectories.text import clean, storable, storable_value
 from runner.types import Source, Step, Usage
 
 _TOTALS = {
@@ -48,7 +48,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
                 _take(result, key, value)
             else:
                 has_steps, number = True, number + 1
-                step = clean_step(step_from_json(value, number, result.problems))
+                step = _cleaned(step_from_json(value, number, result.problems))
                 is_claude = result.head.agent_name == "claude-code"
                 if is_claude:
                     step = counted.once(without_copies(step))
@@ -142,3 +142,13 @@ def _add_subagent(result: ReadTrajectory, index: int) -> None:
     prefix = "subagent" if result.head.name == "main" else result.head.name
     inside = (*result.thread.inside, ("subagent_trajectories", index))
     result.subagent(f"{prefix}-{index + 1}", result.head.name, Thread(inside=inside))
+
+
+def _cleaned(step: Step) -> Step:
+    """The step with every text as a person would have seen it (see `clean`)."""
+    return replace(
+        step,
+        message=clean(step.message),
+        reasoning=None if step.reasoning is None else clean(step.reasoning),
+        observations=tuple(replace(item, content=clean(item.content)) for item in step.observations),
+    )
