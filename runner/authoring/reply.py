@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from runner.models.finish_reasons import TOO_LONG
+from runner.models.json_reply import STRICT_BUT_BREAKS, NoNumber, RepeatedName, objects_among
 from runner.types import AuthorMode, ModelReply, Patch
 
 MAX_REPLY_CHARS = 4 * 1024 * 1024
@@ -59,15 +60,13 @@ def _json_object(text: str) -> Mapping[str, Any]:
     other: Mapping[str, Any] | None = None
     for candidate in _candidates(text):
         try:
-            value = _DECODER.decode(candidate)
-        except UnreadableReply:
-            raise
+            value = STRICT_BUT_BREAKS.decode(candidate)
         except json.JSONDecodeError as error:
             found = f"reply: not JSON at line {error.lineno}, column {error.colno}: {error.msg}"
             first_error = first_error if first_error and not candidate.startswith("{") else found
             continue
         except (ValueError, RecursionError) as error:
-            raise UnreadableReply(f"reply: not usable JSON: {_reason(error)}") from error
+            raise UnreadableReply(f"reply: {_reason(error)}") from error
         if not isinstance(value, dict):
             raise UnreadableReply(f"reply: a JSON {_kind(value)}, expected an object with {', '.join(KEYS)}")
         if _is_patch(value):
@@ -85,24 +84,13 @@ def _is_patch(value: Any) -> bool:
 
 def _patch_among(text: str) -> Mapping[str, Any] | None:
     """The patch beside `{placeholders}` and examples. UnreadableReply for two: which one was meant?"""
-    found: dict[str, Any] | None = None
-    at = text.find("{")
-    for _ in range(MAX_BRACES):
-        if at < 0:
-            break
-        end = at + 1
-        try:
-            value, end = _DECODER.raw_decode(text, at)
-        except UnreadableReply:
-            raise
-        except (ValueError, RecursionError):
-            value = None
-        if _is_patch(value):
-            if found is not None:
-                raise UnreadableReply("reply: two JSON objects with upsert_files, expected one")
-            found = value
-        at = text.find("{", end)
-    return found
+    try:
+        found = [value for value in objects_among(text, STRICT_BUT_BREAKS, limit=MAX_BRACES) if _is_patch(value)]
+    except RepeatedName as error:
+        raise UnreadableReply(f"reply: {_reason(error)}") from error
+    if len(found) > 1:
+        raise UnreadableReply("reply: two JSON objects with upsert_files, expected one")
+    return found[0] if found else None
 
 
 def _candidates(text: str) -> Iterator[str]:
@@ -125,23 +113,6 @@ def _fenced(text: str) -> Iterator[str]:
             inside = None
         else:
             inside.append(line)
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON number")
-
-
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A key given twice has no one meaning: which text would be the skill's?"""
-    value: dict[str, Any] = {}
-    for key, item in pairs:
-        if key in value:
-            raise UnreadableReply(f"reply: the key {key[:80]!r} appears twice in one object")
-        value[key] = item
-    return value
-
-
-_DECODER = json.JSONDecoder(strict=False, parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
 
 
 def _text(value: Mapping[str, Any], key: str) -> str:
@@ -188,8 +159,12 @@ def _kind(value: object) -> str:
     return kinds.get(type(value), "null")
 
 
-def _reason(error: BaseException) -> str:
-    return "nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
+def _reason(error: Exception) -> str:
+    if isinstance(error, RepeatedName):
+        return f"the key {error.name[:80]!r} appears twice in one object"
+    if isinstance(error, RecursionError):
+        return "not usable JSON: nested too deeply"
+    return f"not usable JSON: {str(error)[:200]}" + " number" * isinstance(error, NoNumber)
 
 
 def _shown(text: str) -> str:

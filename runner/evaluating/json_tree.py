@@ -9,6 +9,7 @@ from typing import Any
 
 from runner.evaluating.comparison import MAX_DIFFERENCES, SAME, Comparison, PrecheckFailed, decoded, differs, shown
 from runner.evaluating.numbers import Tolerance, is_number
+from runner.models.json_reply import RepeatedName, take_names_once
 
 MAX_DEPTH = 100
 MAX_VALUES = 500_000  # of one tree, its inner ones too
@@ -33,12 +34,10 @@ def read_json(content: bytes) -> Any:
 
 def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """PrecheckFailed for a key that stands twice: nobody can tell which value was meant."""
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise PrecheckFailed("format", f"the key {shown(key)} stands twice in one JSON object")
-        found[key] = value
-    return found
+    try:
+        return take_names_once(pairs)
+    except RepeatedName as error:
+        raise PrecheckFailed("format", f"the key {shown(error.name)} stands twice in one JSON object") from error
 
 
 def require_bounded(value: Any) -> None:
