@@ -139,7 +139,7 @@ class ProgramAgent:
         done, seconds = self._execute(start, sandbox)
         gateway.close()  # what it left running asks nothing more; a call under way is counted before we look
         log = self._log(sandbox, job)
-        failure = self._failed(done, seconds, log, gateway)
+        failure = self._find_failure_or_raise(done, seconds, log, gateway)
         # The provider's count, not the log's: the log may be cut off, and the agent can write to it.
         usage = log.usage if gateway.usage == Usage() else gateway.usage
         usage = usage.in_part() if gateway.untold or gateway.broken_off else usage
@@ -175,7 +175,7 @@ class ProgramAgent:
             log = next((other for other in logs if other.tells_work), log)
         return with_subagents(log, [left[name] for name in self.subagent_logs(sorted(left))], head)
 
-    def _failed(self, done: Completed, seconds: float, log: Log, gateway: Gateway) -> Failure | None:
+    def _find_failure_or_raise(self, done: Completed, seconds: float, log: Log, gateway: Gateway) -> Failure | None:
         """The run's failure, or the exception of whoever's fault it is instead."""
         failure = self._failure(done, seconds, log, gateway)
         if gateway.refusal is not None:

@@ -74,7 +74,7 @@ class Shell:
     def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
         if model is None:
             raise SetupError("the agent 'shell' needs a model")
-        session = _Session(job, sandbox, model, Notebook(on_step))
+        session = _ShellSession(job, sandbox, model, Notebook(on_step))
         failure = session.work()
         extra = session.notes_on_calls()
         trajectory = session.notebook.trajectory(self.name, self.version, model.name, session.skills_listed, extra)
@@ -83,7 +83,7 @@ class Shell:
         return AgentRun((trajectory,), usage, session.turns, failure)
 
 
-class _Session:
+class _ShellSession:
     """One run: the conversation so far, and the notebook that keeps it."""
 
     def __init__(self, job: AgentJob, sandbox: Sandbox, model: Model, notebook: Notebook) -> None:

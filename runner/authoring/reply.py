@@ -44,8 +44,8 @@ def read_patch(reply: ModelReply, mode: AuthorMode, slug: str) -> Patch:
     if mode.names_skills:
         operation = ""  # its schema has none; one that is given says nothing
     return Patch(
-        summary=_shown(_text(value, "summary")),
-        operation_type=_shown(operation)[:40],
+        summary=_clean_line(_text(value, "summary")),
+        operation_type=_clean_line(operation)[:40],
         upsert_files=_upserts(value),
         delete_paths=_deletes(value),
     )
@@ -96,13 +96,13 @@ def _patch_among(text: str) -> Mapping[str, Any] | None:
 def _candidates(text: str) -> Iterator[str]:
     stripped = text.strip().removeprefix("\ufeff")
     yield stripped
-    yield from _fenced(text)
+    yield from _iterate_fences(text)
     start, end = stripped.find("{"), stripped.rfind("}")
     if 0 <= start < end and (start, end) != (0, len(stripped) - 1):
         yield stripped[start : end + 1]
 
 
-def _fenced(text: str) -> Iterator[str]:
+def _iterate_fences(text: str) -> Iterator[str]:
     """What stands between a line that opens a code fence and the next that closes one."""
     inside: list[str] | None = None
     for line in text.split("\n"):
@@ -127,12 +127,12 @@ def _text(value: Mapping[str, Any], key: str) -> str:
 def _upserts(value: Mapping[str, Any]) -> Mapping[str, str]:
     found = value.get("upsert_files")
     if not isinstance(found, dict):
-        raise UnreadableReply(f"upsert_files: {_described(found)}, expected an object of path -> full text")
+        raise UnreadableReply(f"upsert_files: {_describe(found)}, expected an object of path -> full text")
     if len(found) > MAX_UPSERTS:
         raise UnreadableReply(f"upsert_files: {len(found):,} files, expected at most {MAX_UPSERTS}")
     for path, text in found.items():
         if not isinstance(text, str):
-            raise UnreadableReply(f"upsert_files[{path[:80]!r}]: {_described(text)}, expected the file's full text")
+            raise UnreadableReply(f"upsert_files[{path[:80]!r}]: {_describe(text)}, expected the file's full text")
     return found
 
 
@@ -141,16 +141,16 @@ def _deletes(value: Mapping[str, Any]) -> tuple[str, ...]:
     if found is None:
         return ()
     if not isinstance(found, list):
-        raise UnreadableReply(f"delete_paths: {_described(found)}, expected a list of paths")
+        raise UnreadableReply(f"delete_paths: {_describe(found)}, expected a list of paths")
     if len(found) > MAX_DELETES:
         raise UnreadableReply(f"delete_paths: {len(found):,} entries, expected at most {MAX_DELETES}")
     for index, path in enumerate(found):
         if not isinstance(path, str):
-            raise UnreadableReply(f"delete_paths[{index}]: {_described(path)}, expected a path")
+            raise UnreadableReply(f"delete_paths[{index}]: {_describe(path)}, expected a path")
     return tuple(dict.fromkeys(found))
 
 
-def _described(value: object) -> str:
+def _describe(value: object) -> str:
     return "missing" if value is None else f"a JSON {_kind(value)}"
 
 
@@ -167,7 +167,7 @@ def _reason(error: Exception) -> str:
     return f"not usable JSON: {str(error)[:200]}" + " number" * isinstance(error, NoNumber)
 
 
-def _shown(text: str) -> str:
+def _clean_line(text: str) -> str:
     """One storable line: control characters and lone surrogates are replaced visibly, the length is capped."""
     line = " ".join(text.split())
     clean = "".join(character if character.isprintable() else "\ufffd" for character in line)

@@ -38,7 +38,7 @@ def parse_skill(text: str) -> SkillFile:
     """The frontmatter and body of `text`. SkillFileError when it does not start with a frontmatter that parses."""
     lines = text.replace("\r\n", "\n").split("\n")
     if lines[0].rstrip() != "---":
-        raise SkillFileError(f"line 1: expected '---', found {_quoted(lines[0])}")
+        raise SkillFileError(f"line 1: expected '---', found {_quote(lines[0])}")
     closing = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), None)
     if closing is None:
         raise SkillFileError("line 1: the frontmatter opens with '---' and is never closed by another")
@@ -95,7 +95,7 @@ def _frontmatter(source: str) -> Mapping[str, Any]:
     return value
 
 
-def _quoted(line: str) -> str:
+def _quote(line: str) -> str:
     return repr(line if len(line) <= 60 else line[:60] + "...")
 
 

@@ -82,7 +82,7 @@ class JsonTree:
                 wrong, count = wrong + size, count + 1
                 numbers_only &= is_number(ours) and is_number(theirs)
                 if count <= MAX_DIFFERENCES:
-                    named.append(f"{place}: {_told(ours, theirs)}")
+                    named.append(f"{place}: {_describe_difference(ours, theirs)}")
         return differs(1 - wrong / leaves, named, count, numbers_only=numbers_only) if wrong else SAME
 
     def _pairs(self, ours: Any, theirs: Any) -> Iterator[tuple[str, Any, Any, int]]:
@@ -116,14 +116,14 @@ class JsonTree:
 
 def spelled(value: Any) -> str:
     """JSON that is the same for values that are the same: of 1 and 1.0, and whatever the order of keys."""
-    return json.dumps(_reduced(value), sort_keys=True)
+    return json.dumps(_reduce_numbers(value), sort_keys=True)
 
 
-def _reduced(value: Any) -> Any:
+def _reduce_numbers(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _reduced(inner) for key, inner in value.items()}
+        return {key: _reduce_numbers(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_reduced(each) for each in value]
+        return [_reduce_numbers(each) for each in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -147,7 +147,7 @@ def _leaves(value: Any) -> int:
     return count
 
 
-def _told(found: Any, expected: Any) -> str:
+def _describe_difference(found: Any, expected: Any) -> str:
     if found is _NOTHING:
         return f"missing, expected {_brief(expected)}"
     if expected is _NOTHING:

@@ -28,7 +28,7 @@ class Numeric:
         ours, theirs = _numbers(found), _numbers(expected)
         pairs = list(zip(ours, theirs, strict=False))
         wrong = [place for place, pair in enumerate(pairs) if not self.tolerance.alike(*pair)]
-        named = [_told(place, *pairs[place]) for place in wrong[:MAX_DIFFERENCES]]
+        named = [_describe_difference(place, *pairs[place]) for place in wrong[:MAX_DIFFERENCES]]
         if len(ours) != len(theirs):
             named.insert(0, f"found {len(ours):,} numbers, expected {len(theirs):,}")
         if not named:
@@ -69,7 +69,7 @@ def _numbers(content: bytes) -> list[int | float]:
     return found
 
 
-def _told(place: int, found: float, expected: float) -> str:
+def _describe_difference(place: int, found: float, expected: float) -> str:
     try:
         apart = abs(float(found) - float(expected))
     except OverflowError:

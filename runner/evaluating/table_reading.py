@@ -30,10 +30,12 @@ class Rows:
 
 def read_rows(content: bytes, format: TableFormat) -> Rows:
     """PrecheckFailed for columns named twice, rows of another length, no header, and what is no such file."""
-    return _json_lines(decoded(content)) if format == "jsonl" else _separated(decoded(content), _SEPARATORS[format])
+    return (
+        _json_lines(decoded(content)) if format == "jsonl" else _read_separated(decoded(content), _SEPARATORS[format])
+    )
 
 
-def _separated(text: str, separator: str) -> Rows:
+def _read_separated(text: str, separator: str) -> Rows:
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     rows: list[tuple[str, ...]] = []
     columns: tuple[str, ...] = ()
@@ -41,7 +43,7 @@ def _separated(text: str, separator: str) -> Rows:
         for line in lines:
             row = tuple(cell.strip() for cell in line)
             if not columns and row:
-                columns = _named_once(row)
+                columns = _require_names_once(row)
             elif row:
                 _require_length(row, columns, lines.line_num)
                 rows.append(row)
@@ -53,7 +55,7 @@ def _separated(text: str, separator: str) -> Rows:
     return Rows(columns, tuple(rows))
 
 
-def _named_once(columns: tuple[str, ...]) -> tuple[str, ...]:
+def _require_names_once(columns: tuple[str, ...]) -> tuple[str, ...]:
     if len(columns) > MAX_COLUMNS:
         raise PrecheckFailed("size", f"{len(columns):,} columns, at most {MAX_COLUMNS:,} are compared")
     if len(set(columns)) < len(columns):
@@ -80,7 +82,7 @@ def _json_lines(text: str) -> Rows:
     objects = []
     for found in _objects(text.split("\n")):
         columns.update(dict.fromkeys(found))
-        _named_once(tuple(columns))
+        _require_names_once(tuple(columns))
         objects.append(found)
         _require_bounded(len(objects), len(columns))
     if not columns:

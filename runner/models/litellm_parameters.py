@@ -76,7 +76,7 @@ def choose_parameters(
     target: Target, request: ModelRequest, options: Mapping[str, Any], refused: Mapping[str, str]
 ) -> Parameters:
     """`options`: the preset's; null: never sent. `refused`: what the provider refused earlier, with its words."""
-    asked = _asked(request)
+    asked = _collect_parameters(request)
     given = {name: value for name, value in options.items() if value is not None and name not in asked}
     chosen = Parameters({**given, **asked}, frozenset(asked))
     for name in sorted(asked.keys() & {name for name, value in options.items() if value is None}):
@@ -95,7 +95,7 @@ def choose_parameters(
     return chosen
 
 
-def _asked(request: ModelRequest) -> dict[str, Any]:
+def _collect_parameters(request: ModelRequest) -> dict[str, Any]:
     asked = {
         "temperature": request.temperature,
         "max_tokens": request.max_tokens,
@@ -132,7 +132,7 @@ def _follow_claude(chosen: Parameters) -> None:
 
 def _follow_mapping(target: Target, chosen: Parameters) -> None:
     """What litellm makes of the values for this provider: some it drops, some it would refuse."""
-    made = _mapped(target, chosen.values)
+    made = _map_parameters(target, chosen.values)
     if made is None:
         return
     names = set(_names(made))
@@ -140,11 +140,11 @@ def _follow_mapping(target: Target, chosen: Parameters) -> None:
         if not ALIASES[name] & names:
             chosen.leave(name, f"{target.model} does not take it")
     _fit_budget(chosen, made.get("thinking"))
-    thinking = (_mapped(target, chosen.values) or {}).get("thinking") if target.is_claude else None
+    thinking = (_map_parameters(target, chosen.values) or {}).get("thinking") if target.is_claude else None
     chosen.thinks_by_budget = isinstance(thinking, dict) and thinking.get("type") == "enabled"
 
 
-def _mapped(target: Target, values: Mapping[str, Any]) -> dict[str, Any] | None:
+def _map_parameters(target: Target, values: Mapping[str, Any]) -> dict[str, Any] | None:
     try:
         made: dict[str, Any] = target.litellm.utils.get_optional_params(
             model=target.model, custom_llm_provider=target.provider, drop_params=True, **values

@@ -103,13 +103,13 @@ def _call(path: Path, number: int, value: dict[str, Any], calls: dict[str, Recor
 
 def difference(recorded: ModelRequest, asked: ModelRequest) -> str:
     """A unified diff of the two requests' JSON, texts on lines of their own; capped, and says so."""
-    lines = list(difflib.unified_diff(_rendered(recorded), _rendered(asked), "recorded", "asked", lineterm="", n=2))
+    lines = list(difflib.unified_diff(_render(recorded), _render(asked), "recorded", "asked", lineterm="", n=2))
     shown = "\n".join(line[:MAX_LINE_CHARS] for line in lines[:MAX_DIFF_LINES])[:MAX_DIFF_CHARS]
     more = len(lines) - shown.count("\n") - 1
     return f"{shown}\n[... {more:,} more lines ...]" if more > 0 else shown
 
 
-def _rendered(request: ModelRequest) -> list[str]:
+def _render(request: ModelRequest) -> list[str]:
     return list(_lines(json.dumps(encode(request), ensure_ascii=False, indent=1, sort_keys=True)))
 
 

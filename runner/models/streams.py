@@ -165,7 +165,7 @@ def _status_of(error: Mapping[str, Any]) -> int:
 # --- pieces -----------------------------------------------------------------------------------------------------
 
 
-class _Text(list[str]):
+class _TextPieces(list[str]):
     """A text that is still growing."""
 
 
@@ -176,8 +176,8 @@ def _merge(kept: dict[str, Any], piece: Mapping[str, Any]) -> None:
             kept.setdefault(name, None)
         elif isinstance(value, str) and name not in _WHOLE:
             text = kept.get(name)
-            if not isinstance(text, _Text):
-                kept[name] = text = _Text([text] if isinstance(text, str) else [])
+            if not isinstance(text, _TextPieces):
+                kept[name] = text = _TextPieces([text] if isinstance(text, str) else [])
             text.append(value)
         elif isinstance(value, Mapping):
             if not isinstance(kept.get(name), dict):
@@ -215,12 +215,12 @@ def _same_place(kept: list[Any], place: Any) -> dict[str, Any] | None:
     return next((each for each in reversed(kept) if isinstance(each, dict) and each.get("index") == place), None)
 
 
-def _finished(value: Any) -> Any:
-    if isinstance(value, _Text):
+def _finish_value(value: Any) -> Any:
+    if isinstance(value, _TextPieces):
         return "".join(value)
     if isinstance(value, dict):
-        return {name: _finished(item) for name, item in value.items()}
-    return [_finished(item) for item in value] if isinstance(value, list) else value
+        return {name: _finish_value(item) for name, item in value.items()}
+    return [_finish_value(item) for item in value] if isinstance(value, list) else value
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
@@ -274,18 +274,18 @@ class _Chat:
             raise BrokenStream("the stream ended before the reply did")
         for place, calls in self._calls.items():
             if calls:
-                self._choices[place]["message"]["tool_calls"] = [_finished(call) for call in calls]
-        choices = [_finished(self._choices[place]) for place in sorted(self._choices)]
+                self._choices[place]["message"]["tool_calls"] = [_finish_value(call) for call in calls]
+        choices = [_finish_value(self._choices[place]) for place in sorted(self._choices)]
         return {**self._reply, "object": "chat.completion", "choices": choices}
 
 
 def _add_content(message: dict[str, Any], piece: Any) -> None:
     """A text, or parts of one: Mistral's reasoning models send their thinking as parts and their answer as text."""
     kept = message.get("content")
-    if not isinstance(piece, list) and (kept is None or isinstance(kept, _Text)):
+    if not isinstance(piece, list) and (kept is None or isinstance(kept, _TextPieces)):
         _merge(message, {"content": piece})
     elif piece:
-        parts = [{"type": "text", "text": kept}] if isinstance(kept, _Text) else kept or []
+        parts = [{"type": "text", "text": kept}] if isinstance(kept, _TextPieces) else kept or []
         _join_parts(parts, piece if isinstance(piece, list) else [{"type": "text", "text": piece}])
         message["content"] = parts
 
@@ -317,7 +317,7 @@ def _add_call(calls: list[dict[str, Any]], piece: dict[str, Any]) -> None:
     call = _same_place(calls, place) if place is not None else calls[-1] if calls else None
     is_another = identifier and function.get("name") and call and call["id"] not in ("", identifier)
     if call is None or is_another or _begins_anew(call, function):
-        call = {"index": place, "id": "", "type": "function", "function": {"name": "", "arguments": _Text()}}
+        call = {"index": place, "id": "", "type": "function", "function": {"name": "", "arguments": _TextPieces()}}
         calls.append(call)
     call["id"] = call["id"] or identifier or ""
     name, arguments = function.get("name"), function.get("arguments")
@@ -375,8 +375,8 @@ class _Messages:
         block = self._blocks[place]
         for name in self._CONTINUED:
             if isinstance(piece := delta.get(name), str):
-                if not isinstance(block.get(name), _Text):
-                    block[name] = _Text([block[name]] if isinstance(block.get(name), str) else [])
+                if not isinstance(block.get(name), _TextPieces):
+                    block[name] = _TextPieces([block[name]] if isinstance(block.get(name), str) else [])
                 block[name].append(piece)
         if isinstance(piece := delta.get("partial_json"), str):
             self._inputs.setdefault(place, []).append(piece)
@@ -390,7 +390,7 @@ class _Messages:
             raise BrokenStream("the stream ended before the reply did")
         for place, pieces in self._inputs.items():
             self._blocks[place]["input"] = _input("".join(pieces))
-        return {**self._message, "content": [_finished(self._blocks[place]) for place in sorted(self._blocks)]}
+        return {**self._message, "content": [_finish_value(self._blocks[place]) for place in sorted(self._blocks)]}
 
 
 def _input(text: str) -> Any:
@@ -445,7 +445,7 @@ class _Gemini:
         ended = any(candidate.get("finishReason") for candidate in self._candidates.values())
         if not ended and "promptFeedback" not in self._reply:
             raise BrokenStream("the stream ended before the reply did")
-        return {**self._reply, "candidates": [_finished(each) for _, each in sorted(self._candidates.items())]}
+        return {**self._reply, "candidates": [_finish_value(each) for _, each in sorted(self._candidates.items())]}
 
 
 def _add_part(parts: list[dict[str, Any]], part: dict[str, Any]) -> None:
@@ -458,10 +458,10 @@ def _add_part(parts: list[dict[str, Any]], part: dict[str, Any]) -> None:
         part = {**part, "functionCall": {**call, "args": call.get("args") or {}}}
     last = parts[-1] if parts else {}
     is_text = set(part) <= {"text", "thought"} and isinstance(part.get("text"), str)
-    if is_text and isinstance(last.get("text"), _Text) and bool(last.get("thought")) == bool(part.get("thought")):
+    if is_text and isinstance(last.get("text"), _TextPieces) and bool(last.get("thought")) == bool(part.get("thought")):
         last["text"].append(part["text"])
     else:
-        parts.append({**part, "text": _Text([part["text"]])} if is_text else part)
+        parts.append({**part, "text": _TextPieces([part["text"]])} if is_text else part)
 
 
 class _Ollama:
@@ -481,7 +481,7 @@ class _Ollama:
     def whole(self, is_done: bool) -> dict[str, Any]:
         if not self._has_end:
             raise BrokenStream("the stream ended before the reply did")
-        texts: dict[str, Any] = _finished(self._texts)
+        texts: dict[str, Any] = _finish_value(self._texts)
         return {**dict.fromkeys(("prompt_eval_count", "eval_count"), 0), **self._reply, **texts}  # litellm would guess
 
 

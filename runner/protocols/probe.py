@@ -48,13 +48,13 @@ def check(plan: EpisodePlan) -> None:
 def slots(plan: EpisodePlan) -> tuple[Slot, ...]:
     """Every trial, in order: all tasks once, then all tasks again. One that is stopped midway has tried each task as
     often as the others, and whatever drifts meanwhile meets all tasks alike."""
-    tasks = _asked(plan).tasks
+    tasks = _require_probe(plan).tasks
     return tuple(Slot(Phase.DEPLOYMENT, key, sample) for sample in range(plan.samples) for key in tasks)
 
 
 def open_steps(plan: EpisodePlan, state: State) -> Iterator[NextStep]:
     """The steps still open, in order. The empty library stands there from the start: nothing brings it in."""
-    asked = _asked(plan)
+    asked = _require_probe(plan)
     if state.frozen is None:
         if state.snapshot != asked.library:
             yield SeedLibrary(plan.task(asked.tasks[0]).family, asked.library)
@@ -65,6 +65,6 @@ def open_steps(plan: EpisodePlan, state: State) -> Iterator[NextStep]:
             yield RunTrial(slot, task.family, task.role, asked.library, library=True)
 
 
-def _asked(plan: EpisodePlan) -> Probe:
+def _require_probe(plan: EpisodePlan) -> Probe:
     assert plan.probe is not None  # `check` refused the plan otherwise
     return plan.probe

@@ -112,10 +112,10 @@ def _trial(plan: EpisodePlan, state: State, family: Family, role: Role, slot: Sl
     library = plan.condition.has_library
     present = state.left_by.get(family.key, state.snapshot) if slot.phase is Phase.ACQUISITION else state.snapshot
     snapshot = present if library else EMPTY_LIBRARY
-    return RunTrial(slot, family.key, role, snapshot, _retrieved(plan, state, family, role), library)
+    return RunTrial(slot, family.key, role, snapshot, _retrieve(plan, state, family, role), library)
 
 
-def _retrieved(plan: EpisodePlan, state: State, family: Family, role: Role) -> tuple[Slot, ...]:
+def _retrieve(plan: EpisodePlan, state: State, family: Family, role: Role) -> tuple[Slot, ...]:
     """Appendix C.2: same family, acquisition only, chronological. A replayed task sees what its first run saw."""
     before = ACQUISITION_ROLES[: ACQUISITION_ROLES.index(role)] if role in ACQUISITION_ROLES else ACQUISITION_ROLES
     past = (Slot(Phase.ACQUISITION, task.key) for _, task in _tasks(family, before))

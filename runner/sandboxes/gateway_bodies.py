@@ -43,12 +43,12 @@ def checked_body(content: bytes, target: Target, provider: Provider, *, online: 
         body = json.loads(content.decode(), object_pairs_hook=_object)
         if not isinstance(body, dict):
             raise ValueError(type(body).__name__)
-        return json.dumps(_checked(body, target, provider, online), allow_nan=False).encode()
+        return json.dumps(_check(body, target, provider, online), allow_nan=False).encode()
     except (ValueError, RecursionError) as error:
         raise Refusal(FINAL, f"send the body as one plain JSON object in UTF-8 ({type(error).__name__})") from error
 
 
-def _checked(body: dict[str, Any], target: Target, provider: Provider, online: bool) -> dict[str, Any]:
+def _check(body: dict[str, Any], target: Target, provider: Provider, online: bool) -> dict[str, Any]:
     fields = _fields(body)
     _require_model(fields, target, provider.models)
     if fields.get("background"):

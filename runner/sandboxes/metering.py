@@ -110,7 +110,7 @@ def _anthropic(event: Mapping[str, Any], known: Mapping[str, int]) -> dict[str, 
 def _responses(event: Mapping[str, Any], known: Mapping[str, int]) -> dict[str, int]:
     raw = _object(_object(event, "response") or event, "usage")
     cached = _count(_object(raw, "input_tokens_details"), "cached_tokens")
-    return _found(input=_count(raw, "input_tokens"), cached=cached, output=_count(raw, "output_tokens"))
+    return _drop_unknown(input=_count(raw, "input_tokens"), cached=cached, output=_count(raw, "output_tokens"))
 
 
 def _chat(event: Mapping[str, Any], known: Mapping[str, int]) -> dict[str, int]:
@@ -119,7 +119,7 @@ def _chat(event: Mapping[str, Any], known: Mapping[str, int]) -> dict[str, int]:
     cached = _count(_object(raw, "prompt_tokens_details"), "cached_tokens")
     for name in ("cached_tokens", "prompt_cache_hit_tokens"):
         cached = _count(raw, name) if cached is None else cached
-    return _found(input=_count(raw, "prompt_tokens"), cached=cached, output=_count(raw, "completion_tokens"))
+    return _drop_unknown(input=_count(raw, "prompt_tokens"), cached=cached, output=_count(raw, "completion_tokens"))
 
 
 def _gemini(event: Mapping[str, Any], known: Mapping[str, int]) -> dict[str, int]:
@@ -128,7 +128,7 @@ def _gemini(event: Mapping[str, Any], known: Mapping[str, int]) -> dict[str, int
     sent = list(_counts(raw, "promptTokenCount", "toolUsePromptTokenCount"))
     made = list(_counts(raw, "candidatesTokenCount", "thoughtsTokenCount"))
     cached = _count(raw, "cachedContentTokenCount")
-    return _found(input=sum(sent) if sent else None, cached=cached, output=sum(made) if made else None)
+    return _drop_unknown(input=sum(sent) if sent else None, cached=cached, output=sum(made) if made else None)
 
 
 _FORMATS: dict[str, Callable[[Mapping[str, Any], Mapping[str, int]], dict[str, int]]] = {
@@ -150,7 +150,7 @@ def _broken(event: Mapping[str, Any]) -> Broken | None:
     return Broken(" ".join(str(kind)[:60] for kind in kinds if isinstance(kind, str | int)), says_no_credit(raw))
 
 
-def _found(**counts: int | None) -> dict[str, int]:
+def _drop_unknown(**counts: int | None) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count is not None}
 
 

@@ -65,10 +65,10 @@ class Findings:
 
     def notes(self) -> tuple[str, ...]:
         """One sentence a finding, with the first places it was met at."""
-        return tuple(plain(f"{text}: {_named(where)}") for text, where in self._notes.items())
+        return tuple(plain(f"{text}: {_name_places(where)}") for text, where in self._notes.items())
 
 
-def _named(places: list[str]) -> str:
+def _name_places(places: list[str]) -> str:
     more = len(places) - NAMED
     return ", ".join(places[:NAMED]) + (f" and {more:,} more" if more > 0 else "")
 

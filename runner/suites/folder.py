@@ -87,7 +87,7 @@ def _read(path: Path, findings: Findings) -> tuple[dict[str, Any], tuple[Environ
     for name in ("key", "name", "version"):
         with findings.kept():
             _text(head, name, source)
-    shared = _shared_tests(path, head, source)
+    shared = _read_shared_tests(path, head, source)
     environments = []
     for place, entry in enumerate(_list(head, "environments", source)):
         with findings.kept():
@@ -106,7 +106,7 @@ def rubric(task: Task) -> tuple[Mapping[str, Any], ...]:
     return tuple(_mapping(entry, source, f"dimensions[{place}]") for place, entry in enumerate(dimensions))
 
 
-def _shared_tests(path: Path, head: Mapping[str, Any], source: Path) -> Files:
+def _read_shared_tests(path: Path, head: Mapping[str, Any], source: Path) -> Files:
     names = head.get("shared_tests") or []
     if not isinstance(names, list) or not all(isinstance(name, str) and "/" not in name for name in names):
         raise SuiteError(str(source), "shared_tests", "a list of file names", f"found {names!r}")

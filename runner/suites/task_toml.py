@@ -82,7 +82,7 @@ def read_task_toml(source: Path, where: str, findings: Findings, *, network: boo
         whole.table(name) for name in ("environment", "agent", "verifier", "solution")
     )
     tables = {"": whole, "environment": machine, "agent": agent, "verifier": verifier}
-    _unsupported(tables, findings, where)
+    _note_unsupported(tables, findings, where)
     read = TaskToml(
         metadata=whole.table("metadata"),
         task=whole.table("task") if isinstance(whole.values.get("task"), dict) else Table({}, source, findings, "task"),
@@ -118,7 +118,7 @@ def _note_version(whole: Table, findings: Findings, where: str) -> None:
         findings.note(f"task.toml: {name} is {shown(value)}; it was read as {VERSIONS[-1]}", where)
 
 
-def _unsupported(tables: dict[str, Table], findings: Findings, where: str) -> None:
+def _note_unsupported(tables: dict[str, Table], findings: Findings, where: str) -> None:
     for table, name, what in UNSUPPORTED:
         if tables[table].raw(name) not in (None, [], {}, "root"):  # "root" is who our images run as
             tables[table].problem(name, "nothing", f"it asks for {what}, which is not supported")

@@ -55,11 +55,11 @@ class StringCap:
 
     def feed(self, chunk: bytes) -> bytes:
         chunk = self._pending + chunk
-        whole = len(chunk) - _unfinished(chunk)
+        whole = len(chunk) - _count_unfinished(chunk)
         chunk, self._pending = chunk[:whole], chunk[whole:]
         if self._dropping:
             return self._drop(chunk)
-        masked = _masked(chunk)
+        masked = _mask(chunk)
         quotes = masked.count(b'"')
         self._run = len(chunk) - masked.rfind(b'"') if quotes else self._run + len(chunk)
         self._in_string ^= quotes % 2 == 1
@@ -67,7 +67,7 @@ class StringCap:
         return chunk
 
     def _drop(self, chunk: bytes) -> bytes:
-        end = _masked(chunk).find(b'"')
+        end = _mask(chunk).find(b'"')
         if end < 0:
             self._dropped += len(chunk)
             return b""
@@ -79,14 +79,14 @@ class StringCap:
         return mark.encode() + b'"' + self.feed(rest)
 
 
-def _masked(chunk: bytes) -> bytes:
+def _mask(chunk: bytes) -> bytes:
     """The same number of bytes without escaped quotes. Holds because a chunk never begins inside an escape."""
     if b"\\" not in chunk:
         return chunk
     return chunk.replace(b"\\\\", b"..").replace(b'\\"', b"..")
 
 
-def _unfinished(chunk: bytes) -> int:
+def _count_unfinished(chunk: bytes) -> int:
     """Bytes at the end that belong to an unfinished escape (a backslash, "\\u20") or UTF-8 character."""
     at = chunk.rfind(b"\\", max(0, len(chunk) - 5))
     if at >= 0 and (at + 1 - len(chunk[: at + 1].rstrip(b"\\"))) % 2:
@@ -136,15 +136,15 @@ class Numbers:
 
     def feed(self, chunk: bytes, final: bool = False) -> bytes:
         chunk = self._pending + chunk
-        whole = len(chunk) if final else len(chunk) - (_unfinished(chunk) or _open_number(chunk))
+        whole = len(chunk) if final else len(chunk) - (_count_unfinished(chunk) or _open_number(chunk))
         chunk, self._pending = chunk[:whole], chunk[whole:]
-        masked = _masked(chunk)
+        masked = _mask(chunk)
         if b"NaN" in chunk or b"Infinity" in chunk or _MANY_DIGITS in chunk.translate(_DIGITS_ALIKE):
-            return self._mended(chunk, masked)
+            return self._mend(chunk, masked)
         self._in_string ^= masked.count(b'"') % 2 == 1
         return chunk
 
-    def _mended(self, chunk: bytes, masked: bytes) -> bytes:
+    def _mend(self, chunk: bytes, masked: bytes) -> bytes:
         parts, at = [], 0
         for piece in masked.split(b'"'):
             own = chunk[at : at + len(piece)]
@@ -175,7 +175,7 @@ def _open_number(chunk: bytes) -> int:
     return length if length < MAX_NUMBER_BYTES else 0
 
 
-class _Bounded:
+class _BoundedStream:
     """The file object ijson reads from."""
 
     def __init__(self, stream: _Resumed, problems: Problems) -> None:
@@ -285,7 +285,9 @@ def walk(
             yield from _parts(pairs, streamed, nested)
             return
     try:
-        events = iter(ijson.basic_parse(_Bounded(_Resumed(start, stream), problems), use_float=True, buf_size=CHUNK))
+        events = iter(
+            ijson.basic_parse(_BoundedStream(_Resumed(start, stream), problems), use_float=True, buf_size=CHUNK)
+        )
         for key, index in inside:
             if not _descend(events, key, index):
                 return
@@ -300,7 +302,9 @@ def read_value(stream: BinaryIO, problems: Problems, *, without: frozenset[str] 
     """The one value in the file, bounded as a whole, without what lies below keys in `without`; None, with a problem,
     where the file is broken."""
     try:
-        events = iter(ijson.basic_parse(_Bounded(_Resumed(b"", stream), problems), use_float=True, buf_size=CHUNK))
+        events = iter(
+            ijson.basic_parse(_BoundedStream(_Resumed(b"", stream), problems), use_float=True, buf_size=CHUNK)
+        )
         event, value = next(events)
         whole = _build(events, event, value, problems, without)
         for _ in events:  # the parser looks for an end only when it is asked for more

@@ -77,7 +77,7 @@ class ReadTrajectory:
         self.turns: int | None = None
         self.facts: dict[str, Any] = {}
         self.subagents: list[ReadTrajectory] = []
-        self.steps: Iterator[Step] = self._numbered()
+        self.steps: Iterator[Step] = self._number_steps()
         if thread is None:  # so that the head is filled before anyone asks; sub-agents would hold their file open
             first = next(self.steps, None)
             self.steps = iter(()) if first is None else chain((first,), self.steps)
@@ -86,7 +86,7 @@ class ReadTrajectory:
         """The file from its beginning, for the reader."""
         return capped(self._open(), self.problems)
 
-    def _numbered(self) -> Iterator[Step]:
+    def _number_steps(self) -> Iterator[Step]:
         number = 0
         for number, step in enumerate(self.reader(self), start=1):
             yield step if step.number == number else replace(step, number=number)

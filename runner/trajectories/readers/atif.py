@@ -48,7 +48,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
                 _take(result, key, value)
             else:
                 has_steps, number = True, number + 1
-                step = _cleaned(step_from_json(value, number, result.problems))
+                step = _clean_step(step_from_json(value, number, result.problems))
                 is_claude = result.head.agent_name == "claude-code"
                 if is_claude:
                     step = counted.once(without_copies(step))
@@ -65,7 +65,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
     if counted.repeats:
         result.facts["steps_with_repeated_metrics"] = counted.repeats
     is_told = total != Usage()
-    result.usage = total if is_told else _measured(result.reported or Usage())
+    result.usage = total if is_told else _drop_zero_totals(result.reported or Usage())
     result.facts["usage_from"] = "steps" if is_told else "final metrics" if result.reported else "nothing"
 
 
@@ -108,7 +108,7 @@ def _totals(result: ReadTrajectory, metrics: Mapping[str, Any]) -> Usage | None:
     return Usage(**found) if found else None
 
 
-def _measured(reported: Usage) -> Usage:
+def _drop_zero_totals(reported: Usage) -> Usage:
     """Without totals of 0, which programs write that do not count."""
     return replace(reported, input_tokens=reported.input_tokens or None, output_tokens=reported.output_tokens or None)
 
@@ -144,7 +144,7 @@ def _add_subagent(result: ReadTrajectory, index: int) -> None:
     result.subagent(f"{prefix}-{index + 1}", result.head.name, Thread(inside=inside))
 
 
-def _cleaned(step: Step) -> Step:
+def _clean_step(step: Step) -> Step:
     """The step with every text as a person would have seen it (see `clean`)."""
     return replace(
         step,

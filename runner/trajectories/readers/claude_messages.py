@@ -27,7 +27,7 @@ class MessageSteps:
 
     def __init__(self) -> None:
         self.messages = 0
-        self._open: _Message | None = None
+        self._open: _ClaudeMessage | None = None
         self._asides: list[Step] = []
         self._used: dict[str, Usage] = {}  # by message id: something may come between the lines of one message
         self._used_without_id = Usage()
@@ -43,7 +43,7 @@ class MessageSteps:
         identifier = message["id"] if isinstance(message.get("id"), str) else None
         if self._open is None or identifier is None or self._open.id != identifier or self._open.blocks > MAX_BLOCKS:
             yield from self.flush()
-            self._open = _Message(identifier, timestamp, extra)
+            self._open = _ClaudeMessage(identifier, timestamp, extra)
         self._open.add(message)
 
     def user(
@@ -99,7 +99,7 @@ class MessageSteps:
         asides, self._asides = self._asides, []
         yield from asides
 
-    def _count(self, message: _Message) -> None:
+    def _count(self, message: _ClaudeMessage) -> None:
         usage = message.usage()
         if usage is None:
             self._lacks_usage |= message.is_call
@@ -109,7 +109,7 @@ class MessageSteps:
             self._used[message.id] = max(self._used.get(message.id, usage), usage, key=_fullness)
 
 
-class _Message:
+class _ClaudeMessage:
     def __init__(self, identifier: str | None, timestamp: str | None, extra: dict[str, Any]) -> None:
         self.id, self._timestamp, self._extra = identifier, timestamp, dict(extra)
         self.blocks = 0

@@ -33,7 +33,7 @@ MAX_ERROR_CHARS = 2_000
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
     """The steps of one thread. A file that holds a sub-agent's lines only is that sub-agent's main thread."""
-    session = _Session(result)
+    session = _ClaudeSession(result)
     result.set_head(agent_name="claude-code")
     with result.open_binary() as stream:
         for line, raw in json_lines(stream, result.problems if session.is_main else Problems()):
@@ -62,14 +62,14 @@ def _lines_in(event: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str
             yield {**outer, **message, **side}, call
 
 
-class _Session:
+class _ClaudeSession:
     """One thread of the file, and what is seen of the others."""
 
     def __init__(self, result: ReadTrajectory) -> None:
         self.result = result
         self.messages, self.agents = MessageSteps(), Subagents()
         self.is_main = result.thread.key == ""
-        self._tree = _Tree(result.problems)
+        self._tree = _MessageTree(result.problems)
         self._wanted = None if self.is_main else result.thread.key
 
     def add(self, event: Mapping[str, Any], line: int, call: str) -> Iterator[Step]:
@@ -184,7 +184,7 @@ def _take_head(result: ReadTrajectory, event: Mapping[str, Any]) -> None:
             result.add_extra(agent_id=storable(event["agentId"]))
 
 
-class _Tree:
+class _MessageTree:
     """Follows uuid and parentUuid along one thread."""
 
     def __init__(self, problems: Problems) -> None:

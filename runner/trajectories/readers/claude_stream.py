@@ -32,7 +32,7 @@ def read(
 ) -> Iterator[Step]:
     """The steps of one thread: the main one, or the sub-agent that the call `thread.key` started. `translate` puts an event
     of another program that prints this format into Claude Code's terms."""
-    messages, totals, subagents = MessageSteps(), _Totals(), Subagents()
+    messages, totals, subagents = MessageSteps(), _ClaudeTotals(), Subagents()
     has_totals = False
     is_main, is_over = result.thread.key == "", False
     result.set_head(agent_name=agent_name)
@@ -74,7 +74,7 @@ def read(
         result.usage = messages.usage
 
 
-def _finish(result: ReadTrajectory, messages: MessageSteps, totals: _Totals, is_over: bool) -> None:
+def _finish(result: ReadTrajectory, messages: MessageSteps, totals: _ClaudeTotals, is_over: bool) -> None:
     """Without a result event at its end the stream was cut off: what the events tell is a lower bound; without any,
     input is as the messages tell it, output a lower bound and the cost unknown."""
     if totals.results:
@@ -108,7 +108,7 @@ def _take_init(result: ReadTrajectory, event: Mapping[str, Any]) -> None:
     result.add_extra(**{key: storable_value(event[key]) for key in ("cwd", "permissionMode", "tools") if key in event})
 
 
-class _Totals:
+class _ClaudeTotals:
     """The result events of a stream."""
 
     def __init__(self) -> None:

@@ -29,7 +29,7 @@ _CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_c
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
     """An agent step holds reasoning, text and calls up to the next result."""
-    turn, total = _Turn(), Usage()
+    turn, total = _CodexTurn(), Usage()
     result.set_head(agent_name="codex")
     for event in _events(result):
         payload = event.get("payload")
@@ -59,10 +59,10 @@ def _events(result: ReadTrajectory) -> Iterator[Mapping[str, Any]]:
                     yield {"type": "response_item" if key == "items" else "session_meta", "payload": value}
             return
         for _, event in json_lines(stream, result.problems):
-            yield event if "payload" in event else _wrapped(event)
+            yield event if "payload" in event else _wrap(event)
 
 
-def _wrapped(event: Mapping[str, Any]) -> Mapping[str, Any]:
+def _wrap(event: Mapping[str, Any]) -> Mapping[str, Any]:
     if "record_type" in event:
         return {"type": event["record_type"]}
     return {"type": "response_item" if "type" in event else "session_meta", "payload": event}
@@ -84,7 +84,7 @@ def _take_head(result: ReadTrajectory, payload: Mapping[str, Any]) -> None:
         result.add_extra(cwd=storable(payload["cwd"]))
 
 
-class _Turn:
+class _CodexTurn:
     """Puts items together: everything the model said before a result is one message."""
 
     def __init__(self) -> None:
@@ -96,14 +96,14 @@ class _Turn:
         kind = str(item.get("type"))
         if kind == "reasoning":
             summary = content_text(item.get("summary"))[0]
-            yield from self._said({"type": "thinking", "thinking": summary} if summary else None, timestamp)
+            yield from self._take_answer({"type": "thinking", "thinking": summary} if summary else None, timestamp)
         elif kind == "message" and item.get("role") == "assistant":
-            yield from self._said({"type": "text", "text": content_text(item.get("content"))[0]}, timestamp)
+            yield from self._take_answer({"type": "text", "text": content_text(item.get("content"))[0]}, timestamp)
         elif kind == "message":
             yield from self._other_message(item, timestamp)
         elif kind in _CALLS:
             call = {"type": "tool_use", "id": _id(item), "name": item.get("name") or kind, "input": _arguments(item)}
-            yield from self._said(call, timestamp)
+            yield from self._take_answer(call, timestamp)
         elif kind.endswith("_output"):
             self._is_answered = True
             text, failed = _output(item.get("output"))
@@ -113,7 +113,7 @@ class _Turn:
             yield from self.steps.flush()
             yield Step(0, Source.SYSTEM, f"[{clean(kind)}]", timestamp=timestamp, extra={"item": storable_value(item)})
 
-    def _said(self, block: Mapping[str, Any] | None, timestamp: str | None) -> Iterator[Step]:
+    def _take_answer(self, block: Mapping[str, Any] | None, timestamp: str | None) -> Iterator[Step]:
         if self._is_answered:
             self._message += 1
             self._is_answered = False

@@ -79,10 +79,10 @@ class _Wire:
     def _loop_event(self, event: Mapping[str, Any], timestamp: str | None) -> Iterator[Step]:
         kind, step = event.get("type"), event.get("stepUuid")
         if kind == "content.part":
-            yield from self._said(step, _content_block(event.get("part")), timestamp)
+            yield from self._take_answer(step, _content_block(event.get("part")), timestamp)
         elif kind == "tool.call":
             call = {"type": "tool_use", "id": event.get("toolCallId"), "name": event.get("name")}
-            yield from self._said(step, {**call, "input": event.get("args") or {}}, timestamp)
+            yield from self._take_answer(step, {**call, "input": event.get("args") or {}}, timestamp)
         elif kind == "tool.result":
             yield from self.steps.user({"content": [_result_block(event)]}, timestamp, {}, None)
         elif kind == "step.end" and isinstance(event.get("usage"), Mapping):
@@ -96,7 +96,7 @@ class _Wire:
         elif kind not in ("step.begin", "step.end"):
             self.result.count("events_without_step", f"loop/{kind}"[:100])
 
-    def _said(self, step: Any, block: Mapping[str, Any], timestamp: str | None) -> Iterator[Step]:
+    def _take_answer(self, step: Any, block: Mapping[str, Any], timestamp: str | None) -> Iterator[Step]:
         message = {"id": step, "content": [block], "model": self._model}
         yield from self.steps.assistant(message, timestamp, {})
 

@@ -28,7 +28,7 @@ _KEPT = ("execution_time", "state")
 def read(result: ReadTrajectory) -> Iterator[Step]:
     """One step per action, after what the agent was told. The file is read twice: `history` follows `trajectory`."""
     result.set_head(agent_name="swe-agent")
-    yield from _told(result)
+    yield from _read_opening(result)
     index = 0
     with result.open_binary() as stream:
         for key, value in walk(stream, result.problems, streamed=_STREAMED):
@@ -77,7 +77,7 @@ def _in_chat_shape(messages: Iterator[Mapping[str, Any]]) -> Iterator[dict[str, 
             yield dict(message)
 
 
-def _told(result: ReadTrajectory) -> Iterator[Step]:
+def _read_opening(result: ReadTrajectory) -> Iterator[Step]:
     """The messages before the first answer, and what the file says besides."""
     messages: list[Step] = []
     answered = False

@@ -72,7 +72,7 @@ def _with_result(step: Step, prompt: str) -> Step:
 
 
 def _agent_step(item: dict[str, Any], index: int, response: str) -> Step:
-    block, spoken = _acted_on(response)
+    block, spoken = _find_action(response)
     extra: dict[str, Any] = {"episode": storable_value(item.get("episode"))}
     rest = {key: value for key, value in item.items() if key not in ("episode", "prompt", "response")}
     unknown = {key: value for key, value in block.items() if key not in (*_ACTED_ON, *_SPOKEN)}
@@ -83,12 +83,12 @@ def _agent_step(item: dict[str, Any], index: int, response: str) -> Step:
     return Step(0, Source.AGENT, message, tool_calls=tuple(_tool_calls(block, index)), extra=extra)
 
 
-def _acted_on(response: str) -> tuple[dict[str, Any], str]:
+def _find_action(response: str) -> tuple[dict[str, Any], str]:
     """(the JSON object the harness acted on, the prose around it). Loading a skill comes before everything else."""
     whole = _object(response)
     if whole is not None:
         return whole, ""
-    blocks = [(start, end, _object(body)) for start, end, body in _fenced(response)]
+    blocks = [(start, end, _object(body)) for start, end, body in _iterate_fences(response)]
     known = [(start, end, block) for start, end, block in blocks if block is not None]
     loading = [each for each in known if "load_skill" in each[2]]
     if not known:
@@ -97,7 +97,7 @@ def _acted_on(response: str) -> tuple[dict[str, Any], str]:
     return block, (response[:start] + response[end:]).strip()
 
 
-def _fenced(text: str) -> Iterator[tuple[int, int, str]]:
+def _iterate_fences(text: str) -> Iterator[tuple[int, int, str]]:
     """(start, end, inside) of each fenced block, found line by line."""
     at, opened, inside = 0, -1, 0
     for line in text.splitlines(keepends=True):
