@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 
 class Phase(StrEnum):
@@ -48,6 +48,10 @@ class File:
 
 # A tree of files: POSIX path relative to the tree's root -> file. A library's first path part is the skill's slug.
 Files = Mapping[str, File]
+
+
+# A value as JSON has it: what is read of a file or a reply before anything of it is believed.
+JsonValue: TypeAlias = "str | int | float | bool | None | list[JsonValue] | dict[str, JsonValue]"
 
 
 # --- suites -----------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from runner.models.carried import call_fields, message_fields
 from runner.models.finish_reasons import TOO_LONG
 from runner.sandboxes import Sandbox
 from runner.sandboxes.needs import NOTHING, Needs
-from runner.types import FailedTry, Failure, ModelReply, ModelRequest, Observation, Source, Step, Usage
+from runner.types import FailedTry, Failure, JsonValue, ModelReply, ModelRequest, Observation, Source, Step, Usage
 
 SYSTEM = """\
 You solve a task by working in a shell. Every reply must call at least one tool.
@@ -178,7 +178,7 @@ class _ShellSession:
             extra=_notes_on_call(reply),
         )
 
-    def notes_on_calls(self) -> dict[str, Any] | None:
+    def notes_on_calls(self) -> dict[str, JsonValue] | None:
         """For the trajectory's head: the provider's failures before it answered, and what was not sent to it."""
         notes: dict[str, Any] = {}
         if self.failed_tries:
@@ -205,7 +205,7 @@ class _ShellSession:
         return None
 
 
-def _notes_on_call(reply: ModelReply) -> dict[str, Any] | None:
+def _notes_on_call(reply: ModelReply) -> dict[str, object] | None:
     """For the step: the tries before this reply, whose time is not the agent's, and what was changed about the request."""
     tries = [{"reason": each.reason, "seconds": round(each.seconds, 1)} for each in reply.failed_tries]
     notes = {"failed_tries": tries, "notes": list(reply.notes)}
@@ -251,7 +251,7 @@ def _no_tool_call(reply: ModelReply, times: int) -> Failure:
     return Failure("NoToolCall", f"{times} replies in a row called no tool.")
 
 
-def _assistant_message(reply: ModelReply) -> Mapping[str, Any]:
+def _assistant_message(reply: ModelReply) -> Mapping[str, object]:
     """Blank texts are left out: litellm would put words of its own into the model's mouth, others refuse such a turn."""
     text = {"content": reply.text} if reply.text.strip() else {}
     carried = message_fields(reply.carried)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from runner.sandboxes import SKILLS, Completed, Sandbox
-from runner.types import UNREADABLE, Observation, ToolCall
+from runner.types import UNREADABLE, JsonValue, Observation, ToolCall
 
 MAX_OBSERVATION_CHARS = 10_000
 MAX_READ_CHARS = 20_000
@@ -94,7 +94,7 @@ _KINDS: Mapping[type, str] = {
 }
 
 
-def tools_offered(library: bool) -> tuple[Mapping[str, Any], ...]:
+def tools_offered(library: bool) -> tuple[Mapping[str, JsonValue], ...]:
     """In the OpenAI chat format. A model that was told of no library is offered no tool for one."""
     return (_SHELL, _READ, _WRITE, *((_SKILL,) if library else ()), _SUBMIT)
 
@@ -138,7 +138,7 @@ class Toolset:
         done = self._run(arguments["command"])
         return observation_text(done), done.exit_code != 0
 
-    def _read(self, arguments: Mapping[str, Any]) -> tuple[str, bool]:
+    def _read(self, arguments: Mapping[str, JsonValue]) -> tuple[str, bool]:
         path = _path(arguments, "read")
         first = _number(arguments, "offset", 1)
         wanted = min(_number(arguments, "limit", DEFAULT_LINES), MAX_LINES)
@@ -221,7 +221,7 @@ def _unreadable(text: str) -> str:
     return f"its arguments are a JSON {_KINDS.get(type(found), 'null')}, expected an object"
 
 
-def _describe_argument(arguments: Mapping[str, Any], name: str) -> str:
+def _describe_argument(arguments: Mapping[str, JsonValue], name: str) -> str:
     if name not in arguments:
         return "missing"
     found = arguments[name]

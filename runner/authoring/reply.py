@@ -8,7 +8,7 @@ from typing import Any
 
 from runner.models.finish_reasons import TOO_LONG
 from runner.models.json_reply import STRICT_BUT_BREAKS, NoNumber, RepeatedName, objects_among
-from runner.types import AuthorMode, ModelReply, Patch
+from runner.types import AuthorMode, JsonValue, ModelReply, Patch
 
 MAX_REPLY_CHARS = 4 * 1024 * 1024
 MAX_UPSERTS = 200
@@ -51,7 +51,7 @@ def read_patch(reply: ModelReply, mode: AuthorMode, slug: str) -> Patch:
     )
 
 
-def _json_object(text: str) -> Mapping[str, Any]:
+def _json_object(text: str) -> Mapping[str, JsonValue]:
     """The first that is a patch: the whole text, else a fence's content, else from the first to the last brace, else the
     one patch among words that have braces of their own."""
     if not text.strip():
@@ -78,11 +78,11 @@ def _json_object(text: str) -> Mapping[str, Any]:
     return patch
 
 
-def _is_patch(value: Any) -> bool:
+def _is_patch(value: JsonValue) -> bool:
     return isinstance(value, dict) and ("upsert_files" in value or "skill_md" in value)
 
 
-def _patch_among(text: str) -> Mapping[str, Any] | None:
+def _patch_among(text: str) -> Mapping[str, JsonValue] | None:
     """The patch beside `{placeholders}` and examples. UnreadableReply for two: which one was meant?"""
     try:
         found = [value for value in objects_among(text, STRICT_BUT_BREAKS, limit=MAX_BRACES) if _is_patch(value)]
@@ -124,7 +124,7 @@ def _text(value: Mapping[str, Any], key: str) -> str:
     return found
 
 
-def _upserts(value: Mapping[str, Any]) -> Mapping[str, str]:
+def _upserts(value: Mapping[str, object]) -> Mapping[str, str]:
     found = value.get("upsert_files")
     if not isinstance(found, dict):
         raise UnreadableReply(f"upsert_files: {_describe(found)}, expected an object of path -> full text")
@@ -136,7 +136,7 @@ def _upserts(value: Mapping[str, Any]) -> Mapping[str, str]:
     return found
 
 
-def _deletes(value: Mapping[str, Any]) -> tuple[str, ...]:
+def _deletes(value: Mapping[str, object]) -> tuple[str, ...]:
     found = value.get("delete_paths", [])
     if found is None:
         return ()

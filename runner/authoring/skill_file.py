@@ -9,6 +9,8 @@ from typing import Any
 
 import yaml
 
+from runner.types import JsonValue
+
 SKILL_FILE = "SKILL.md"
 MAX_FRONTMATTER_CHARS = 16 * 1024
 MAX_DEPTH = 20
@@ -62,7 +64,7 @@ class _Loader(yaml.SafeLoader):
         self.depth -= 1
         return node
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[object, object]:
         """Of a key given twice one reader takes the first value, another the last: no skill may mean two things."""
         seen: set[str] = set()
         for key, _ in node.value:
@@ -72,7 +74,7 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def _frontmatter(source: str) -> Mapping[str, Any]:
+def _frontmatter(source: str) -> Mapping[str, JsonValue]:
     if len(source) > MAX_FRONTMATTER_CHARS:
         raise SkillFileError(
             f"line 2: the frontmatter has {len(source):,} characters, expected at most {MAX_FRONTMATTER_CHARS:,}"

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from runner.digests import digest_json
 from runner.evaluating.comparison import shown
 from runner.evaluating.declaration import JudgeQuestion
 from runner.models.json_reply import PLAIN, ask_until_usable, decode_alone
 from runner.trajectories.text import cut, storable
-from runner.types import ModelReply, ModelRequest
+from runner.types import JsonValue, ModelReply, ModelRequest
 
 PROMPT_VERSION = "artifact-judge/1"
 TRIES = 3
@@ -92,13 +91,13 @@ def read_opinion(text: str) -> Opinion:
     return Opinion(_score(value["score"]), _reason(value["reason"]))
 
 
-def _score(value: Any) -> int:
+def _score(value: JsonValue) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not LEAST <= value <= MOST:
         raise Unreadable(f"score: found {shown(value)[:80]}, expected a whole number from {LEAST} to {MOST}")
     return value
 
 
-def _reason(value: Any) -> str:
+def _reason(value: JsonValue) -> str:
     if not isinstance(value, str) or not value.strip():
         raise Unreadable("reason: expected a text")
     return cut(storable(value.strip()), MAX_REASON)

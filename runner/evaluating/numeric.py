@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from runner.evaluating.comparison import MAX_DIFFERENCES, SAME, Comparison, PrecheckFailed, decoded, differs, shown
 from runner.evaluating.json_tree import JsonTree, below, read_json
@@ -41,7 +40,7 @@ def _is_tree(content: bytes) -> bool:
     return decoded(content).lstrip()[:1] in ("[", "{")
 
 
-def _require_numbers(value: Any) -> None:
+def _require_numbers(value: object) -> None:
     """A tree may hold nothing but numbers, so that a text or null is told as what it is."""
     pending = [("$", value)]
     while pending:

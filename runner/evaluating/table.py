@@ -13,6 +13,7 @@ from runner.evaluating.comparison import MAX_DIFFERENCES, SAME, Comparison, Prec
 from runner.evaluating.json_tree import spelled
 from runner.evaluating.numbers import NONE, Tolerance, is_number, number_in
 from runner.evaluating.table_reading import Rows, TableFormat, read_rows
+from runner.types import JsonValue
 
 Row = tuple[Any, ...]
 Pair = tuple[str, Row | None, Row | None]  # where, found row, expected row; None where a side has no such row
@@ -75,7 +76,7 @@ class Table:
         """Columns with a tolerance decide last, so that numbers that are nearly alike do not part equal rows."""
         loose = [name in self.tolerances or self.tolerance != NONE for name in columns]
 
-        def order(row: Row) -> tuple[Any, ...]:
+        def order(row: Row) -> tuple[object, ...]:
             strict = tuple(_spell_cell(cell) for cell, is_loose in zip(row, loose, strict=True) if not is_loose)
             return strict, tuple(_sortable(cell) for cell, is_loose in zip(row, loose, strict=True) if is_loose)
 
@@ -157,11 +158,11 @@ def _wrong_cells(mine: Row, wanted: Row, tolerances: Sequence[Tolerance]) -> lis
     return [place for place, (cell, other, tolerance) in enumerate(cells) if not _alike(cell, other, tolerance)]
 
 
-def _are_numbers(found: Any, expected: Any) -> bool:
+def _are_numbers(found: JsonValue, expected: JsonValue) -> bool:
     return number_in(found) is not None and number_in(expected) is not None
 
 
-def _describe_difference(column: str, found: Any, expected: Any) -> str:
+def _describe_difference(column: str, found: object, expected: object) -> str:
     return f", column {shown(column)}: found {shown(found)}, expected {shown(expected)}"
 
 
@@ -181,7 +182,7 @@ def _spell_cell(cell: Any) -> str:
     return cell if isinstance(cell, str) else spelled(cell)
 
 
-def _sortable(cell: Any) -> tuple[int, float, str]:
+def _sortable(cell: JsonValue) -> tuple[int, float, str]:
     """Numbers by size, then what is none by its letters. Not a number comes after all numbers."""
     value = number_in(cell)
     try:

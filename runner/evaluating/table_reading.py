@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from runner.evaluating.comparison import PrecheckFailed, decoded, shown
 from runner.evaluating.json_tree import once_each, require_bounded
+from runner.types import JsonValue
 
 TableFormat = Literal["csv", "tsv", "jsonl"]
 TABLE_FORMATS: tuple[TableFormat, ...] = ("csv", "tsv", "jsonl")
@@ -90,7 +91,7 @@ def _json_lines(text: str) -> Rows:
     return Rows(tuple(columns), tuple(tuple(each.get(name) for name in columns) for each in objects))
 
 
-def _objects(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+def _objects(lines: Iterable[str]) -> Iterator[dict[str, JsonValue]]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue

@@ -12,7 +12,7 @@ from typing import Any
 from runner.digests import digest_json, manifest
 from runner.errors import SuiteError
 from runner.suites.task_files import read_tree
-from runner.types import Files
+from runner.types import Files, JsonValue
 
 MANIFEST = "generator.toml"
 DIGEST_FORMAT = "generator/1"
@@ -71,7 +71,7 @@ def _table(path: Path) -> dict[str, Any]:
     return table
 
 
-def _field(path: Path, table: dict[str, Any], name: str, expected: str, fits: Callable[[Any], bool]) -> Any:
+def _field(path: Path, table: dict[str, object], name: str, expected: str, fits: Callable[[Any], bool]) -> Any:
     if name not in table:
         raise SuiteError(str(path), name, expected, "it is missing")
     if not fits(table[name]):
@@ -83,15 +83,15 @@ def _is_text(longest: int) -> Callable[[Any], bool]:
     return lambda found: isinstance(found, str) and 0 < len(found) <= longest and found.isprintable()
 
 
-def _is_command(found: Any) -> bool:
+def _is_command(found: JsonValue) -> bool:
     return isinstance(found, list) and 0 < len(found) <= 100 and all(map(_is_text(1_000), found))
 
 
-def _is_time(found: Any) -> bool:
+def _is_time(found: JsonValue) -> bool:
     return isinstance(found, int | float) and not isinstance(found, bool) and 1 <= found <= MAX_SECONDS
 
 
-def _is_switch(found: Any) -> bool:
+def _is_switch(found: JsonValue) -> bool:
     return isinstance(found, bool)
 
 

@@ -16,7 +16,7 @@ from runner.judging.metrics import HIGHEST, LOWEST
 from runner.models.finish_reasons import FILTERED
 from runner.models.json_reply import PLAIN, STRICT, decode_alone, objects_among, refuses
 from runner.trajectories.text import storable
-from runner.types import ModelReply
+from runner.types import JsonValue, ModelReply
 
 MAX_REPLY_CHARS = 200_000
 MAX_TEXT_CHARS = 4_000
@@ -78,7 +78,7 @@ def read_reply(reply: ModelReply, form: Form) -> Reading:
 # --- the one object ---------------------------------------------------------------------------------------------
 
 
-def _object_in(reply: ModelReply) -> dict[str, Any]:
+def _object_in(reply: ModelReply) -> dict[str, JsonValue]:
     text = reply.text.strip()
     if reply.finish_reason == FILTERED:
         raise Faulty(Fault.REFUSED, text[:MAX_TEXT_CHARS] or "the reply was withheld")
@@ -125,7 +125,7 @@ def _scores(value: dict[str, Any], names: tuple[str, ...]) -> Reading:
     return _partly(items, missing)
 
 
-def _score(value: Any, name: str) -> int:
+def _score(value: JsonValue, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         expected = f"a whole number from {LOWEST} to {HIGHEST}"
         raise Faulty(Fault.WRONG_TYPE, f"{name}.score: expected {expected}, found {_kind(value)} {str(value)[:40]!r}")
@@ -191,6 +191,6 @@ def _text(value: dict[str, Any], name: str, place: str, missing: list[str]) -> s
     return storable(told).strip()[:MAX_TEXT_CHARS]  # JSON can spell what a text of the record cannot hold
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     names = {dict: "an object", list: "a list", str: "text", bool: "a truth value", int: "a number", float: "a number"}
     return names.get(type(value), "null")

@@ -11,8 +11,9 @@ import re
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
-from typing import Any
 from urllib.parse import urlsplit
+
+from runner.types import JsonValue
 
 MAX_WRAPPED = 12  # errors inside each other
 
@@ -138,7 +139,7 @@ def _read_message(text: str) -> str:
     return told if isinstance(told, str) and told.strip() else text
 
 
-def _message(value: Any) -> Any:
+def _message(value: JsonValue) -> JsonValue:
     if not isinstance(value, Mapping):
         return value
     inner = value.get("error", value)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from runner.types import ModelReply, ModelRequest
+from runner.types import JsonValue, ModelReply, ModelRequest
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ class NoNumber(ValueError):
         self.name = name
 
 
-def take_names_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def take_names_once(pairs: Iterable[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     """The object of these pairs, for `object_pairs_hook`. RepeatedName for a name that stands twice."""
     found: dict[str, Any] = {}
     for name, value in pairs:
@@ -54,14 +54,16 @@ STRICT = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=tak
 STRICT_BUT_BREAKS = json.JSONDecoder(strict=False, parse_constant=_refuse_constant, object_pairs_hook=take_names_once)
 
 
-def decode_alone(text: str, decoder: json.JSONDecoder) -> Any:
+def decode_alone(text: str, decoder: json.JSONDecoder) -> object:
     """The value that is the whole text, or stands in a code fence with nothing around it. ValueError, RecursionError."""
     text = text.strip()
     fenced = _FENCE.match(text)
     return decoder.decode(fenced[1] if fenced else text)
 
 
-def objects_among(text: str, decoder: json.JSONDecoder, *, limit: int, inner: bool = False) -> Iterator[dict[str, Any]]:
+def objects_among(
+    text: str, decoder: json.JSONDecoder, *, limit: int, inner: bool = False
+) -> Iterator[dict[str, JsonValue]]:
     """The objects among the words of a text, in order. At most `limit` braces are tried; RepeatedName goes through.
 
     `inner`: objects inside of objects come as well.

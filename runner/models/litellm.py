@@ -29,7 +29,7 @@ from runner.models.model_names import has_address
 from runner.models.patience import Passing, Patience, seconds_set
 from runner.models.preset import Preset
 from runner.no_credit import says_no_credit
-from runner.types import ModelReply, ModelRequest, Usage
+from runner.types import JsonValue, ModelReply, ModelRequest, Usage
 
 if TYPE_CHECKING:
     from runner.models.bounded import Call
@@ -226,7 +226,7 @@ class LiteLLM:
         sending = prepare(target_of(litellm, self.model, address), request, options, self._refused)
         return replace(sending, arguments={**sending.arguments, **self._call(), **self._access()})
 
-    def _call(self) -> dict[str, Any]:
+    def _call(self) -> dict[str, JsonValue]:
         return {
             "model": self.model,
             "timeout": self.timeout_seconds,
@@ -319,13 +319,13 @@ def _advice(sending: Sending, error: Exception) -> str:
     return f"\nThe preset's option {option} is refused; `{option}: null` leaves it out." if option else ""
 
 
-def cache_written(usage: Any) -> int:
+def cache_written(usage: JsonValue) -> int:
     """Tokens of the input that the provider put into its cache; Anthropic charges more for them."""
     written = getattr(usage, "cache_creation_input_tokens", None)
     return written if isinstance(written, int) and written > 0 else 0
 
 
-def _count(told: Any) -> int | None:
+def _count(told: object) -> int | None:
     """None for a number that can be no count of tokens."""
     return told if isinstance(told, int) and 0 <= told < 10**12 else None
 

@@ -19,7 +19,7 @@ from runner.digests import digest_bytes
 from runner.encoding import Undecodable, decode, encode
 from runner.errors import SetupError
 from runner.models.continuing import CONTINUES, is_continuation, lengthened, request_digest, shared_messages
-from runner.types import ModelReply, ModelRequest
+from runner.types import JsonValue, ModelReply, ModelRequest
 
 FORMAT = "skillglass-recording/1"
 MAX_DIFF_LINES, MAX_DIFF_CHARS, MAX_LINE_CHARS = 120, 8_000, 400
@@ -77,7 +77,7 @@ def _read(path: Path, *_state: int) -> Recording:
     return Recording(path, digest_bytes(content), head, calls)
 
 
-def _line(path: Path, number: int, line: bytes) -> dict[str, Any]:
+def _line(path: Path, number: int, line: bytes) -> dict[str, JsonValue]:
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sized
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from runner.types import JsonValue
+
 # Texts that arrive whole in each piece; all others are continued by the next piece.
 _WHOLE = frozenset({"role", "id", "type", "format", "name", "model"})
 MAX_PLACES = 1_000  # of tool calls and the like in one reply
@@ -40,7 +42,7 @@ class BrokenStream(Exception):
 class ErrorInStream(Exception):
     """The provider reported an error after its status of success. `body` is that of an error response."""
 
-    def __init__(self, error: Mapping[str, Any]) -> None:
+    def __init__(self, error: Mapping[str, JsonValue]) -> None:
         super().__init__("the provider reported an error in the middle of its reply")
         self.status, self.body = _status_of(error), {"type": "error", "error": dict(error)}
 
@@ -62,7 +64,7 @@ class Streamed:
     assembler: Callable[[], Assembler]
 
 
-def as_stream(path: str, body: Mapping[str, Any]) -> Streamed | None:
+def as_stream(path: str, body: Mapping[str, object]) -> Streamed | None:
     """The same request, streamed. None for an address whose format has no stream we read."""
     plain, question, query = path.partition("?")
     if plain.endswith(":generateContent"):
@@ -153,7 +155,7 @@ def error_in(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return None
 
 
-def _status_of(error: Mapping[str, Any]) -> int:
+def _status_of(error: Mapping[str, JsonValue]) -> int:
     """The status that the error would have had at the start of the reply; 502 where it does not tell."""
     told = str(error.get("code") or "")
     if told.isascii() and told.isdigit() and len(told) == 3 and 400 <= int(told) < 600:
@@ -215,7 +217,7 @@ def _same_place(kept: list[Any], place: Any) -> dict[str, Any] | None:
     return next((each for each in reversed(kept) if isinstance(each, dict) and each.get("index") == place), None)
 
 
-def _finish_value(value: Any) -> Any:
+def _finish_value(value: JsonValue) -> Any:
     if isinstance(value, _TextPieces):
         return "".join(value)
     if isinstance(value, dict):
@@ -223,11 +225,11 @@ def _finish_value(value: Any) -> Any:
     return [_finish_value(item) for item in value] if isinstance(value, list) else value
 
 
-def _objects(value: Any) -> Iterator[dict[str, Any]]:
+def _objects(value: object) -> Iterator[dict[str, JsonValue]]:
     return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())
 
 
-def chat_usage(event: Mapping[str, Any]) -> Any:
+def chat_usage(event: Mapping[str, object]) -> JsonValue:
     """None where the event tells none. Moonshot puts it into the last piece's choice, Groq into a field of its own."""
     own = event.get("x_groq")
     holders = [event, *_objects(event.get("choices")), own if isinstance(own, Mapping) else {}]
@@ -371,7 +373,7 @@ class _Messages:
             case {"type": "message_stop"}:
                 self._has_end = True
 
-    def _continue(self, place: int, delta: dict[str, Any]) -> None:
+    def _continue(self, place: int, delta: dict[str, JsonValue]) -> None:
         block = self._blocks[place]
         for name in self._CONTINUED:
             if isinstance(piece := delta.get(name), str):
@@ -393,7 +395,7 @@ class _Messages:
         return {**self._message, "content": [_finish_value(self._blocks[place]) for place in sorted(self._blocks)]}
 
 
-def _input(text: str) -> Any:
+def _input(text: str) -> JsonValue:
     """A tool's arguments; as text where they are no JSON, cut off at the limit of tokens for instance."""
     try:
         return json.loads(text, strict=False) if text.strip() else {}

@@ -98,7 +98,7 @@ class Server(ThreadingHTTPServer):
             self.gateway.track(request, False)
             self._places.release()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, request: object, client_address: object) -> None:
         """A client that goes away in the middle is nothing to tell; what matters is in `Gateway.trouble`."""
 
 

@@ -13,6 +13,7 @@ import yaml
 
 from runner.errors import SuiteError
 from runner.suites.findings import Findings, shown
+from runner.types import JsonValue
 
 MAX_BYTES = 1024 * 1024
 # The C loader where PyYAML has it: the same result, several times faster.
@@ -79,7 +80,7 @@ def _is_text(value: str) -> bool:
 class Table:
     """A mapping whose fields are taken by type. What is not as expected becomes a problem, and the default is given."""
 
-    def __init__(self, values: Mapping[str, Any], source: Path, findings: Findings, place: str = "") -> None:
+    def __init__(self, values: Mapping[str, JsonValue], source: Path, findings: Findings, place: str = "") -> None:
         self.values, self.source, self.findings, self.place = values, source, findings, place
         self._asked: set[str] = set()
 

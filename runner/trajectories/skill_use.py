@@ -13,10 +13,9 @@ import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import Any
 
 from runner.trajectories.shell_words import MAX_COMMAND_CHARS, SHELLS, Invocation, invocations
-from runner.types import Observation, SkillUse, Source, Step, ToolCall, UseKind
+from runner.types import JsonValue, Observation, SkillUse, Source, Step, ToolCall, UseKind
 
 _SKILL_TOOLS = frozenset({"skill", "activate_skill", "load_skill", "use_skill"})
 _FILE_TOOLS = frozenset(
@@ -141,7 +140,7 @@ def _call_uses(
                 yield from _file_use(match["path"] + "/", UseKind.EXECUTED, mounted)
 
 
-def _read_names(arguments: Mapping[str, Any]) -> list[str]:
+def _read_names(arguments: Mapping[str, JsonValue]) -> list[str]:
     """The names below the first key that holds any; some tools take several at once."""
     for key in _NAME_KEYS:
         value = arguments.get(key)
@@ -158,7 +157,7 @@ def _first_line(text: str) -> str:
     return text[:300].lstrip().partition("\n")[0]
 
 
-def _texts(arguments: Mapping[str, Any], keys: Collection[str]) -> Iterator[str]:
+def _texts(arguments: Mapping[str, object], keys: Collection[str]) -> Iterator[str]:
     """The texts below these keys; a list of words (["bash", "-lc", "..."]) is one command, its last word the script."""
     for key in keys:
         value = arguments.get(key)

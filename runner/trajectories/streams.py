@@ -20,6 +20,7 @@ import orjson
 
 from runner.trajectories.problems import Problems
 from runner.trajectories.text import MAX_DEPTH, TOO_DEEP, left_out, storable_value
+from runner.types import JsonValue
 
 MAX_STRING_BYTES = 8 * 1024 * 1024
 SMALL_BYTES = 1024 * 1024  # a file of no more cannot hold too many values, nor too long a text
@@ -298,7 +299,7 @@ def walk(
         problems.add("end of what could be read", "one whole JSON value", _first_line(error))
 
 
-def read_value(stream: BinaryIO, problems: Problems, *, without: frozenset[str] = frozenset()) -> Any:
+def read_value(stream: BinaryIO, problems: Problems, *, without: frozenset[str] = frozenset()) -> object:
     """The one value in the file, bounded as a whole, without what lies below keys in `without`; None, with a problem,
     where the file is broken."""
     try:
@@ -315,12 +316,12 @@ def read_value(stream: BinaryIO, problems: Problems, *, without: frozenset[str] 
         return None
 
 
-def _plain_object(content: bytes) -> list[tuple[str, Any]] | None:
+def _plain_object(content: bytes) -> list[tuple[str, JsonValue]] | None:
     """The top-level pairs of a small JSON object in which nothing is odd, else None: such a file is read event by event,
     which is ten times slower and knows what to do about it."""
     last: list[tuple[str, Any]] = []
 
-    def take(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def take(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
         nonlocal last
         last = pairs  # the object that ends last is the outermost one
         return dict(pairs)
@@ -332,7 +333,7 @@ def _plain_object(content: bytes) -> list[tuple[str, Any]] | None:
     return last if isinstance(found, dict) and not _is_deeper(found, MAX_DEPTH) else None
 
 
-def _refuse(name: str) -> Any:
+def _refuse(name: str) -> JsonValue:
     raise ValueError(name)
 
 
@@ -367,7 +368,7 @@ class _Resumed:
 
 def _walk_value(
     events: _Events, problems: Problems, streamed: frozenset[str], nested: frozenset[str]
-) -> Iterator[tuple[str, Any]]:
+) -> Iterator[tuple[str, object]]:
     event, value = next(events)
     if event == "start_array":
         for event, value in _items(events):
@@ -512,7 +513,7 @@ def _shallow(value: dict[str, Any], line: bytes, number: int, problems: Problems
     return bounded
 
 
-def _is_deeper(value: Any, limit: int) -> bool:
+def _is_deeper(value: object, limit: int) -> bool:
     """Does it hold lists or objects inside `limit` others?"""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(limit):
@@ -523,7 +524,7 @@ def _is_deeper(value: Any, limit: int) -> bool:
     return bool(level)
 
 
-def _lenient(line: bytes, number: int, offset: int, problems: Problems, utf8_reported: bool) -> tuple[Any, bool]:
+def _lenient(line: bytes, number: int, offset: int, problems: Problems, utf8_reported: bool) -> tuple[object, bool]:
     """(value or _UNREADABLE, was invalid UTF-8 reported): takes invalid UTF-8, NaN and raw control characters."""
     try:
         text = line.decode()

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runner.trajectories.text import clean, cut, storable
-from runner.types import Check, CheckGroup, CheckStatus, Dimension
+from runner.types import Check, CheckGroup, CheckStatus, Dimension, JsonValue
 
 MAX_REPORT_BYTES = 32 * 1024 * 1024
 MAX_CHECKS = 10_000
@@ -217,7 +217,7 @@ def _passed_of_matched(entry: _ScoreReport) -> float | None:
 class _ScoreReport:
     """A JSON object in a report, and the list that what is odd about it goes to."""
 
-    def __init__(self, path: str, values: Any, problems: list[ReportProblem], place: str = "") -> None:
+    def __init__(self, path: str, values: JsonValue, problems: list[ReportProblem], place: str = "") -> None:
         self.path, self.problems, self.place = path, problems, place
         self.values: Mapping[str, Any] = values if isinstance(values, dict) else {}
         if values is not None and not isinstance(values, dict):
@@ -332,7 +332,7 @@ def _message(*parts: str, between: str = "\n") -> str:
     return cut(between.join(dict.fromkeys(part for part in parts if part.strip())), MAX_MESSAGE_CHARS)
 
 
-def _shorten(value: Any) -> str:
+def _shorten(value: object) -> str:
     if isinstance(value, int) and value.bit_length() > 1_000:
         return "a huge number"
     text = storable(repr(value)) if isinstance(value, str | int | float | bool | None) else type(value).__name__

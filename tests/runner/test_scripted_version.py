@@ -8,7 +8,7 @@ from runner import models
 from runner.digests import digest_bytes, digest_json
 from runner.models.scripted import VERSION
 
-OF_VERSION = ("4", "23adf14e0eb6d8e59ab2bae50bd218e82f2e060e3f3ab94b2cc74d0937e81b13")
+OF_VERSION = ("4", "9ee0b13d69567d553c6efe25b7c1442c2c4c0630f6445ed3b6848df574e8c113")
 
 
 def test_the_version_is_that_of_the_files() -> None:

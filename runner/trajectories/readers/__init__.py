@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 from runner.trajectories.problems import Problems
 from runner.trajectories.streams import capped
 from runner.trajectories.text import storable, storable_value
-from runner.types import Step, Trajectory, TrajectoryHead, TrajectoryKind, Usage
+from runner.types import JsonValue, Step, Trajectory, TrajectoryHead, TrajectoryKind, Usage
 
 Opener = Callable[[], BinaryIO]
 Reader = Callable[["ReadTrajectory"], Iterator[Step]]
@@ -114,7 +114,7 @@ class ReadTrajectory:
         if key in counts or len(counts) < 100:
             counts[key] = counts.get(key, 0) + 1
 
-    def subagent(self, name: str, parent: str, thread: Thread, **values: Any) -> ReadTrajectory:
+    def subagent(self, name: str, parent: str, thread: Thread, **values: JsonValue) -> ReadTrajectory:
         """Another trajectory in the same file, read by the same reader."""
         found = ReadTrajectory(
             self._open, name=name, source_format=self.head.source_format, reader=self.reader, thread=thread

@@ -53,7 +53,7 @@ class _AcpTurn:
         self.messages: list[str] = []
         self.calls: dict[str, dict[str, Any]] = {}
 
-    def add_call(self, event: Mapping[str, Any]) -> None:
+    def add_call(self, event: Mapping[str, object]) -> None:
         """A later event with the same id brings the call up to date."""
         identifier = storable(str(event.get("tool_call_id") or f"call-{len(self.calls) + 1}"))
         known = self.calls.setdefault(identifier, {})
@@ -106,7 +106,7 @@ def _read_arguments(text: str, diffs: list[Mapping[str, Any]]) -> dict[str, Any]
     return {"path": path[1]} if path else {}
 
 
-def _texts(blocks: list[Any]) -> str:
+def _texts(blocks: list[object]) -> str:
     """The text blocks, without repeats that follow each other: the log writes most of them twice."""
     texts: list[str] = []
     for block in blocks:

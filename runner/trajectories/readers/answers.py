@@ -39,7 +39,7 @@ class Answers:
         yield from self._close()
         yield from self._steps.flush()
 
-    def _add(self, block: dict[str, Any], timestamp: str | None) -> Iterator[Step]:
+    def _add(self, block: dict[str, object], timestamp: str | None) -> Iterator[Step]:
         if not self._blocks:
             yield from self._steps.flush()
             self._timestamp = timestamp

@@ -17,7 +17,7 @@ from runner.trajectories.readers.exit_codes import with_failures
 from runner.trajectories.readers.terminus import listed_skills
 from runner.trajectories.streams import walk
 from runner.trajectories.text import clean, storable, storable_value
-from runner.types import Source, Step, Usage
+from runner.types import JsonValue, Source, Step, Usage
 
 _TOTALS = {
     "total_prompt_tokens": "input_tokens",
@@ -69,7 +69,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
     result.facts["usage_from"] = "steps" if is_told else "final metrics" if result.reported else "nothing"
 
 
-def _take(result: ReadTrajectory, key: str, value: Any) -> None:
+def _take(result: ReadTrajectory, key: str, value: object) -> None:
     """One top-level key into the head."""
     if value is None:
         return
@@ -86,7 +86,7 @@ def _take(result: ReadTrajectory, key: str, value: Any) -> None:
         result.add_extra(**{storable(key): storable_value(value)})
 
 
-def _take_agent(result: ReadTrajectory, agent: Mapping[str, Any]) -> None:
+def _take_agent(result: ReadTrajectory, agent: Mapping[str, JsonValue]) -> None:
     names = {"name": "agent_name", "version": "agent_version", "model_name": "model"}
     found = {names[key]: storable(str(agent[key])) for key in names if agent.get(key) is not None}
     result.set_head(**found)
@@ -95,7 +95,7 @@ def _take_agent(result: ReadTrajectory, agent: Mapping[str, Any]) -> None:
         result.add_extra(agent=rest)
 
 
-def _totals(result: ReadTrajectory, metrics: Mapping[str, Any]) -> Usage | None:
+def _totals(result: ReadTrajectory, metrics: Mapping[str, JsonValue]) -> Usage | None:
     found: dict[str, Any] = {}
     for key, name in _TOTALS.items():
         value = metrics.get(key)

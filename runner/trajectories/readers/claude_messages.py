@@ -8,7 +8,7 @@ from typing import Any
 
 from runner.trajectories.atif import content_text
 from runner.trajectories.text import clean, storable, storable_value
-from runner.types import Observation, Source, Step, ToolCall, Usage
+from runner.types import JsonValue, Observation, Source, Step, ToolCall, Usage
 
 MAX_EXTRA_CHARS = 500
 NO_MODEL = "<synthetic>"  # of messages that Claude Code writes itself
@@ -110,7 +110,7 @@ class MessageSteps:
 
 
 class _ClaudeMessage:
-    def __init__(self, identifier: str | None, timestamp: str | None, extra: dict[str, Any]) -> None:
+    def __init__(self, identifier: str | None, timestamp: str | None, extra: dict[str, JsonValue]) -> None:
         self.id, self._timestamp, self._extra = identifier, timestamp, dict(extra)
         self.blocks = 0
         self._texts: list[str] = []
@@ -233,7 +233,7 @@ def _observation(block: Mapping[str, Any], result: Any) -> Observation:
     )
 
 
-def small_facts(result: Any, shown: str) -> dict[str, Any]:
+def small_facts(result: object, shown: str) -> dict[str, JsonValue]:
     """The short facts of a structured result. Long texts, lists and objects (whole files, patches, page images) are
     named below "left_out"; what the content already shows is not repeated."""
     if not isinstance(result, Mapping):

@@ -149,7 +149,7 @@ def _fell(before: Usage, after: Usage) -> bool:
     return any(old is not None and new is not None and new < old for old, new in pairs)
 
 
-def _model_usage(event: Mapping[str, Any]) -> Usage:
+def _model_usage(event: Mapping[str, object]) -> Usage:
     models = event.get("modelUsage")
     total = Usage()
     for model in models.values() if isinstance(models, Mapping) else ():
@@ -160,13 +160,13 @@ def _model_usage(event: Mapping[str, Any]) -> Usage:
     return Usage(total.input_tokens, total.cached_tokens, total.output_tokens, float(cost) if is_cost else None)  # type: ignore[arg-type]
 
 
-def _plain_usage(raw: Any) -> Usage:
+def _plain_usage(raw: object) -> Usage:
     if not isinstance(raw, Mapping):
         return Usage()
     return _counts(raw, "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 
 
-def _counts(raw: Mapping[str, Any], fresh: str, read_: str, written: str, output: str) -> Usage:
+def _counts(raw: Mapping[str, object], fresh: str, read_: str, written: str, output: str) -> Usage:
     parts = [number(raw.get(key)) for key in (fresh, read_, written)]
     known = [part for part in parts if part is not None]
     return Usage(sum(known) if known else None, parts[1], number(raw.get(output)))

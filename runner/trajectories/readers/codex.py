@@ -18,7 +18,7 @@ from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.claude_messages import number
 from runner.trajectories.streams import json_lines
 from runner.trajectories.text import clean, storable, storable_value
-from runner.types import Observation, Source, Step, ToolCall, Usage
+from runner.types import JsonValue, Observation, Source, Step, ToolCall, Usage
 
 MAX_WAITING = 1_000  # items under way at once; beyond it the oldest is given as it is
 
@@ -89,7 +89,7 @@ class _CodexTotals:
         return sum(self._running.values(), self._ended)
 
 
-def _usage(raw: Any) -> Usage:
+def _usage(raw: object) -> Usage:
     if not isinstance(raw, Mapping):
         return Usage()
     return Usage(*(number(raw.get(key)) for key in ("input_tokens", "cached_input_tokens", "output_tokens")))
@@ -212,7 +212,7 @@ def _outcome(item: _CodexItem) -> tuple[Observation, ...]:
     return (Observation(clean(_result_text(told)), item.id, bool(raw.get("error")) or raw.get("status") == "failed"),)
 
 
-def _result_text(told: Any) -> str:
+def _result_text(told: JsonValue) -> str:
     """An error's message, the text parts of what an MCP server answered, and JSON of anything else."""
     if isinstance(told, Mapping) and "message" in told:
         told = told["message"]

@@ -21,7 +21,7 @@ from runner.trajectories.readers.claude_messages import MessageSteps, number
 from runner.trajectories.readers.exit_codes import codex_failed
 from runner.trajectories.streams import json_lines, walk
 from runner.trajectories.text import clean, storable, storable_value
-from runner.types import Source, Step, Usage
+from runner.types import JsonValue, Source, Step, Usage
 
 _ONE_OBJECT = re.compile(rb'\s*\{\s*"session"\s*:')
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call")
@@ -48,7 +48,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
     result.facts["usage_from"] = "token counts" if total != Usage() else "nothing"
 
 
-def _events(result: ReadTrajectory) -> Iterator[Mapping[str, Any]]:
+def _events(result: ReadTrajectory) -> Iterator[Mapping[str, object]]:
     """The lines of the file, those of an older file in today's wrapper."""
     with result.open_binary() as stream:
         is_object = _ONE_OBJECT.match(stream.read(200)) is not None
@@ -62,13 +62,13 @@ def _events(result: ReadTrajectory) -> Iterator[Mapping[str, Any]]:
             yield event if "payload" in event else _wrap(event)
 
 
-def _wrap(event: Mapping[str, Any]) -> Mapping[str, Any]:
+def _wrap(event: Mapping[str, object]) -> Mapping[str, object]:
     if "record_type" in event:
         return {"type": event["record_type"]}
     return {"type": "response_item" if "type" in event else "session_meta", "payload": event}
 
 
-def _running(payload: Mapping[str, Any], before: Usage) -> Usage:
+def _running(payload: Mapping[str, JsonValue], before: Usage) -> Usage:
     info = payload.get("info")
     raw = info.get("total_token_usage") if isinstance(info, Mapping) else None
     if not isinstance(raw, Mapping):
@@ -113,7 +113,7 @@ class _CodexTurn:
             yield from self.steps.flush()
             yield Step(0, Source.SYSTEM, f"[{clean(kind)}]", timestamp=timestamp, extra={"item": storable_value(item)})
 
-    def _take_answer(self, block: Mapping[str, Any] | None, timestamp: str | None) -> Iterator[Step]:
+    def _take_answer(self, block: Mapping[str, object] | None, timestamp: str | None) -> Iterator[Step]:
         if self._is_answered:
             self._message += 1
             self._is_answered = False
@@ -121,18 +121,18 @@ class _CodexTurn:
             message = {"id": f"message-{self._message}", "content": [block]}
             yield from self.steps.assistant(message, timestamp, {})
 
-    def _other_message(self, item: Mapping[str, Any], timestamp: str | None) -> Iterator[Step]:
+    def _other_message(self, item: Mapping[str, object], timestamp: str | None) -> Iterator[Step]:
         self._is_answered = True
         yield from self.steps.flush()
         source = Source.USER if item.get("role") == "user" else Source.SYSTEM
         yield Step(0, source, clean(content_text(item.get("content"))[0]), timestamp=timestamp)
 
 
-def _id(item: Mapping[str, Any]) -> str:
+def _id(item: Mapping[str, object]) -> str:
     return storable(str(item.get("call_id") or item.get("id") or "call"))
 
 
-def _arguments(item: Mapping[str, Any]) -> Any:
+def _arguments(item: Mapping[str, object]) -> object:
     raw = item.get("arguments", item.get("input", item.get("action")))
     if not isinstance(raw, str):
         return raw or {}
@@ -143,7 +143,7 @@ def _arguments(item: Mapping[str, Any]) -> Any:
     return value if isinstance(value, Mapping) else {"input": raw}
 
 
-def _output(raw: Any) -> tuple[str, bool]:
+def _output(raw: object) -> tuple[str, bool]:
     """(text, failed). Shell results are JSON texts {"output": ..., "metadata": {"exit_code": ...}} or, since 2025-10, plain
     texts whose head tells the exit code."""
     value = raw

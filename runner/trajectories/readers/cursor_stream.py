@@ -16,7 +16,7 @@ from runner.trajectories.readers.claude_messages import number
 from runner.trajectories.readers.kimi_wire import timestamp_of
 from runner.trajectories.streams import json_lines
 from runner.trajectories.text import clean, storable
-from runner.types import Source, Step, Usage
+from runner.types import JsonValue, Source, Step, Usage
 
 EXPECTED = "an event of Cursor's stream"
 
@@ -52,7 +52,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
         result.facts["cut_off"] = True
 
 
-def _call(answers: Answers, event: Mapping[str, Any], started: set[str], timestamp: str | None) -> Iterator[Step]:
+def _call(answers: Answers, event: Mapping[str, object], started: set[str], timestamp: str | None) -> Iterator[Step]:
     ident, told = str(event.get("call_id")), event.get("tool_call")
     for name, call in told.items() if isinstance(told, Mapping) else ():
         if not isinstance(call, Mapping):
@@ -65,13 +65,13 @@ def _call(answers: Answers, event: Mapping[str, Any], started: set[str], timesta
         return
 
 
-def _tool(name: str, call: Mapping[str, Any]) -> str:
+def _tool(name: str, call: Mapping[str, JsonValue]) -> str:
     """`readToolCall` is the tool read; others stand as a function with a name."""
     own = call.get("name") if name == "function" else None
     return own if isinstance(own, str) else name.removesuffix("ToolCall")
 
 
-def _result_block(ident: str, result: Any) -> dict[str, Any]:
+def _result_block(ident: str, result: object) -> dict[str, JsonValue]:
     """The content where a read gives one, else all that is told: {"success": {...}}, {"error": ...}, {"rejected": ...}."""
     outcome, value = next(iter(result.items()), ("", None)) if isinstance(result, Mapping) else ("success", result)
     content = value.get("content") if isinstance(value, Mapping) else value
@@ -111,5 +111,5 @@ def _end(result: ReadTrajectory, event: Mapping[str, Any]) -> Iterator[Step]:
         result.facts["usage_from"] = "result events"
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     return isinstance(value, str | int | float | bool)

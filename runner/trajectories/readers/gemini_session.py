@@ -83,7 +83,7 @@ class _GeminiSession:
             elif message["id"] not in self._given and message["id"] not in self.last_lines:
                 yield from self.message(message, is_copy=is_copy)
 
-    def _repeats_results(self, message: Mapping[str, Any]) -> bool:
+    def _repeats_results(self, message: Mapping[str, object]) -> bool:
         """A user message of nothing but results that the calls' own step holds."""
         content = message.get("content")
         parts = content if isinstance(content, list) else [content]

@@ -50,7 +50,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
         result.facts["cut_off"] = True
 
 
-def _result_block(event: Mapping[str, Any]) -> dict[str, Any]:
+def _result_block(event: Mapping[str, Any]) -> dict[str, object]:
     error = event.get("error")
     told = error.get("message") if isinstance(error, Mapping) else None
     return {
@@ -67,7 +67,7 @@ def _take_init(result: ReadTrajectory, event: Mapping[str, Any]) -> None:
             result.set_head(**{name: storable(event[key])})
 
 
-def _end(result: ReadTrajectory, event: Mapping[str, Any], timestamp: str | None) -> Iterator[Step]:
+def _end(result: ReadTrajectory, event: Mapping[str, object], timestamp: str | None) -> Iterator[Step]:
     """An error or a warning is a step; a result gives the totals of its process."""
     error, stats = event.get("error"), event.get("stats")
     text = error.get("message") if isinstance(error, Mapping) else event.get("message")
@@ -83,7 +83,7 @@ def _end(result: ReadTrajectory, event: Mapping[str, Any], timestamp: str | None
         result.reported = result.usage
 
 
-def _usage(stats: Mapping[str, Any]) -> Usage:
+def _usage(stats: Mapping[str, object]) -> Usage:
     sent, cached, output, whole = (
         number(stats.get(key)) for key in ("input_tokens", "cached", "output_tokens", "total_tokens")
     )

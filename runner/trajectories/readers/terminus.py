@@ -14,7 +14,7 @@ from typing import Any
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.streams import walk
 from runner.trajectories.text import clean, storable, storable_value
-from runner.types import Observation, Source, Step, ToolCall
+from runner.types import JsonValue, Observation, Source, Step, ToolCall
 
 _AVAILABLE = re.compile(r"available_skills:[ \t]{0,9}\n?(\[.{2,200000}?\n\])", re.DOTALL)
 _FENCE_OPENINGS = ("```", "```json")
@@ -71,7 +71,7 @@ def _with_result(step: Step, prompt: str) -> Step:
     )
 
 
-def _agent_step(item: dict[str, Any], index: int, response: str) -> Step:
+def _agent_step(item: dict[str, JsonValue], index: int, response: str) -> Step:
     block, spoken = _find_action(response)
     extra: dict[str, Any] = {"episode": storable_value(item.get("episode"))}
     rest = {key: value for key, value in item.items() if key not in ("episode", "prompt", "response")}
@@ -83,7 +83,7 @@ def _agent_step(item: dict[str, Any], index: int, response: str) -> Step:
     return Step(0, Source.AGENT, message, tool_calls=tuple(_tool_calls(block, index)), extra=extra)
 
 
-def _find_action(response: str) -> tuple[dict[str, Any], str]:
+def _find_action(response: str) -> tuple[dict[str, object], str]:
     """(the JSON object the harness acted on, the prose around it). Loading a skill comes before everything else."""
     whole = _object(response)
     if whole is not None:
@@ -118,7 +118,7 @@ def _object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _tool_calls(block: dict[str, Any], index: int) -> Iterator[ToolCall]:
+def _tool_calls(block: dict[str, object], index: int) -> Iterator[ToolCall]:
     """Named as Harbor's own converter names them: bash_command and mark_task_complete."""
     for key in ("load_skill", "load_reference"):
         if key in block:
