@@ -8,10 +8,9 @@ from typing import Any
 
 from benchapp.models import Attribution, Code
 from benchapp.reviewing.judge_evidence import Evidence
-from runner.models.finish_reasons import FILTERED
 from runner.models.json_reply import PLAIN, objects_among, refuses
 from runner.trajectories.text import storable
-from runner.types import ModelReply
+from runner.types import FILTERED, ModelReply
 
 MAX_REPLY_CHARS = 200_000
 MAX_LABELS = 12

@@ -16,10 +16,20 @@ from runner.agents.trajectory import Notebook, timestamp
 from runner.errors import SetupError
 from runner.models import Model
 from runner.models.carried import call_fields, message_fields
-from runner.models.finish_reasons import TOO_LONG
 from runner.sandboxes import Sandbox
 from runner.sandboxes.needs import NOTHING, Needs
-from runner.types import FailedTry, Failure, JsonValue, ModelReply, ModelRequest, Observation, Source, Step, Usage
+from runner.types import (
+    TOO_LONG,
+    FailedTry,
+    Failure,
+    JsonValue,
+    ModelReply,
+    ModelRequest,
+    Observation,
+    Source,
+    Step,
+    Usage,
+)
 
 SYSTEM = """\
 You solve a task by working in a shell. Every reply must call at least one tool.

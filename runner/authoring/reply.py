@@ -6,9 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runner.models.finish_reasons import TOO_LONG
 from runner.models.json_reply import STRICT_BUT_BREAKS, NoNumber, RepeatedName, objects_among
-from runner.types import AuthorMode, JsonValue, ModelReply, Patch
+from runner.types import TOO_LONG, AuthorMode, JsonValue, ModelReply, Patch
 
 MAX_REPLY_CHARS = 4 * 1024 * 1024
 MAX_UPSERTS = 200

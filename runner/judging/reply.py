@@ -13,10 +13,9 @@ from typing import Any
 
 from runner.judging.forms import MAX_POINTS, POINT_FIELDS, Form
 from runner.judging.metrics import HIGHEST, LOWEST
-from runner.models.finish_reasons import FILTERED
 from runner.models.json_reply import PLAIN, STRICT, decode_alone, objects_among, refuses
 from runner.trajectories.text import storable
-from runner.types import JsonValue, ModelReply
+from runner.types import FILTERED, JsonValue, ModelReply
 
 MAX_REPLY_CHARS = 200_000
 MAX_TEXT_CHARS = 4_000

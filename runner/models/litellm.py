@@ -19,17 +19,15 @@ from typing import TYPE_CHECKING, Any
 from runner.errors import AccountRefused, ContextExceeded, KeyRefused, ModelRefused, ModelUnavailable, SetupError
 from runner.models.context_overflow import Overflow, fills, is_bare_500, overflow_of
 from runner.models.error_wording import describe_error
-from runner.models.finish_reasons import FILTERED, TOO_LONG
 from runner.models.litellm_errors import NoReply, is_away, is_of_the_key, is_passing, provider_body, retry_after
 from runner.models.litellm_package import load_litellm, missing_module
 from runner.models.litellm_parameters import target_of
 from runner.models.litellm_reply import read_reply
 from runner.models.litellm_request import Sending, prepare
-from runner.models.model_names import has_address
 from runner.models.patience import Passing, Patience, seconds_set
-from runner.models.preset import Preset
+from runner.models.preset import Preset, has_address
 from runner.no_credit import says_no_credit
-from runner.types import JsonValue, ModelReply, ModelRequest, Usage
+from runner.types import FILTERED, TOO_LONG, JsonValue, ModelReply, ModelRequest, Usage
 
 if TYPE_CHECKING:
     from runner.models.bounded import Call

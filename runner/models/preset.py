@@ -7,6 +7,7 @@ it names the environment variables that do. A file is YAML, named `<preset>.yaml
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -16,6 +17,9 @@ from runner.errors import NotOnThisMachine
 from runner.models.prices import Prices
 
 SUFFIX = ".yaml"
+# What names of Hugging Face, Ollama, Vertex, ARNs and fine-tunes are made of: "ft:gpt-4.1-mini:my-org::BTz2QzXa",
+# "claude-sonnet-4@20250514". Nothing that ends a host or a path in an address.
+_PLAIN_NAME = re.compile(r"[\w.:/@+~=,()\[\] -]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +64,8 @@ class Preset:
         if not address:
             raise NotOnThisMachine(f"preset {self.name}: the environment variable {self.api_base_variable} is not set")
         return address
+
+
+def has_address(model: str) -> bool:
+    """Would litellm find a server's address in this name? It sends some requests, with the key, to where a name says so."""
+    return "//" in model or not _PLAIN_NAME.fullmatch(model)

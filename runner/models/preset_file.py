@@ -13,8 +13,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from runner.errors import SetupError
-from runner.models.model_names import has_address
-from runner.models.preset import SUFFIX, Preset
+from runner.models.preset import SUFFIX, Preset, has_address
 from runner.models.prices import Prices
 
 MAX_BYTES = 64 * 1024

@@ -219,6 +219,13 @@ def number(value: Any) -> int | None:
     return int(value) if is_count else None
 
 
+def usage_of_parts(raw: Mapping[str, JsonValue], sent: tuple[str, str, str], made: str) -> Usage:
+    """`sent`: the names under which fresh, cached and cache-written input are counted apart; `made`: that of output."""
+    counts = [number(raw.get(key)) for key in sent]
+    known = [count for count in counts if count is not None]
+    return Usage(sum(known) if known else None, counts[1], number(raw.get(made)))
+
+
 def _observation(block: Mapping[str, Any], result: Any) -> Observation:
     text, parts = content_text(block.get("content"))
     extra: dict[str, Any] = {}

@@ -13,7 +13,7 @@ from typing import Any
 
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.answers import Answers
-from runner.trajectories.readers.claude_messages import number
+from runner.trajectories.readers.claude_messages import usage_of_parts
 from runner.types import JsonValue, Source, Step, Usage
 
 # What the screen shows beside the conversation.
@@ -80,9 +80,7 @@ class CliWire:
     def _count(self, raw: object) -> None:
         """A status without tokens tells something else."""
         if isinstance(raw, Mapping):
-            counts = [number(raw.get(key)) for key in ("input_other", "input_cache_read", "input_cache_creation")]
-            known = [count for count in counts if count is not None]
-            self.usage += Usage(sum(known) if known else None, counts[1], number(raw.get("output")))
+            self.usage += usage_of_parts(raw, ("input_other", "input_cache_read", "input_cache_creation"), "output")
 
 
 def _arguments(raw: JsonValue) -> JsonValue:

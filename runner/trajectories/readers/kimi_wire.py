@@ -15,7 +15,7 @@ from typing import Any
 
 from runner.trajectories.atif import content_text
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.readers.claude_messages import MessageSteps, number
+from runner.trajectories.readers.claude_messages import MessageSteps, number, usage_of_parts
 from runner.trajectories.readers.kimi_cli_wire import CliWire, envelope_of
 from runner.trajectories.streams import json_lines
 from runner.trajectories.text import clean, storable, storable_value
@@ -154,9 +154,7 @@ def _anthropic(raw: Mapping[str, Any]) -> dict[str, JsonValue]:
 def _usage(raw: object) -> Usage:
     if not isinstance(raw, Mapping):
         return Usage()
-    counts = [number(raw.get(key)) for key in ("inputOther", "inputCacheRead", "inputCacheCreation")]
-    known = [count for count in counts if count is not None]
-    return Usage(sum(known) if known else None, counts[1], number(raw.get("output")))
+    return usage_of_parts(raw, ("inputOther", "inputCacheRead", "inputCacheCreation"), "output")
 
 
 def timestamp_of(raw: object) -> str | None:
