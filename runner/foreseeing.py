@@ -1,4 +1,4 @@
-"""What can be told before an experiment begins of tasks that cannot be tried: nothing is built, fetched or run for it."""
+"""Finds tasks that cannot be tried before an experiment begins. Builds, fetches and runs nothing."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _images(task: Task) -> Iterator[str]:
         try:
             bases = read_context(machine.context, machine.blank_folders).bases
         except SuiteError:
-            return  # told as a problem
+            return  # listed as a problem
         yield from (base for base in bases if "$" not in base)
     else:
         yield base_name()

@@ -77,7 +77,7 @@ def _model(name: str | None) -> dict[str, JsonValue]:
 
 
 def _preset(preset: Preset) -> dict[str, JsonValue]:
-    """A price for cache writes is told only where there is one, so that setups from before there were such keep their digest."""
+    """Leaves out a price for cache writes where there is none, so that older setups keep their digest."""
     told: dict[str, Any] = encode(preset)
     if preset.prices is not None and preset.prices.written is None:
         del told["prices"]["written"]

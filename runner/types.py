@@ -296,7 +296,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One result. source_call_id names a tool call of the same step, or is None where the source never told."""
+    """One result. source_call_id names a tool call of the same step, or is None where the source does not say."""
 
     content: str
     source_call_id: str | None = None
@@ -409,7 +409,7 @@ class CheckGroup(StrEnum):
     PUBLIC = "public"
     HIDDEN = "hidden"
     PROCESS = "process"
-    TEST = "test"  # a verifier that does not tell
+    TEST = "test"  # a verifier that does not say which
 
 
 class CheckStatus(StrEnum):

@@ -99,6 +99,17 @@ def test_no_groups_of_the_runner_import_each_other_in_a_circle():
     assert circle_in(groups) == []
 
 
+def test_nothing_of_the_runner_imports_the_demo():
+    """Its models are found by the name of their module, in `runner.models.MODELS`."""
+    graph = imports_between_modules("runner")
+    assert [
+        (module, target)
+        for module, targets in graph.items()
+        for target in targets
+        if group_of(target) == "demo" != group_of(module)
+    ] == []
+
+
 def group_of(module: str) -> str:
     layer, _, name = module.partition(".")
     for group, members in GROUPS.items():

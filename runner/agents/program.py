@@ -96,7 +96,7 @@ class ProgramAgent:
         return None
 
     def turns(self, log: Log) -> int | None:
-        """Model calls of the agent's own line of work; None where the log does not tell them apart."""
+        """Model calls of the main agent, without its sub-agents; None where the log does not separate them."""
         return sum(step.source is Source.AGENT for step in log.trajectories[0].steps) if log.trajectories else None
 
     def models(self, preset: Preset) -> frozenset[str]:
@@ -118,7 +118,9 @@ class ProgramAgent:
         """SetupError where the model says not how this program takes it, or wants what the program cannot do."""
         if model is None or model.preset is None:
             raise SetupError(f"the agent {self.name!r} needs a model from a preset, which names it as the program does")
-        told = {name for name, value in model.preset.options.items() if value is not None}  # null: it is not to be told
+        told = {
+            name for name, value in model.preset.options.items() if value is not None
+        }  # null: leave it to the program
         unknown = sorted(told - self.known_options)
         if unknown:
             known = ", ".join(sorted(self.known_options)) or "none"

@@ -101,7 +101,7 @@ class _ShellSession:
         self.seconds = job.limits.timeout_seconds or job.task.agent_timeout_seconds
         self.deadline = time.monotonic() + self.seconds
         self.turns = 0
-        self.untold = 0  # replies that did not tell what they used
+        self.untold = 0  # replies without usage data
         self.failed_tries: list[FailedTry] = []
         self.lost: Usage | None = None  # what is known of tries that failed and may have used tokens
         self.not_sent: dict[str, None] = {}  # of what was asked for, in the order met

@@ -1,4 +1,4 @@
-"""Collecting an agent's steps: numbered, stamped, told to whoever watches."""
+"""Collects an agent's steps: numbers and stamps them and passes them on to whoever watches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every way of comparing gives, and how a difference is told: bounded, since both sides may be of any size."""
+"""The result of a comparison and the words for a difference. Messages are bounded: both sides may be of any size."""
 
 from __future__ import annotations
 

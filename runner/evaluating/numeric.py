@@ -41,7 +41,7 @@ def _is_tree(content: bytes) -> bool:
 
 
 def _require_numbers(value: object) -> None:
-    """A tree may hold nothing but numbers, so that a text or null is told as what it is."""
+    """PrecheckFailed for a text or null in the tree, which names its place and value."""
     pending = [("$", value)]
     while pending:
         place, each = pending.pop()

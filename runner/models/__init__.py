@@ -14,7 +14,7 @@ from runner.types import ModelReply, ModelRequest, Usage
 
 class Model(Protocol):
     name: str
-    version: str  # raised whenever equal requests may get other replies; "unknown" where the provider does not tell
+    version: str  # raised whenever equal requests may get other replies; "unknown" where the provider gives none
     scripted: bool  # its numbers mean nothing about language models; every page says so
 
     @property

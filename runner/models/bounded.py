@@ -314,7 +314,7 @@ def _reply_in(content: bytes, call: Call, streamed: Streamed | None) -> dict[str
 
 
 def _put_together(pieces: Iterable[bytes], call: Call, streamed: Streamed) -> dict[str, Any]:
-    """Keeps what the stream has told of its usage, for the case that it does not come to its end."""
+    """Keeps the usage that the stream has reported so far, in case it breaks off."""
     reader, meter = EventReader(streamed.assembler()), Meter(streamed.path, "text/event-stream")
     try:
         for piece in pieces:

@@ -98,7 +98,7 @@ def ask_until_usable(
     tries: int,
     echo: Callable[[str], str] = str,
 ) -> list[T]:
-    """What was read of each reply; the last one stands. After an unusable reply its author is told what was wrong.
+    """What was read of each reply; the last one stands. After an unusable reply the model is told what was wrong with it.
 
     `ask` is given the request and the try's number, from 1; what it raises goes through. `read` gives a value and what
     the model is told about the reply; "" ends the asking. `echo` shortens a reply that is shown to its author again.

@@ -274,7 +274,7 @@ class LiteLLM:
     def _usage(self, litellm: Any, response: Any) -> Usage:
         """Input includes what was cached, as litellm gives it for every provider: cached input is counted once."""
         usage = getattr(response, "usage", None)
-        # litellm makes up zeros where the provider told nothing; some tell no sum.
+        # litellm makes up zeros where the provider gave no counts; some providers give no sum.
         if usage is None or not (usage.prompt_tokens or usage.completion_tokens):
             return Usage()
         details = getattr(usage, "prompt_tokens_details", None)

@@ -156,7 +156,7 @@ def error_in(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _status_of(error: Mapping[str, JsonValue]) -> int:
-    """The status that the error would have had at the start of the reply; 502 where it does not tell."""
+    """The status that the error would have had at the start of the reply; 502 where it has none."""
     told = str(error.get("code") or "")
     if told.isascii() and told.isdigit() and len(told) == 3 and 400 <= int(told) < 600:
         return int(told)
@@ -308,7 +308,7 @@ def _join_parts(parts: list[dict[str, Any]], pieces: list[Any]) -> None:
 
 
 def _add_call(calls: list[dict[str, Any]], piece: dict[str, Any]) -> None:
-    """Calls are told apart by their index or, where a server gives none or the same to all, by their ids.
+    """Separates calls by their index or, where a server gives none or the same to all, by their ids.
 
     Where it gives no ids either, a call ends once its arguments are whole and the next name comes.
     """

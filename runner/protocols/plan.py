@@ -58,7 +58,7 @@ class EpisodePlan:
 
     @property
     def shown(self) -> FeedbackLevel:
-        """How much of a verdict whoever learns is told: the condition's own level where it has one."""
+        """How much of a verdict the learner sees: the condition's own level where it has one."""
         return self.condition.feedback or self.feedback
 
     def family(self, key: str) -> Family:

@@ -43,7 +43,7 @@ FINAL = 400
 
 
 class Refusal(Exception):
-    """A request that is not forwarded: status and what the program is told."""
+    """A request that is not forwarded: the status and message that the program gets."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)

@@ -139,7 +139,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.refuse(refusal)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What the base class finds wrong with a request, told like everything else."""
+        """Answers what the base class rejects in the form of every other refusal."""
         self.refuse(Refusal(code, message or "the request cannot be read"))
 
     def checked(self) -> _Forward:

@@ -23,7 +23,7 @@ class Program:
 class Provider:
     """Where a program's model calls go. The key stays outside the sandbox: the gateway adds it to each request."""
 
-    base_url: str  # "https://api.anthropic.com"; the program is told the gateway's address instead
+    base_url: str  # "https://api.anthropic.com"; the program gets the gateway's address instead
     key_variable: str | None  # name of the environment variable that holds the key; None where none is wanted
     key_header: str = "authorization"  # "x-api-key", "x-goog-api-key"; "authorization" sends "Bearer <key>"
     # The calls its program makes: "messages", "responses", "chat/completions", "generateContent"; "": any.
@@ -39,8 +39,8 @@ class Needs:
     program: Program | None = None
     provider: Provider | None = None
     before_call: Callable[[], None] | None = None  # asked by the gateway before each call; what it raises refuses it
-    after_call: Callable[[Usage], None] | None = None  # told by the gateway what each call used
-    counted: bool = False  # does a budget count on what each call used? A provider that does not tell is then refused
+    after_call: Callable[[Usage], None] | None = None  # called by the gateway with the usage of each call
+    counted: bool = False  # does a budget need the usage of each call? Providers that give none are then refused
     price: Callable[[Usage, int], float | None] | None = None  # US dollars of a call's usage, of which written to cache
     image_skills: bool = False  # may skills that the image brings stay? For programs that are no agents
 

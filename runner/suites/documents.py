@@ -160,7 +160,7 @@ class Table:
         return [name for name in self.values if name not in self._asked]
 
     def label(self, name: str) -> str:
-        """The text there, cut to what a title takes; empty where there is none or, told, none that can be shown."""
+        """The text, cut to the length of a title. Empty where there is none; a problem is noted where it cannot be shown."""
         value = self.raw(name)
         if isinstance(value, str) and _is_text(value):
             return " ".join(value.split())[:200]

@@ -67,7 +67,7 @@ def _is_task(path: Path) -> bool:
 
 
 def _instances(task: Path, shelf: Shelf) -> list[TaskFolder]:
-    """In the order of their numbers. Folders beside them that are no instances are told."""
+    """In the order of their numbers. Other folders beside them are noted."""
     numbered: list[tuple[int, Path]] = []
     for each in folders_in(task):
         match = re.fullmatch(re.escape(task.name) + r"-(\d{1,9})", each.name)

@@ -111,7 +111,7 @@ def read_task_toml(source: Path, where: str, findings: Findings, *, network: boo
 
 
 def _note_version(whole: Table, findings: Findings, where: str) -> None:
-    """People number their tasks as they like ("0.0"): fields decide, the number is told."""
+    """Notes an unknown schema version. The fields decide: people number their tasks as they like ("0.0")."""
     name = "schema_version" if "schema_version" in whole else "version"
     value = whole.raw(name)
     if value is not None and str(value) not in VERSIONS:

@@ -88,7 +88,7 @@ def read_reward(content: bytes, path: str = "reward.txt") -> float:
 
 
 def read_rewards(content: bytes, problems: list[ReportProblem], path: str = "reward.json") -> dict[str, float]:
-    """Name -> number of reward.json. Booleans count as 1 and 0; a null is unknown, and what is no number is told."""
+    """Name -> number of reward.json. Booleans count as 1 and 0, a null is unknown, anything else is noted."""
     report = _report(content, path, problems)
     numbers = {name[:MAX_NAME_CHARS]: report.number(name, flags=True) for name in report.values}
     return {name: value for name, value in numbers.items() if value is not None}
@@ -193,7 +193,7 @@ def _section_check(entry: _ScoreReport, ordinal: int, group: CheckGroup) -> Chec
 
 
 def _dimension(entry: _ScoreReport, ordinal: int) -> Dimension | None:
-    """None, told, where nothing says how much of it was reached. Missing is not zero."""
+    """None, with a note, where nothing says how much of it was reached. Missing is not zero."""
     ratio, weight = entry.number("ratio"), entry.number("weight")
     if ratio is None:
         ratio = _passed_of_matched(entry)
@@ -236,7 +236,7 @@ class _ScoreReport:
         return _ScoreReport(self.path, value, self.problems, self._at(key))
 
     def entries(self, key: str) -> Iterator[_ScoreReport]:
-        """The objects of the list below `key`; what else stands there is told and passed over."""
+        """The objects of the list below `key`. Anything else there is noted and skipped."""
         value = self.values.get(key)
         if not isinstance(value, list):
             if self.values:
@@ -251,7 +251,7 @@ class _ScoreReport:
                 self.tell(f"{key}[{index}]", "a JSON object", f"found {_shorten(entry)}")
 
     def number(self, key: str, *, flags: bool = False) -> float | None:
-        """A finite number; None where there is none or, told, something else. `flags`: true is 1 and false is 0."""
+        """A finite number, or None. Anything else is noted. `flags`: true is 1 and false is 0."""
         value = self.values.get(key)
         if value is None or (isinstance(value, bool) and flags):
             return None if value is None else float(value)
@@ -280,7 +280,7 @@ class _ScoreReport:
 
 
 def _report(content: bytes, path: str, problems: list[ReportProblem]) -> _ScoreReport:
-    """The JSON object in a file; an empty one, told, where it holds none."""
+    """The JSON object in a file; an empty one, with a note, where it holds none."""
     try:
         value = _json(content, path)
     except ReportProblem as problem:

@@ -75,7 +75,7 @@ def _tool(name: str, call: Mapping[str, JsonValue]) -> str:
 
 
 def _result_block(ident: str, result: object) -> dict[str, JsonValue]:
-    """The content where a read gives one, else all that is told: {"success": {...}}, {"error": ...}, {"rejected": ...}."""
+    """The content of a read, else the whole outcome: {"success": {...}}, {"error": ...}, {"rejected": ...}."""
     outcome, value = next(iter(result.items()), ("", None)) if isinstance(result, Mapping) else ("success", result)
     content = value.get("content") if isinstance(value, Mapping) else value
     failed = outcome != "success" or (isinstance(value, Mapping) and bool(number(value.get("exitCode"))))

@@ -63,7 +63,7 @@ def _text(value: Any) -> str:
 
 
 def _with_result(step: Step, prompt: str) -> Step:
-    """One result for all calls of the step: the terminal does not tell them apart."""
+    """One result for all calls of the step: the terminal does not separate them."""
     call = step.tool_calls[0].id if len(step.tool_calls) == 1 else None
     failed = prompt.startswith("Skill not found")
     return Step(
