@@ -12,7 +12,7 @@ from runner.errors import SetupError, SuiteError
 from runner.foreseeing import absent_images, problems_of
 from runner.protocols import slots
 from runner.protocols.plan import EpisodePlan
-from runner.suites.findings import plain
+from runner.trajectories.text import plain
 from runner.types import Task
 
 SHOWN = 3  # names in one note

@@ -23,7 +23,8 @@ from benchapp.suite_rows import record_suite
 from runner.asking import LEFT_OUT
 from runner.history import fold
 from runner.protocols.plan import EpisodePlan
-from runner.types import Slot, Suite
+from runner.suite import Suite
+from runner.types import Slot
 
 Dice = Literal["new", "same"]
 # A refusal belongs to the trial or the write before it, a skip is an operator's act: nothing is run at these places.
@@ -112,7 +113,9 @@ def _record_episode(run: Run, origin: Episode, plan: EpisodePlan, suite: Suite, 
     state = fold(recorded.history(forked))
     forked.copied_entries = len(prefix)
     forked.library = models.Snapshot.objects.standing_for(state.snapshot) if prefix else None
-    forked.is_tainted = state.tainted(plan.condition) or forked.decisions.filter(error__startswith=LEFT_OUT).exists()
+    forked.is_tainted = (
+        plan.condition.is_tainted_by(state.skipped) or forked.decisions.filter(error__startswith=LEFT_OUT).exists()
+    )
     forked.save(update_fields=["copied_entries", "library", "is_tainted"])
     Run.objects.filter(pk=run.pk).touch()
     return forked

@@ -14,7 +14,8 @@ from runner.errors import SetupError
 from runner.protocols.conditions import condition_named
 from runner.protocols.plan import EpisodePlan, Probe
 from runner.setup import describe_setup, setup_digest
-from runner.types import Environment, Suite
+from runner.suite import Suite
+from runner.types import Environment
 
 
 def suite_of(episode: Episode) -> Suite:

@@ -25,9 +25,11 @@ from runner.models import Model, is_generator, make_model
 from runner.models.generator import UNCONFINED, GeneratorModel
 from runner.protocols.conditions import Condition, condition_named
 from runner.protocols.plan import EpisodePlan
+from runner.protocols.registry import LAUNCHED
 from runner.sandboxes import local, sandbox_kind
 from runner.setup import setup_digest
-from runner.types import AuthorMode, Environment, Suite
+from runner.suite import Suite
+from runner.types import AuthorMode, Environment
 
 OUTSIDE = AuthorMode.OUTSIDE
 # By whether the condition runs an outside program, and by whether the author model is one.
@@ -107,9 +109,9 @@ class _Check:
 
     def _protocol_and_suite(self) -> Iterator[Problem]:
         spec = self.spec
-        known = spec.protocol in protocols.LAUNCHED
+        known = spec.protocol in LAUNCHED
         if not known:
-            names = ", ".join(sorted(protocols.LAUNCHED))
+            names = ", ".join(sorted(LAUNCHED))
             yield Problem("protocol", f"unknown protocol {spec.protocol!r} (expected one of {names})")
         for name in spec.conditions if known else ():
             yield from self._read("conditions", partial(condition_named, name, spec.protocol), self._conditions.append)

@@ -10,9 +10,10 @@ from django.db import transaction
 from benchapp import models
 from benchapp.suite_rows import record_suite
 from runner.errors import SetupError, SuiteError
+from runner.suite import Suite
 from runner.suites import SUITES, format_of, load_suite, read_suite_folder
-from runner.suites.findings import plain
-from runner.types import Suite, Task
+from runner.trajectories.text import plain
+from runner.types import Task
 
 LONGEST_PATH = 1_000
 LONGEST_KEY = 200

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from benchapp import models
-from runner.types import Environment, Family, Suite, Task
+from runner.suite import Suite
+from runner.types import Environment, Family, Task
 
 
 @dataclass(frozen=True, slots=True)

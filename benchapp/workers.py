@@ -19,7 +19,7 @@ from benchapp.searching.following import follow_if_waiting
 from runner.agents import AGENTS
 from runner.errors import SandboxError
 from runner.models import MODELS
-from runner.protocols import PROTOCOLS
+from runner.protocols.registry import PROTOCOLS
 from runner.sandboxes import SANDBOXES
 from runner.suites import SUITES
 

@@ -26,7 +26,8 @@ from runner.errors import RunnerError, SetupError
 from runner.generators import PROVIDER, generator_folders
 from runner.models.preset_file import read_preset
 from runner.models.presets import preset_files
-from runner.protocols.conditions import Condition
+from runner.protocols.conditions import Condition, conditions_of
+from runner.protocols.registry import LAUNCHED
 from runner.sandboxes import SANDBOXES
 from runner.suites import SUITES
 from runner.types import AuthorMode
@@ -284,7 +285,7 @@ def _options(values: Mapping[str, Value]) -> dict[str, Sequence[Option]]:
     scripted = [Option("scripted/apprentice", "scripted/apprentice", "stands in for a model; says nothing about any")]
     return {
         "suite": [Option(key, key) for key in _suites()],
-        "protocol": [Option(name, name) for name in protocols.LAUNCHED],
+        "protocol": [Option(name, name) for name in LAUNCHED],
         "conditions": _conditions(str(values["protocol"])),
         "agents": [
             *(Option(name, name) for name in AGENTS),
@@ -307,7 +308,7 @@ def _suites() -> list[str]:
 
 def _conditions(protocol: str) -> list[Option]:
     try:
-        found = protocols.conditions_of(protocol)
+        found = conditions_of(protocol)
     except SetupError:
         return []
     return [Option(name, name, _describe(each)) for name, each in found.items()]

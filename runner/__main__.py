@@ -15,13 +15,15 @@ from runner.chronicle import chronicle
 from runner.engine import run_episode
 from runner.errors import RunnerError, SetupError
 from runner.jsonl_recorder import JsonLinesRecorder
-from runner.protocols.conditions import condition_named
+from runner.protocols.conditions import condition_named, conditions_of
 from runner.protocols.plan import EpisodePlan
+from runner.protocols.registry import LAUNCHED
 from runner.sandboxes import sandbox_kind
 from runner.setup import describe_setup, setup_digest
+from runner.suite import Suite
 from runner.suites.starter_suite import load_starter
 from runner.toolbox import toolbox_for
-from runner.types import Environment, Suite
+from runner.types import Environment
 
 RECORD = "episode.jsonl"
 
@@ -46,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m runner", description="Run an episode of the starter suite.")
     parser.add_argument("verb", choices=["run", "history"], help="run (or go on), or print what was recorded")
-    parser.add_argument("--protocol", default="skillevolbench", choices=list(protocols.LAUNCHED))
+    parser.add_argument("--protocol", default="skillevolbench", choices=list(LAUNCHED))
     parser.add_argument("--condition", required=True, metavar="NAME", help=_conditions())
     parser.add_argument(
         "--environment", required=True, metavar="KEY", help="what the episode is about: E1, or under skillflow E1-LS1"
@@ -69,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _conditions() -> str:
-    names = (f"{protocol}: {', '.join(protocols.conditions_of(protocol))}" for protocol in protocols.LAUNCHED)
+    names = (f"{protocol}: {', '.join(conditions_of(protocol))}" for protocol in LAUNCHED)
     return "; ".join(names)
 
 

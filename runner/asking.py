@@ -36,7 +36,7 @@ def ask(step: Ask, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, stat
         judgement = Judgement(DecisionStatus.FAILED, "", "", None, (), None, BUDGET_SPENT)
     else:
         try:
-            judgement = _answered(step, occasion, plan, recorder, toolbox, room)
+            judgement = _ask_author(step, occasion, plan, recorder, toolbox, room)
         except ContextExceeded as error:
             judgement = Judgement(DecisionStatus.FAILED, "", "", None, (), None, f"{TOO_LONG}: {error}")
     recorder.decide(_decision(step, judgement, state), judgement.files)
@@ -48,13 +48,13 @@ def leave_out(step: Ask, recorder: Recorder, state: State, *, who: str, why: str
     recorder.decide(_decision(step, judgement, state), None)
 
 
-def _answered(
+def _ask_author(
     step: Ask, occasion: Occasion, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, room: int
 ) -> Judgement:
     calls = AuthorCalls(recorder, toolbox, plan.condition.name)
     if step.mode is AuthorMode.OUTSIDE:
         return judge_output(occasion, generated(step, occasion, plan, calls))
-    occasion, told = _advised(step, occasion, plan, calls)
+    occasion, told = _add_advice(step, occasion, plan, calls)
     reply = calls.fitting_reply(step.key, AUTHOR, occasion, partial(_request, step, plan), room)
     judgement = judge_reply(occasion, reply)
     return replace(judgement, findings=(*judgement.findings, *told, *findings_of(reply, "the author's")))
@@ -98,7 +98,7 @@ def occasion_of(step: Ask, plan: EpisodePlan, recorder: Recorder, state: State) 
     )
 
 
-def _advised(
+def _add_advice(
     step: Ask, occasion: Occasion, plan: EpisodePlan, calls: AuthorCalls
 ) -> tuple[Occasion, tuple[Finding, ...]]:
     """With a teacher's advice, where the mode has one, and what was found in that advice."""

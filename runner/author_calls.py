@@ -40,7 +40,7 @@ class AuthorCalls:
 
     def reply(self, key: str, purpose: str, request: ModelRequest, answer: Answer = completion) -> ModelReply:
         """The reply on record under this key, or a new one. SetupError where no model was named to give it."""
-        return self.recorder.reply(key) or self._asked(key, purpose, request, answer)
+        return self.recorder.reply(key) or self._ask_model(key, purpose, request, answer)
 
     def fitting_reply(
         self, key: str, purpose: str, occasion: Occasion, build: Build, max_tokens: int = AUTHOR_MAX_TOKENS
@@ -55,7 +55,7 @@ class AuthorCalls:
         for _ in range(FITTING_TRIES):
             fitted = fit(occasion, build, max_tokens, window)
             try:
-                return self._asked(key, purpose, fitted.request, fitted.answered_by)
+                return self._ask_model(key, purpose, fitted.request, fitted.answered_by)
             except ContextExceeded as error:
                 window = window.after(error, fitted.request)
                 refused = error
@@ -63,7 +63,7 @@ class AuthorCalls:
                     break
         raise refused
 
-    def _asked(self, key: str, purpose: str, request: ModelRequest, answer: Answer) -> ModelReply:
+    def _ask_model(self, key: str, purpose: str, request: ModelRequest, answer: Answer) -> ModelReply:
         model, clean = self.toolbox.author_model, self.toolbox.clean
         if model is None:
             raise SetupError(f"{self.condition} needs an author model")

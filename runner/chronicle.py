@@ -24,7 +24,7 @@ def chronicle(plan: EpisodePlan, history: History, library: Library, decisions: 
     for index, entry in enumerate(history):
         before = history[:index]
         if isinstance(entry.event, Decided):
-            line = _decided(entry.event, next(told), before, library)
+            line = _render_decision(entry.event, next(told), before, library)
         else:
             line = _other(entry, fold(before), plan, library)
         lines.append(f"{entry.sequence:>3}  {line}".rstrip())
@@ -36,11 +36,11 @@ def _other(entry: Entry, state: State, plan: EpisodePlan, library: Library) -> s
         case TrialDone() as event:
             return _trial(event, state, plan, library)
         case Seeded() as event:
-            return f"seed    {event.family:<11}  library {_named(slugs(library(event.snapshot)))}"
+            return f"seed    {event.family:<11}  library {_join_names(slugs(library(event.snapshot)))}"
         case Frozen() as event:
-            return f"freeze  {'':<11}  library {_named(slugs(library(event.snapshot)))} @ round {state.rounds}"
+            return f"freeze  {'':<11}  library {_join_names(slugs(library(event.snapshot)))} @ round {state.rounds}"
         case Refused() as event:
-            return f"refuse  {event.slot or '':<11}  {_named(event.paths)}: {event.reason}"
+            return f"refuse  {event.slot or '':<11}  {_join_names(event.paths)}: {event.reason}"
         case Skipped() as event:
             return f"skip    {event.slot}  {event.reason}"
         case _:
@@ -52,7 +52,7 @@ def _trial(event: TrialDone, state: State, plan: EpisodePlan, library: Library) 
     sample = f" sample {slot.sample}" if slot.sample else ""
     reads = "no library"
     if plan.condition.has_library:
-        reads = f"may read {_named(slugs(library(event.snapshot)))} @ round {state.rounds}"
+        reads = f"may read {_join_names(slugs(library(event.snapshot)))} @ round {state.rounds}"
     elif plan.condition.retrieval_k:
         reads = f"shown {_tasks(event.retrieved)}"
     return (
@@ -61,14 +61,14 @@ def _trial(event: TrialDone, state: State, plan: EpisodePlan, library: Library) 
     )
 
 
-def _decided(event: Decided, decision: Decision, before: History, library: Library) -> str:
+def _render_decision(event: Decided, decision: Decision, before: History, library: Library) -> str:
     shown = family_skills(before, library).get(event.family, ())
     when = f"after {event.after_trial.task}" if event.after_trial else f"before {event.family}"
     rules = sorted({finding.rule for finding in decision.findings if finding.severity == "error"})
     broke = f" ({', '.join(rules)})" if rules else ""
     return (
         f"author  {event.mode:<11}  {when}  answer {event.answer}  {event.status}{broke} -> round {event.round}  "
-        f"saw {_tasks(tuple(evidence.slot for evidence in decision.evidence))}; skills {_named(shown)}"
+        f"saw {_tasks(tuple(evidence.slot for evidence in decision.evidence))}; skills {_join_names(shown)}"
     )
 
 
@@ -76,5 +76,5 @@ def _tasks(slots: tuple[Slot, ...]) -> str:
     return ", ".join(slot.task for slot in slots) or "nothing"
 
 
-def _named(names: tuple[str, ...]) -> str:
+def _join_names(names: tuple[str, ...]) -> str:
     return ", ".join(names) or "nothing"

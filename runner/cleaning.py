@@ -60,7 +60,7 @@ class Cleaner:
         found: ModelReply = self._with_texts(replace(reply, carried=None))
         return replace(found, carried=clean_carried(reply.carried, self._value))
 
-    def _with_texts(self, value: Any) -> Any:
+    def _with_texts(self, value: object) -> Any:
         """A value of the runner's with every text in it cleaned."""
         if isinstance(value, tuple):
             return tuple(map(self._with_texts, value))
@@ -68,7 +68,7 @@ class Cleaner:
             return self._value(value)
         return replace(value, **{each.name: self._with_texts(getattr(value, each.name)) for each in fields(value)})
 
-    def _value(self, value: Any) -> Any:
+    def _value(self, value: object) -> Any:
         """A JSON value with every text in it cleaned, names included."""
         if isinstance(value, str):
             return self.text(value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
 
 from runner.types import Files
 
@@ -15,14 +14,14 @@ def digest_bytes(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def canonical_json(value: Any) -> bytes:
+def canonical_json(value: object) -> bytes:
     """UTF-8 JSON with sorted keys and no spaces; equal values give equal bytes. NaN and infinities are refused."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode(
         "utf-8", "surrogatepass"
     )
 
 
-def digest_json(value: Any) -> str:
+def digest_json(value: object) -> str:
     return digest_bytes(canonical_json(value))
 
 

@@ -78,12 +78,12 @@ def _decode_union(arguments: tuple[Any, ...], value: Any, place: str) -> Any:
         if isinstance(value, dict) and value.get("type") == member.__name__:
             return _decode(member, value, place)
     names = ", ".join(member.__name__ for member in members)
-    raise Undecodable(f"{place}: expected one of {names}, found {_shown(value)}")
+    raise Undecodable(f"{place}: expected one of {names}, found {_shorten(value)}")
 
 
 def _decode_object(kind: type, value: Any, place: str) -> Any:
     if not isinstance(value, dict):
-        raise Undecodable(f"{place}: expected {kind.__name__}, found {_shown(value)}")
+        raise Undecodable(f"{place}: expected {kind.__name__}, found {_shorten(value)}")
     hints = _hints(kind)
     known = {name: _decode(hints[name], item, f"{place}.{name}") for name, item in value.items() if name in hints}
     try:
@@ -106,13 +106,13 @@ def _decode_scalar(kind: Any, value: Any, place: str) -> Any:
         if issubclass(kind, Enum):
             return kind(value)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise Undecodable(f"{place}: expected {kind.__name__}, found {_shown(value)}") from error
+        raise Undecodable(f"{place}: expected {kind.__name__}, found {_shorten(value)}") from error
     accepted = (int, float) if kind is float else kind
     if not isinstance(value, accepted):
-        raise Undecodable(f"{place}: expected {kind.__name__}, found {_shown(value)}")
+        raise Undecodable(f"{place}: expected {kind.__name__}, found {_shorten(value)}")
     return value
 
 
-def _shown(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."

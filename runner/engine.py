@@ -126,7 +126,7 @@ def perform(step: NextStep, plan: EpisodePlan, recorder: Recorder, toolbox: Tool
             _refuse_write_when_frozen(state, recorder, step.after_trial, f"author's answer {step.key}")
             ask(step, plan, recorder, toolbox, state)
         case Freeze():
-            recorder.freeze(_sealed(plan, recorder, state))
+            recorder.freeze(_seal(plan, recorder, state))
 
 
 def _seed(step: SeedSkill, plan: EpisodePlan, recorder: Recorder, state: State) -> None:
@@ -141,7 +141,7 @@ def _seed_library(step: SeedLibrary, recorder: Recorder) -> None:
     recorder.seed(step.family, files)
 
 
-def _sealed(plan: EpisodePlan, recorder: Recorder, state: State) -> Frozen:
+def _seal(plan: EpisodePlan, recorder: Recorder, state: State) -> Frozen:
     digest = library_digest(recorder.library(state.snapshot))
     return Frozen(state.snapshot, digest, plan.setup_digest, seal(plan.setup_digest, digest))
 

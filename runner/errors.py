@@ -23,10 +23,8 @@ RunnerError
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from runner.types import Slot, Usage
+from runner.types import Slot, Usage
 
 
 class RunnerError(Exception):

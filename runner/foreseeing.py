@@ -1,4 +1,4 @@
-"""What can be told before an experiment begins of tasks that cannot be tried: nothing is built, fetched or run for it."""
+"""Finds tasks that cannot be tried before an experiment begins. Builds, fetches and runs nothing."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ def problems_of(task: Task, *, agent: str, sandbox: str, runs_here: bool) -> Ite
     """Why every try of the task would fail, as far as its files tell. `runs_here`: this process has the variables that
     the workers give to tasks."""
     if agent == Oracle.name:
-        yield from _told(lambda: require_solution(task))
+        yield from _collect_errors(lambda: require_solution(task))
     scripts = {path.name for path in task.shared_tests}
     if task.evaluation is None and "test.sh" not in scripts and not (task.folder / "tests" / "test.sh").is_file():
         yield SuiteError(str(task.folder / "tests"), "folder", "test.sh", "there is none")
     if runs_here:
-        yield from _told(lambda: resolved({}, task.machine.host_variables))
+        yield from _collect_errors(lambda: resolved({}, task.machine.host_variables))
     if sandbox == "docker" and task.machine.image is None and task.machine.context is not None:
         from runner.sandboxes.dockerfile import dockerfile_problems
 
         yield from dockerfile_problems(task.machine)
 
 
-def _told(check: Callable[[], object]) -> Iterator[SetupError]:
+def _collect_errors(check: Callable[[], object]) -> Iterator[SetupError]:
     try:
         check()
     except SetupError as error:
@@ -68,7 +68,7 @@ def _images(task: Task) -> Iterator[str]:
         try:
             bases = read_context(machine.context, machine.blank_folders).bases
         except SuiteError:
-            return  # told as a problem
+            return  # listed as a problem
         yield from (base for base in bases if "$" not in base)
     else:
         yield base_name()

@@ -16,8 +16,8 @@ from runner.authoring.material import corpus_listing, task_lines
 from runner.authoring.occasion import Judgement, Occasion
 from runner.digests import digest_json, manifest
 from runner.errors import SetupError
-from runner.generators import Generator
 from runner.generators.inputs import input_files
+from runner.generators.manifest import Generator
 from runner.generators.program import Output, run_generator
 from runner.models import Model
 from runner.models.generator import GeneratorModel
@@ -87,17 +87,17 @@ def reply_of(model: GeneratorModel, output: Output) -> ModelReply:
     """Its output as a patch, what it printed as its reasoning. Nobody tells what it used."""
     if output.failure:
         said = f"\nThe end of its output:\n{output.said}" if output.said else "\nIt printed nothing."
-        left_out = f"\nNot taken: {_named(output.left_out)}" if output.left_out else ""
+        left_out = f"\nNot taken: {_name_left_out(output.left_out)}" if output.left_out else ""
         return ModelReply(output.failure + left_out + said, finish_reason=FAILED, model=model.name)
     skills = len({path.partition("/")[0] for path in output.texts})
     summary = f"{model.name} {model.generator.version} wrote {len(output.texts):,} files of {skills:,} skills."
     if output.left_out:
-        summary += f" Not taken: {_named(output.left_out)}"
+        summary += f" Not taken: {_name_left_out(output.left_out)}"
     patch = {"summary": summary, "upsert_files": output.texts, "delete_paths": []}
     text = json.dumps(patch, ensure_ascii=False, indent=1)
     return ModelReply(text, model=model.name, reasoning=output.said or None)
 
 
-def _named(left_out: tuple[str, ...]) -> str:
+def _name_left_out(left_out: tuple[str, ...]) -> str:
     more = len(left_out) - MAX_TOLD
     return "; ".join(left_out[:MAX_TOLD]) + (f"; and {more:,} more" if more > 0 else "") + "."

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from runner.digests import EMPTY_LIBRARY
 from runner.errors import FrozenLibrary, RunnerError
 from runner.recorder import Decided, Entry, Frozen, History, Seeded, Skipped, TrialDone
 from runner.types import DecisionStatus, Files, Slot
-
-if TYPE_CHECKING:
-    from runner.protocols.conditions import Condition
 
 # One chance for the author to work: a family, and the trial it follows (None: before the first).
 Occasion = tuple[str, Slot | None]
@@ -31,10 +27,6 @@ class State:
     equipped: frozenset[str] = frozenset()  # families that ever had a skill of their own
     left_by: Mapping[str, str] = field(default_factory=dict)  # family -> the library after its latest seed or decision
     frozen: Frozen | None = None
-
-    def tainted(self, condition: Condition) -> bool:
-        """A trial that later ones should have learned from was left out by an operator."""
-        return any(condition.learns_from(slot.phase) for slot in self.skipped)
 
     def closed(self, slot: Slot) -> bool:
         return slot in self.trials or slot in self.skipped

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from runner.cleaning import Cleaner
 from runner.errors import ModelUnavailable
 from runner.models import Model, price_table_of
-from runner.models.presets import Preset
+from runner.models.preset import Preset
 from runner.recorder import Recorder
 from runner.types import ModelReply, ModelRequest, Usage
 

@@ -20,6 +20,7 @@ from runner.list_recorder import ListRecorder
 from runner.protocols.plan import EpisodePlan
 from runner.toolbox import utc_now
 from runner.transactions import Transaction
+from runner.types import JsonValue
 
 FORMAT = "skillglass-episode/1"
 
@@ -78,7 +79,7 @@ class JsonLinesRecorder(ListRecorder):
         os.ftruncate(self._file, 0)
         self._write(self._head())
 
-    def _head(self) -> dict[str, Any]:
+    def _head(self) -> dict[str, JsonValue]:
         return {
             "format": FORMAT,
             "episode": self.plan.episode,
@@ -87,14 +88,14 @@ class JsonLinesRecorder(ListRecorder):
             "setup_digest": self.plan.setup_digest,
         }
 
-    def _write(self, value: Any) -> None:
+    def _write(self, value: JsonValue) -> None:
         data = memoryview(_line(value))
         while data:
             data = data[os.write(self._file, data) :]
         os.fsync(self._file)
 
 
-def _line(value: Any) -> bytes:
+def _line(value: JsonValue) -> bytes:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "backslashreplace") + b"\n"  # a lone surrogate becomes its JSON escape
 

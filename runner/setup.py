@@ -17,11 +17,12 @@ from runner.digests import digest_json
 from runner.encoding import encode
 from runner.evaluating.judging import PROMPT_VERSION as JUDGE_PROMPT_VERSION
 from runner.models import make_model
-from runner.models.presets import Preset
+from runner.models.preset import Preset
 from runner.protocols.instruction import INSTRUCTION_VERSION
 from runner.protocols.sampling import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE
+from runner.suite import Suite
 from runner.trajectories.compaction import COMPACTION_VERSION
-from runner.types import Suite
+from runner.types import JsonValue
 
 SETUP_FORMAT = "setup/2"
 
@@ -40,7 +41,7 @@ def describe_setup(
     samples: int,
     limits: Limits,
     judge_model: str | None = None,
-) -> dict[str, Any]:
+) -> dict[str, JsonValue]:
     """The setup as JSON values, for people and for `setup_digest`. The suite's digest covers tasks and verifiers.
 
     A judge is told only where there is one, so that setups from before there were judges keep their digest.
@@ -68,20 +69,20 @@ def describe_setup(
     }
 
 
-def _model(name: str | None) -> dict[str, Any]:
+def _model(name: str | None) -> dict[str, JsonValue]:
     """With a preset's whole content: what its file says belongs to the setup. SetupError for a provider nobody knows."""
     model = None if name is None else make_model(name)
     described: dict[str, Any] = {"model": name, "model_version": None if model is None else model.version}
     return described if model is None or model.preset is None else {**described, "preset": _preset(model.preset)}
 
 
-def _preset(preset: Preset) -> dict[str, Any]:
-    """A price for cache writes is told only where there is one, so that setups from before there were such keep their digest."""
+def _preset(preset: Preset) -> dict[str, JsonValue]:
+    """Leaves out a price for cache writes where there is none, so that older setups keep their digest."""
     told: dict[str, Any] = encode(preset)
     if preset.prices is not None and preset.prices.written is None:
         del told["prices"]["written"]
     return told
 
 
-def setup_digest(setup: dict[str, Any]) -> str:
+def setup_digest(setup: dict[str, JsonValue]) -> str:
     return digest_json(setup)

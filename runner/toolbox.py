@@ -14,7 +14,8 @@ from runner.models import Model, Waits, make_model
 from runner.models.generator import UNCONFINED, GeneratorModel
 from runner.protocols.plan import EpisodePlan
 from runner.sandboxes import SandboxKind, sandbox_kind
-from runner.types import Suite, Usage
+from runner.suite import Suite
+from runner.types import Usage
 
 
 def no_budget(spending: Usage) -> None:
@@ -37,7 +38,7 @@ class Toolbox:
     budget: Callable[[Usage], None] = (
         no_budget  # asked before each model call, with what this attempt used so far; raises BudgetSpent
     )
-    has_budget: bool = False  # then calls whose usage is not told cannot go on: nothing would ever spend it
+    has_budget: bool = False  # then calls without usage data are refused: nothing would ever count against it
 
 
 def toolbox_for(

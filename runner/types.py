@@ -13,12 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from runner.errors import SuiteError
-
-if TYPE_CHECKING:
-    from runner.evaluating.declaration import Evaluation
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 
 class Phase(StrEnum):
@@ -53,6 +48,10 @@ class File:
 
 # A tree of files: POSIX path relative to the tree's root -> file. A library's first path part is the skill's slug.
 Files = Mapping[str, File]
+
+
+# A value as JSON has it: what is read of a file or a reply before anything of it is believed.
+JsonValue: TypeAlias = "str | int | float | bool | None | list[JsonValue] | dict[str, JsonValue]"
 
 
 # --- suites -----------------------------------------------------------------------------------------------------
@@ -94,6 +93,12 @@ class KeyPoint:
     reference: str = ""  # the words it was drawn from
 
 
+class DeclaredEvaluation(Protocol):
+    """How a task is judged without a tests/test.sh; `runner.evaluating.declaration` has the two ways."""
+
+    source: ClassVar[str]  # of the verdicts
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """One task revision as read from a suite. `folder` holds instruction, fixture, tests and solution on disk."""
@@ -114,7 +119,7 @@ class Task:
     shared_tests: tuple[Path, ...] = ()  # files of the suite that lie beside the task's own tests when it is verified
     verifier_environment: Mapping[str, str] = field(default_factory=dict)  # values as in Machine.environment
     solution_environment: Mapping[str, str] = field(default_factory=dict)
-    evaluation: Evaluation | None = None  # declared in tests/evaluation.toml; None: tests/test.sh decides
+    evaluation: DeclaredEvaluation | None = None  # declared in tests/evaluation.toml; None: tests/test.sh decides
     key_points: tuple[KeyPoint, ...] = ()  # no part of the digest: they change nothing of what is run
     practice: bool = False  # to gather experience on before a library is sealed; never among the tasks that count
 
@@ -156,18 +161,6 @@ class Environment:
 
     def family(self, key: str) -> Family:
         return next(family for family in self.families if family.key == key)
-
-
-@dataclass(frozen=True, slots=True)
-class Suite:
-    key: str
-    name: str
-    version: str
-    digest: str
-    environments: tuple[Environment, ...]
-    trusted: bool = False  # may its tasks run in the local sandbox?
-    notes: tuple[str, ...] = ()  # what its reader left out or could not take as it stands, for people
-    set_aside: Mapping[str, tuple[SuiteError, ...]] = field(default_factory=dict)  # "task a" -> why it is not here
 
 
 # --- slots and seeds --------------------------------------------------------------------------------------------
@@ -303,7 +296,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One result. source_call_id names a tool call of the same step, or is None where the source never told."""
+    """One result. source_call_id names a tool call of the same step, or is None where the source does not say."""
 
     content: str
     source_call_id: str | None = None
@@ -416,7 +409,7 @@ class CheckGroup(StrEnum):
     PUBLIC = "public"
     HIDDEN = "hidden"
     PROCESS = "process"
-    TEST = "test"  # a verifier that does not tell
+    TEST = "test"  # a verifier that does not say which
 
 
 class CheckStatus(StrEnum):
@@ -616,6 +609,11 @@ class FailedTry:
     reason: str
     seconds: float  # it took, with the pause after it
     usage: Usage | None = None  # what is known of the tokens it used; None where it used none
+
+
+# Finish reasons that the runner acts on, under one name for every provider. All others stand as the provider gave them.
+TOO_LONG = "context_length"  # the conversation has outgrown what the model takes
+FILTERED = "content_filter"  # the provider or the model withheld the reply
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,10 @@ from runner import protocols
 from runner.digests import digest_json, manifest
 from runner.protocols.conditions import condition_named
 from runner.protocols.plan import EpisodePlan
+from runner.suite import Suite
 from runner.suites.starter_suite import load_starter
 from runner.suites.task_files import read_tree
-from runner.types import Corpus, CorpusKind, Environment, Suite
+from runner.types import Corpus, CorpusKind, Environment
 
 HANDBOOK = Path(__file__).parent / "fixtures" / "corpora" / "handbook"
 FAMILY, RUN_SEED = "E1-LS1", 10

@@ -19,7 +19,7 @@ from runner.attempts import run_trial
 from runner.digests import EMPTY_LIBRARY
 from runner.list_recorder import ListRecorder
 from runner.models.litellm import LiteLLM
-from runner.models.presets import Preset
+from runner.models.preset import Preset
 from runner.models.prices import Prices
 from runner.programs.installing import install
 from runner.protocols.conditions import condition_named

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,7 @@ def test_every_module_of_the_runner_can_be_the_first_to_be_imported():
 
 
 @pytest.mark.parametrize(
-    ("layer", "above"), [("runner", {"benchapp", "inspector", "django"}), ("benchapp", {"inspector"})]
+    ("layer", "above"), [("runner", {"benchapp", "inspector", "demo", "django"}), ("benchapp", {"inspector"})]
 )
 def test_no_module_imports_from_a_layer_above(layer, above):
     modules = list((ROOT / layer).rglob("*.py"))
@@ -63,14 +64,95 @@ def test_no_module_imports_from_a_layer_above(layer, above):
     assert [found for found in wrong if not found.startswith("benchapp/urls.py")] == []
 
 
+# Modules of the runner that do not lie in the folder of their group yet: all others belong to their folder's.
+GROUPS = {
+    "base": (
+        "types errors suite digests encoding retry_after hanging_up no_credit trajectories.text sandboxes.trees"
+        " suites.host_variables suites.file_digests"
+    ),
+    "protocols": "history recorder",
+    "engine": (
+        "engine attempts author_calls foreseeing advising asking chronicle generating setup toolbox host_calls"
+        " jsonl_recorder list_recorder transactions cleaning __main__"
+    ),
+    "models": "sandboxes.metering",
+    "generators": "models.generator",
+    "demo": (
+        "models.playbooks models.skill_text models.scripted models.scripted_agent models.scripted_author"
+        " models.scripted_generator models.scripted_judge models.scripted_learner models.scripted_profile"
+        " models.scripted_prompt models.scripted_teaching"
+    ),
+}
+
+
+def test_no_modules_of_the_runner_import_each_other_in_a_circle():
+    """Imports inside functions and for type checkers count: a circle that is never entered is still one to understand."""
+    assert circle_in(imports_between_modules("runner")) == []
+
+
+def test_no_groups_of_the_runner_import_each_other_in_a_circle():
+    groups: dict[str, set[str]] = {}
+    for module, targets in imports_between_modules("runner").items():
+        group = group_of(module)
+        groups.setdefault(group, set()).update(set(map(group_of, targets)) - {group})
+    assert len(groups) > 10
+    assert circle_in(groups) == []
+
+
+def test_nothing_of_the_runner_imports_the_demo():
+    """Its models are found by the name of their module, in `runner.models.MODELS`."""
+    graph = imports_between_modules("runner")
+    assert [
+        (module, target)
+        for module, targets in graph.items()
+        for target in targets
+        if group_of(target) == "demo" != group_of(module)
+    ] == []
+
+
+def group_of(module: str) -> str:
+    layer, _, name = module.partition(".")
+    for group, members in GROUPS.items():
+        if any(name == member or name.startswith(f"{member}.") for member in members.split()):
+            return group
+    return name.partition(".")[0] or layer
+
+
+def circle_in(graph: dict[str, set[str]]) -> list[str]:
+    """The names along one circle of the graph, the first again at its end; empty where there is none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def imports_between_modules(layer: str) -> dict[str, set[str]]:
+    """Module -> the layer's modules that it imports. Suites' own programs are data."""
+    files = {module_of(path): path for path in (ROOT / layer).rglob("*.py") if not is_suite_file(path)}
+    return {
+        module: {name if name in files else name.rpartition(".")[0] for _, name in imported(path)}
+        & files.keys() - {module}
+        for module, path in files.items()
+    }
+
+
+def is_suite_file(path: Path) -> bool:
+    return any(part.startswith("starter") for part in path.relative_to(ROOT).parts[:-1])
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
 def imported(path: Path) -> list[tuple[int, str]]:
-    """(line, module) of every import in the file, inside functions too."""
+    """(line, module or name in a module) of every import in the file, inside functions too."""
     found: list[tuple[int, str]] = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            found.append((node.lineno, node.module or ""))
+            found += [(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
     return found
 
 

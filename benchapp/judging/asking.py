@@ -79,13 +79,13 @@ class Asker:
         repeat = 1 if ask.metric in REFERENCES else self.judging.repeat
         request = request_for(ask.metric, material, seed_of(repeat, ask.key))
         try:
-            settled = settle(request, form_of(ask.metric), _Kept(self, unit).ask)
+            settled = settle(request, form_of(ask.metric), _RecordedReplies(self, unit).ask)
         except NoReply as error:
-            return self._failed(unit, str(error))
+            return self._note_failed(unit, str(error))
         self.failures = 0
         return _keep(unit, settled, form_of(ask.metric))
 
-    def _failed(self, unit: JudgedUnit, error: str) -> JudgedUnit:
+    def _note_failed(self, unit: JudgedUnit, error: str) -> JudgedUnit:
         unit.status, unit.problem = JudgedUnit.Status.FAILED, error
         unit.save(update_fields=["status", "problem"])
         self.failures += 1
@@ -101,19 +101,19 @@ class Asker:
         try:
             reply = self.model.complete(request)
         except (ModelRefused, ModelUnavailable, SetupError) as error:
-            said = self._said(error)
+            said = self._word_error(error)
             JudgingTry.objects.filter(pk=row.pk).update(error=said)
             if isinstance(error, KeyRefused | AccountRefused | SetupError):
                 self._note_failure(unit, said)
                 raise Stopped(worded(type(error).__name__, said[:500])) from error
             raise NoReply(worded(type(error).__name__, said)) from error
         self.budget.note(reply.usage.cost_usd)
-        return self._kept(row, reply)
+        return self._record_reply(row, reply)
 
     def _note_failure(self, unit: JudgedUnit, error: str) -> None:
         JudgedUnit.objects.filter(pk=unit.pk).update(status=JudgedUnit.Status.FAILED, problem=error)
 
-    def _kept(self, row: JudgingTry, reply: ModelReply) -> ModelReply:
+    def _record_reply(self, row: JudgingTry, reply: ModelReply) -> ModelReply:
         reply = Cleaner(lambda text: self.redactor.text(storable(text))).reply(
             replace(reply, tool_calls=(), carried=None)  # a judge's answer is not gone on with
         )
@@ -127,12 +127,12 @@ class Asker:
             )
         return reply
 
-    def _said(self, error: Exception) -> str:
+    def _word_error(self, error: Exception) -> str:
         return self.redactor.text(storable(str(error)))[:MAX_ERROR_CHARS]
 
 
 @dataclass(slots=True)
-class _Kept:
+class _RecordedReplies:
     """Replies that stand in the record already come from there, in the order they were given."""
 
     asker: Asker

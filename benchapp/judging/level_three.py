@@ -36,8 +36,8 @@ class Outcome:
 def outcomes_by_family(run: Run) -> tuple[Mapping[int, list[Outcome]], list[Outcome]]:
     """Family pk -> its outcomes, and those of the whole run. Tasks without a family stand under -1."""
     outcomes = outcomes_of([run])[run.pk]
-    families = {int(pk): _told(outcomes.where(outcomes.family == pk)) for pk in np.unique(outcomes.family)}
-    return families, _told(outcomes)
+    families = {int(pk): _measure(outcomes.where(outcomes.family == pk)) for pk in np.unique(outcomes.family)}
+    return families, _measure(outcomes)
 
 
 def outcome_rows(run: Run) -> list[Row]:
@@ -58,7 +58,7 @@ def outcome_rows(run: Run) -> list[Row]:
     ]
 
 
-def _told(outcomes: Outcomes) -> list[Outcome]:
+def _measure(outcomes: Outcomes) -> list[Outcome]:
     return [
         Outcome(metric, metric.mean(outcomes), metric.rate(outcomes) if metric.is_share else None) for metric in COLUMNS
     ]

@@ -153,7 +153,7 @@ class _Pass:
         found = brought(work.task)
         if found is not None:
             return found[metric] or JudgedUnit.Status.NO_POINTS
-        unit = self._drawn(work, metric)
+        unit = self._draw_points(work, metric)
         if unit is None:
             return JudgedUnit.Status.NO_REFERENCE
         points = tuple(decode(Point, point) for point in unit.points)
@@ -161,7 +161,7 @@ class _Pass:
             return JudgedUnit.Status.NO_POINTS
         return points or JudgedUnit.Status.NO_REFERENCE
 
-    def _drawn(self, work: Work, metric: Metric) -> JudgedUnit | None:
+    def _draw_points(self, work: Work, metric: Metric) -> JudgedUnit | None:
         ask = Ask(metric, work.task)
         before = self.judging.units.filter(key=ask.key, status=JudgedUnit.Status.OK).first()
         if before is not None:

@@ -66,7 +66,7 @@ def work_of(run: Run) -> list[Work]:
         attempts.setdefault(task, []).append(attempt)
         if snapshot is not None and snapshot.skills_total:
             libraries.setdefault(task, {})[snapshot.pk] = snapshot
-    for task, snapshot in _untried(run):
+    for task, snapshot in _iterate_untried(run):
         libraries.setdefault(task, {})[snapshot.pk] = snapshot
     tasks = sorted({*libraries, *attempts}, key=_place)
     return [Work(task, tuple(libraries.get(task, {}).values()), tuple(attempts.get(task, ()))) for task in tasks]
@@ -83,7 +83,7 @@ def _attempts(run: Run) -> Iterable[Attempt]:
     return found.select_related(*related).order_by("trial__sample", "trial_id")
 
 
-def _untried(run: Run) -> Iterator[tuple[Task, Snapshot]]:
+def _iterate_untried(run: Run) -> Iterator[tuple[Task, Snapshot]]:
     """(task, library) of the episodes that came without trials."""
     episodes = Episode.objects.filter(run=run, is_tainted=False, trials=None, library__skills_total__gt=0)
     for episode in episodes.select_related("library").exclude(family=None):

@@ -15,7 +15,7 @@ from runner import protocols
 from runner.errors import RunnerError, SetupError
 from runner.protocols.audit import audit
 from runner.protocols.plan import EpisodePlan
-from runner.types import Suite
+from runner.suite import Suite
 
 MAX_MESSAGE = 1_000  # characters; an entry and the step due, written out
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from benchapp.models import Attribution, Code, CodebookVersion
 from benchapp.reviewing.judge_evidence import Evidence
@@ -41,20 +40,6 @@ def request_for(version: CodebookVersion, codes: Iterable[Code], evidence: Evide
         messages=({"role": "system", "content": system}, {"role": "user", "content": asked}),
         temperature=0.0,
         max_tokens=MAX_REPLY_TOKENS,
-        json_object=True,
-    )
-
-
-def asked_again(request: ModelRequest, reply: str, problem: str) -> ModelRequest:
-    """The same question with the unreadable answer and what was wrong with it."""
-    more: tuple[Mapping[str, Any], ...] = (
-        {"role": "assistant", "content": reply or "(nothing)"},
-        {"role": "user", "content": f"That could not be read: {problem}. Answer with the JSON object alone."},
-    )
-    return ModelRequest(
-        messages=(*request.messages, *more),
-        temperature=request.temperature,
-        max_tokens=request.max_tokens,
         json_object=True,
     )
 

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from benchapp.models import Attribution, Code
 from benchapp.reviewing.judge_evidence import Evidence
-from runner.models.finish_reasons import FILTERED
+from runner.models.json_reply import PLAIN, objects_among, refuses
 from runner.trajectories.text import storable
-from runner.types import ModelReply
+from runner.types import FILTERED, ModelReply
 
 MAX_REPLY_CHARS = 200_000
 MAX_LABELS = 12
 MAX_TEXT_CHARS = 1_000
+MAX_BRACES = 50  # looked at for the beginning of the answer
 CONFIDENCES = ("low", "medium", "high")
-
-_REFUSES = re.compile(
-    r"\A\W{0,10}(?:I['’]?m (?:sorry|unable)|I am (?:sorry|unable)|I (?:can['’]?t|cannot|won['’]?t)|Sorry\b)"
-)
 
 
 class Unreadable(ValueError):
@@ -77,27 +72,16 @@ def _entries(reply: ModelReply) -> list[Any]:
     text = reply.text
     if len(text) > MAX_REPLY_CHARS:
         raise Unreadable(f"{len(text):,} characters, expected at most {MAX_REPLY_CHARS:,}")
-    found = next(_objects(text), None)
-    if found is None and _REFUSES.match(text):
+    # Models put words or a fence around it, or into another object.
+    objects = objects_among(text, PLAIN, limit=MAX_BRACES, inner=True)
+    found = next((value for value in objects if isinstance(value.get("labels"), list)), None)
+    if found is None and refuses(text):
         raise Refused(text[:MAX_TEXT_CHARS])
     if found is None:
         cut_off = " (it was cut off at the limit of tokens)" if reply.finish_reason == "length" else ""
         raise Unreadable(f"no JSON object with a list named labels{cut_off}")
     entries: list[Any] = found["labels"]
     return entries
-
-
-def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """JSON objects with a list of labels, wherever they begin: models put words or a fence around them."""
-    decoder, at, tries = json.JSONDecoder(), text.find("{"), 0
-    while at >= 0 and tries < 50:
-        try:
-            value, _ = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            value = None
-        if isinstance(value, dict) and isinstance(value.get("labels"), list):
-            yield value
-        at, tries = text.find("{", at + 1), tries + 1
 
 
 def _label(entry: Any, evidence: Evidence, find: Callable[[str], Code | None]) -> Judged:

@@ -26,12 +26,13 @@ from benchapp.models import Blob, JudgeCall, Queue, QueueItem, Suggestion
 from benchapp.own_secrets import own_secrets
 from benchapp.redaction import Redactor
 from benchapp.reviewing.judge_evidence import Evidence, evidence_of
-from benchapp.reviewing.judge_prompt import PROMPT_VERSION, asked_again, request_for
+from benchapp.reviewing.judge_prompt import PROMPT_VERSION, request_for
 from benchapp.reviewing.judge_reply import Judged, Judgement, Refused, Unreadable, read_reply
 from benchapp.reviewing.suggesting import Names
 from runner.cleaning import Cleaner
 from runner.errors import ModelRefused, ModelUnavailable, SetupError
 from runner.models import Model
+from runner.models.json_reply import ask_until_usable
 from runner.trajectories.text import storable, storable_value
 from runner.types import ModelReply, ModelRequest
 
@@ -96,21 +97,23 @@ def _judge(
     item: QueueItem, model: Model, request: ModelRequest, evidence: Evidence, names: Names, budget: Budget
 ) -> str:
     """Asks until an answer can be read, a refusal comes or the readings are used up. The item's status."""
-    for reading in range(1, READINGS + 1):
+    calls: list[JudgeCall] = []
+
+    def ask(asked: ModelRequest, _: int) -> ModelReply:
         budget.check()
-        call = _start(item, model, request)
-        reply = _ask(call, model, request, budget)
+        calls.append(_start(item, model, asked))
+        return _ask(calls[-1], model, asked, budget)
+
+    def read(reply: ModelReply) -> tuple[str, str]:
         try:
-            judgement = read_reply(reply, evidence, names.find)
+            return _keep(calls[-1], read_reply(reply, evidence, names.find)), ""
         except Refused as refusal:
-            return _end(call, REFUSED, str(refusal))
+            return _end(calls[-1], REFUSED, str(refusal)), ""
         except Unreadable as problem:
-            _end(call, UNREADABLE, str(problem))
-            if reading < READINGS:
-                request = asked_again(request, reply.text, str(problem))
-        else:
-            return _keep(call, judgement)
-    return UNREADABLE
+            complaint = f"That could not be read: {problem}. Answer with the JSON object alone."
+            return _end(calls[-1], UNREADABLE, str(problem)), complaint
+
+    return ask_until_usable(request, ask, read, tries=READINGS)[-1]
 
 
 def _start(item: QueueItem, model: Model, request: ModelRequest) -> JudgeCall:

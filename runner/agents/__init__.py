@@ -9,7 +9,8 @@ from typing import Protocol
 
 from runner.errors import SetupError
 from runner.models import Model
-from runner.sandboxes import Needs, Sandbox
+from runner.sandboxes import Sandbox
+from runner.sandboxes.needs import Needs
 from runner.types import Failure, Step, Task, Trajectory, Usage
 
 

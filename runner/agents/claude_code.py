@@ -12,7 +12,7 @@ from typing import Any
 
 from runner.agents.program import DUMMY_KEY, HOME, ProgramAgent, Start
 from runner.agents.program_log import Log
-from runner.models.presets import Preset
+from runner.models.preset import Preset
 from runner.trajectories.text import cut
 from runner.types import Failure
 

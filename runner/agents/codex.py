@@ -69,7 +69,7 @@ class Codex(ProgramAgent):
         return [*(name for name in names if name.startswith("codex/sessions/")), OUTPUT]
 
     def failure(self, log: Log) -> Failure | None:
-        """What a session log does not tell: the exit code says that it failed, standard error why."""
+        """The session log has no failures: the exit code says that it failed, standard error why."""
         last = log.trajectories[0].steps[-1]
         if last.source is Source.SYSTEM and (last.extra or {}).get("event") in ("turn.failed", "error"):
             return Failure("ProgramFailed", cut(last.message, 2_000))

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runner.agents.program import DUMMY_KEY, HOME, ProgramAgent, Start
+from runner.types import JsonValue
 
 _PROVIDER_TOOLS = ["google_web_search", "web_fetch"]  # carried out by the provider, so a closed network stops neither
 # Calls on the side (a loop? an edit that did not fit? what was said so far, shorter?) and some of its sub-agents have
@@ -85,7 +86,7 @@ class GeminiCli(ProgramAgent):
         return [name for name in _sessions(names) if not name.rpartition("/")[0].endswith("/chats")]
 
 
-def _asking(name: str, model: str) -> dict[str, Any]:
+def _asking(name: str, model: str) -> dict[str, JsonValue]:
     return {"match": {"model": name}, "modelConfig": {"model": model}}
 
 

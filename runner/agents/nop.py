@@ -7,7 +7,8 @@ from collections.abc import Callable
 from runner.agents import AgentJob, AgentRun
 from runner.agents.trajectory import Notebook
 from runner.models import Model
-from runner.sandboxes import NOTHING, Needs, Sandbox
+from runner.sandboxes import Sandbox
+from runner.sandboxes.needs import NOTHING, Needs
 from runner.types import Source, Step
 
 

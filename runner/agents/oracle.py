@@ -8,7 +8,8 @@ from runner.agents import AgentJob, AgentRun
 from runner.agents.trajectory import Notebook
 from runner.errors import SuiteError
 from runner.models import Model
-from runner.sandboxes import NOTHING, SOLUTION, Completed, Needs, Sandbox
+from runner.sandboxes import SOLUTION, Completed, Sandbox
+from runner.sandboxes.needs import NOTHING, Needs
 from runner.suites.host_variables import resolved
 from runner.suites.task_files import script_command, solution_files
 from runner.types import Failure, Observation, Source, Step, Task, ToolCall

@@ -22,10 +22,11 @@ from runner.agents.program_log import Log, read_log, with_subagents
 from runner.errors import NotOnThisMachine, SandboxError, SetupError
 from runner.models import Model
 from runner.models.call_prices import call_cost
-from runner.models.presets import Preset
+from runner.models.preset import Preset
 from runner.programs import installed, pin_of
-from runner.sandboxes import LOGS, Completed, Needs, Provider, Sandbox
+from runner.sandboxes import LOGS, Completed, Sandbox
 from runner.sandboxes.gateway import Gateway
+from runner.sandboxes.needs import Needs, Provider
 from runner.types import Failure, File, Source, Step, Trajectory, TrajectoryHead, Usage
 
 FOLDER = "agent"  # below the logs folder: what the program is given and what it writes
@@ -95,7 +96,7 @@ class ProgramAgent:
         return None
 
     def turns(self, log: Log) -> int | None:
-        """Model calls of the agent's own line of work; None where the log does not tell them apart."""
+        """Model calls of the main agent, without its sub-agents; None where the log does not separate them."""
         return sum(step.source is Source.AGENT for step in log.trajectories[0].steps) if log.trajectories else None
 
     def models(self, preset: Preset) -> frozenset[str]:
@@ -117,7 +118,9 @@ class ProgramAgent:
         """SetupError where the model says not how this program takes it, or wants what the program cannot do."""
         if model is None or model.preset is None:
             raise SetupError(f"the agent {self.name!r} needs a model from a preset, which names it as the program does")
-        told = {name for name, value in model.preset.options.items() if value is not None}  # null: it is not to be told
+        told = {
+            name for name, value in model.preset.options.items() if value is not None
+        }  # null: leave it to the program
         unknown = sorted(told - self.known_options)
         if unknown:
             known = ", ".join(sorted(self.known_options)) or "none"
@@ -138,7 +141,7 @@ class ProgramAgent:
         done, seconds = self._execute(start, sandbox)
         gateway.close()  # what it left running asks nothing more; a call under way is counted before we look
         log = self._log(sandbox, job)
-        failure = self._failed(done, seconds, log, gateway)
+        failure = self._find_failure_or_raise(done, seconds, log, gateway)
         # The provider's count, not the log's: the log may be cut off, and the agent can write to it.
         usage = log.usage if gateway.usage == Usage() else gateway.usage
         usage = usage.in_part() if gateway.untold or gateway.broken_off else usage
@@ -174,7 +177,7 @@ class ProgramAgent:
             log = next((other for other in logs if other.tells_work), log)
         return with_subagents(log, [left[name] for name in self.subagent_logs(sorted(left))], head)
 
-    def _failed(self, done: Completed, seconds: float, log: Log, gateway: Gateway) -> Failure | None:
+    def _find_failure_or_raise(self, done: Completed, seconds: float, log: Log, gateway: Gateway) -> Failure | None:
         """The run's failure, or the exception of whoever's fault it is instead."""
         failure = self._failure(done, seconds, log, gateway)
         if gateway.refusal is not None:

@@ -35,11 +35,11 @@ def read_log(content: bytes, instruction: str, head: TrajectoryHead, errors: str
     found = read_trajectory(lambda: io.BytesIO(content))
     steps = tuple(found.steps)
     source = content.decode(errors="replace")[:MAX_SOURCE_CHARS]
-    main = Trajectory(_completed(found.head, head), _asked(steps, instruction), found.usage, source)
+    main = Trajectory(_merge_heads(found.head, head), _prepend_instruction(steps, instruction), found.usage, source)
     others = []
     for subagent in found.subagents:
         its_steps = tuple(subagent.steps)
-        others.append(Trajectory(_completed(subagent.head, head), its_steps, subagent.usage))
+        others.append(Trajectory(_merge_heads(subagent.head, head), its_steps, subagent.usage))
     return Log((_telling(main, found), *others), found.facts, found.usage, errors)
 
 
@@ -52,7 +52,7 @@ def with_subagents(log: Log, contents: Sequence[bytes], head: TrajectoryHead) ->
         found = read_trajectory(lambda content=content: io.BytesIO(content), name=name)  # type: ignore[misc]
         steps = tuple(found.steps)
         if steps:
-            its_head = replace(_completed(found.head, head), kind=TrajectoryKind.SUBAGENT, parent="main")
+            its_head = replace(_merge_heads(found.head, head), kind=TrajectoryKind.SUBAGENT, parent="main")
             source = content.decode(errors="replace")[:MAX_SOURCE_CHARS]
             others.append(_telling(Trajectory(its_head, steps, found.usage, source), found))
             usage += found.usage
@@ -66,7 +66,7 @@ def _telling(trajectory: Trajectory, found: ReadTrajectory) -> Trajectory:
     return replace(trajectory, head=replace(trajectory.head, extra=extra)) if problems else trajectory
 
 
-def _completed(found: TrajectoryHead, known: TrajectoryHead) -> TrajectoryHead:
+def _merge_heads(found: TrajectoryHead, known: TrajectoryHead) -> TrajectoryHead:
     return replace(
         found,
         agent_name=known.agent_name,
@@ -75,7 +75,7 @@ def _completed(found: TrajectoryHead, known: TrajectoryHead) -> TrajectoryHead:
     )
 
 
-def _asked(steps: tuple[Step, ...], instruction: str) -> tuple[Step, ...]:
+def _prepend_instruction(steps: tuple[Step, ...], instruction: str) -> tuple[Step, ...]:
     if any(step.source is Source.USER and step.message.strip() == instruction.strip() for step in steps):
         return steps
     return tuple(replace(step, number=at) for at, step in enumerate((Step(1, Source.USER, instruction), *steps), 1))

@@ -16,9 +16,20 @@ from runner.agents.trajectory import Notebook, timestamp
 from runner.errors import SetupError
 from runner.models import Model
 from runner.models.carried import call_fields, message_fields
-from runner.models.finish_reasons import TOO_LONG
-from runner.sandboxes import NOTHING, Needs, Sandbox
-from runner.types import FailedTry, Failure, ModelReply, ModelRequest, Observation, Source, Step, Usage
+from runner.sandboxes import Sandbox
+from runner.sandboxes.needs import NOTHING, Needs
+from runner.types import (
+    TOO_LONG,
+    FailedTry,
+    Failure,
+    JsonValue,
+    ModelReply,
+    ModelRequest,
+    Observation,
+    Source,
+    Step,
+    Usage,
+)
 
 SYSTEM = """\
 You solve a task by working in a shell. Every reply must call at least one tool.
@@ -73,7 +84,7 @@ class Shell:
     def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
         if model is None:
             raise SetupError("the agent 'shell' needs a model")
-        session = _Session(job, sandbox, model, Notebook(on_step))
+        session = _ShellSession(job, sandbox, model, Notebook(on_step))
         failure = session.work()
         extra = session.notes_on_calls()
         trajectory = session.notebook.trajectory(self.name, self.version, model.name, session.skills_listed, extra)
@@ -82,7 +93,7 @@ class Shell:
         return AgentRun((trajectory,), usage, session.turns, failure)
 
 
-class _Session:
+class _ShellSession:
     """One run: the conversation so far, and the notebook that keeps it."""
 
     def __init__(self, job: AgentJob, sandbox: Sandbox, model: Model, notebook: Notebook) -> None:
@@ -90,7 +101,7 @@ class _Session:
         self.seconds = job.limits.timeout_seconds or job.task.agent_timeout_seconds
         self.deadline = time.monotonic() + self.seconds
         self.turns = 0
-        self.untold = 0  # replies that did not tell what they used
+        self.untold = 0  # replies without usage data
         self.failed_tries: list[FailedTry] = []
         self.lost: Usage | None = None  # what is known of tries that failed and may have used tokens
         self.not_sent: dict[str, None] = {}  # of what was asked for, in the order met
@@ -177,7 +188,7 @@ class _Session:
             extra=_notes_on_call(reply),
         )
 
-    def notes_on_calls(self) -> dict[str, Any] | None:
+    def notes_on_calls(self) -> dict[str, JsonValue] | None:
         """For the trajectory's head: the provider's failures before it answered, and what was not sent to it."""
         notes: dict[str, Any] = {}
         if self.failed_tries:
@@ -204,7 +215,7 @@ class _Session:
         return None
 
 
-def _notes_on_call(reply: ModelReply) -> dict[str, Any] | None:
+def _notes_on_call(reply: ModelReply) -> dict[str, object] | None:
     """For the step: the tries before this reply, whose time is not the agent's, and what was changed about the request."""
     tries = [{"reason": each.reason, "seconds": round(each.seconds, 1)} for each in reply.failed_tries]
     notes = {"failed_tries": tries, "notes": list(reply.notes)}
@@ -250,7 +261,7 @@ def _no_tool_call(reply: ModelReply, times: int) -> Failure:
     return Failure("NoToolCall", f"{times} replies in a row called no tool.")
 
 
-def _assistant_message(reply: ModelReply) -> Mapping[str, Any]:
+def _assistant_message(reply: ModelReply) -> Mapping[str, object]:
     """Blank texts are left out: litellm would put words of its own into the model's mouth, others refuse such a turn."""
     text = {"content": reply.text} if reply.text.strip() else {}
     carried = message_fields(reply.carried)

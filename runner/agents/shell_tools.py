@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from runner.sandboxes import SKILLS, Completed, Sandbox
-from runner.types import UNREADABLE, Observation, ToolCall
+from runner.types import UNREADABLE, JsonValue, Observation, ToolCall
 
 MAX_OBSERVATION_CHARS = 10_000
 MAX_READ_CHARS = 20_000
@@ -94,8 +94,8 @@ _KINDS: Mapping[type, str] = {
 }
 
 
-def tools_offered(library: bool) -> tuple[Mapping[str, Any], ...]:
-    """In the OpenAI chat format. A model that was told of no library is offered no tool for one."""
+def tools_offered(library: bool) -> tuple[Mapping[str, JsonValue], ...]:
+    """In the OpenAI chat format. Without a library in the instruction there is no tool for one."""
     return (_SHELL, _READ, _WRITE, *((_SKILL,) if library else ()), _SUBMIT)
 
 
@@ -122,7 +122,7 @@ class Toolset:
         try:
             if call.name not in tools:
                 raise Mistake(f"unknown tool {call.name[:80]!r}; known: {', '.join((*tools, 'submit'))}")
-            ignored = _checked(call, cut)
+            ignored = _check_arguments(call, cut)
             text, failed = tools[call.name](call.arguments)
         except Mistake as mistake:
             return Observation(f"[{mistake}]", call.id, is_error=True)
@@ -138,7 +138,7 @@ class Toolset:
         done = self._run(arguments["command"])
         return observation_text(done), done.exit_code != 0
 
-    def _read(self, arguments: Mapping[str, Any]) -> tuple[str, bool]:
+    def _read(self, arguments: Mapping[str, JsonValue]) -> tuple[str, bool]:
         path = _path(arguments, "read")
         first = _number(arguments, "offset", 1)
         wanted = min(_number(arguments, "limit", DEFAULT_LINES), MAX_LINES)
@@ -192,13 +192,13 @@ def observation_text(done: Completed) -> str:
     return text or "[no output]"
 
 
-def _checked(call: ToolCall, cut: str) -> str:
+def _check_arguments(call: ToolCall, cut: str) -> str:
     """A remark on arguments that the tool does not have, "" without any. Mistake for what the tool cannot work with."""
     schema = _SCHEMAS[call.name]
     if call.arguments.keys() == {UNREADABLE}:
         raise Mistake(f"{call.name} was not run: {_unreadable(str(call.arguments[UNREADABLE]))}{cut and f'; {cut}'}")
     problems = [
-        f"`{name}` is {_told(call.arguments, name)}, expected {_EXPECTED[kind]}"
+        f"`{name}` is {_describe_argument(call.arguments, name)}, expected {_EXPECTED[kind]}"
         for name, kind in schema.properties.items()
         if not _fits(call.arguments.get(name), kind, name in schema.required)
     ]
@@ -221,7 +221,7 @@ def _unreadable(text: str) -> str:
     return f"its arguments are a JSON {_KINDS.get(type(found), 'null')}, expected an object"
 
 
-def _told(arguments: Mapping[str, Any], name: str) -> str:
+def _describe_argument(arguments: Mapping[str, JsonValue], name: str) -> str:
     if name not in arguments:
         return "missing"
     found = arguments[name]

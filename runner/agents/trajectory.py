@@ -1,4 +1,4 @@
-"""Collecting an agent's steps: numbered, stamped, told to whoever watches."""
+"""Collects an agent's steps: numbers and stamps them and passes them on to whoever watches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from runner.types import Observation, Source, Step, ToolCall, Trajectory, TrajectoryHead, Usage
+from runner.types import JsonValue, Observation, Source, Step, ToolCall, Trajectory, TrajectoryHead, Usage
 
 
 def timestamp() -> str:
@@ -57,7 +57,7 @@ class Notebook:
         agent_version: str,
         model: str | None = None,
         skills_listed: tuple[str, ...] = (),
-        extra: Mapping[str, Any] | None = None,
+        extra: Mapping[str, JsonValue] | None = None,
     ) -> Trajectory:
         head = TrajectoryHead(
             agent_name=agent_name, agent_version=agent_version, model=model, skills_listed=skills_listed, extra=extra

@@ -33,7 +33,7 @@ def check_patch(patch: Patch, occasion: Occasion) -> tuple[Finding, ...]:
     proposal = Proposal(patch, occasion)
     broken = [item for check in _CHECKS for item in check(proposal)]
     findings = [
-        Finding(item.rule, _shown(item.path), item.message, severity)
+        Finding(item.rule, _shorten_path(item.path), item.message, severity)
         for item in dict.fromkeys(broken)
         if (severity := RULES[item.rule].severity(occasion.profile)) != "off"
     ]
@@ -206,7 +206,7 @@ _CHECKS: tuple[Callable[[Proposal], Iterable[Broken]], ...] = (
 )
 
 
-def _shown(path: str) -> str:
+def _shorten_path(path: str) -> str:
     """A hostile path as a line that can be stored and shown."""
     clean = "".join(character if character.isprintable() else "\ufffd" for character in path[:200])
     return clean if len(path) <= 200 else clean + "..."

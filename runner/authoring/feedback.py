@@ -84,7 +84,7 @@ def verdict_section(
     lines = [f"result: {verdict_word(verdict, feedback)}"]
     if verdict is not None and feedback in ("rich", "process"):
         lines += _figures(verdict)
-        lines += _failed_checks(verdict) if with_checks else _count_of_failed(verdict)
+        lines += _render_failed_checks(verdict) if with_checks else _count_of_failed(verdict)
         lines += _dimensions(verdict) if feedback == "process" or not verdict.checks else ()
         lines += _reading(verdict) if feedback == "process" else ()
     return "\n".join(lines)
@@ -96,17 +96,17 @@ def _figures(verdict: Verdict) -> Iterator[str]:
             yield f"{name}: {value:.3f}"
 
 
-def _failed(verdict: Verdict) -> list[Check]:
+def _select_failed(verdict: Verdict) -> list[Check]:
     return [check for check in verdict.checks if check.status in (CheckStatus.FAILED, CheckStatus.ERROR)]
 
 
 def _count_of_failed(verdict: Verdict) -> Iterator[str]:
-    if failed := _failed(verdict):
+    if failed := _select_failed(verdict):
         yield f"failed checks: {len(failed):,}, listed at the top of the trial's record"
 
 
-def _failed_checks(verdict: Verdict) -> Iterator[str]:
-    failed = _failed(verdict)
+def _render_failed_checks(verdict: Verdict) -> Iterator[str]:
+    failed = _select_failed(verdict)
     if failed:
         yield "failed checks:"
     for check in failed[:MAX_CHECKS]:

@@ -31,7 +31,7 @@ _INTERACTIVE = re.compile(r"^[^#\n]*\b(input\(|read -p\b|pip install\b|npm insta
 def lint(proposal: Proposal) -> Iterator[Broken]:
     """Advice on the skills and files that the patch changes."""
     for slug in proposal.changed_slugs:
-        skill = _parsed(proposal.skill_text(slug))
+        skill = _try_parse(proposal.skill_text(slug))
         if skill is not None and proposal.changed(f"{slug}/{SKILL_FILE}"):
             yield from _description(slug, skill)
             yield from _keys(slug, skill)
@@ -41,7 +41,7 @@ def lint(proposal: Proposal) -> Iterator[Broken]:
             yield from _resource(path, text)
 
 
-def _parsed(text: str | None) -> SkillFile | None:
+def _try_parse(text: str | None) -> SkillFile | None:
     try:
         return None if text is None else parse_skill(text)
     except SkillFileError:

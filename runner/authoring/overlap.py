@@ -102,21 +102,21 @@ def _unknown(words: list[Word], known: Corpus) -> Iterator[list[Word]]:
 
 def _whole_lines(text: str, sources: list[str], n: int, ignoring: list[str]) -> Iterator[Run]:
     """Lines too short for a run that are lines of a source."""
-    told = {_joined(words): number for number, source in enumerate(sources) for words, _ in _lines(source)}
-    known = [_joined(words_of(each)) for each in ignoring]
+    told = {_join(words): number for number, source in enumerate(sources) for words, _ in _lines(source)}
+    known = [_join(words_of(each)) for each in ignoring]
     for words, start in _lines(text):
-        joined = _joined(words)
+        joined = _join(words)
         if CODE_LINE <= len(words) < n and joined in told and not any(joined in each for each in known):
             yield _run(words, start, told[joined])
 
 
 def _of_short(text: str, sources: list[str], n: int, ignoring: list[str]) -> Overlap:
     """Lines of at least SHORT_LINE words that a source has in one piece."""
-    told, known = [_joined(words_of(source)) for source in sources], [_joined(words_of(each)) for each in ignoring]
+    told, known = [_join(words_of(source)) for source in sources], [_join(words_of(each)) for each in ignoring]
     runs: list[Run] = []
     total = 0
     for words, start in _lines(text):
-        joined = _joined(words)
+        joined = _join(words)
         if len(words) < SHORT_LINE or any(joined in each for each in known):
             continue
         total += 1
@@ -134,7 +134,7 @@ def _lines(text: str) -> Iterator[tuple[list[Word], int]]:
         start += len(line)
 
 
-def _joined(words: list[Word]) -> str:
+def _join(words: list[Word]) -> str:
     """Between spaces, so that one text is found in another at the bounds of words only."""
     return f" {' '.join(word.text for word in words)} "
 

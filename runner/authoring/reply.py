@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runner.models.finish_reasons import TOO_LONG
-from runner.types import AuthorMode, ModelReply, Patch
+from runner.models.json_reply import STRICT_BUT_BREAKS, NoNumber, RepeatedName, objects_among
+from runner.types import TOO_LONG, AuthorMode, JsonValue, ModelReply, Patch
 
 MAX_REPLY_CHARS = 4 * 1024 * 1024
 MAX_UPSERTS = 200
@@ -43,14 +43,14 @@ def read_patch(reply: ModelReply, mode: AuthorMode, slug: str) -> Patch:
     if mode.names_skills:
         operation = ""  # its schema has none; one that is given says nothing
     return Patch(
-        summary=_shown(_text(value, "summary")),
-        operation_type=_shown(operation)[:40],
+        summary=_clean_line(_text(value, "summary")),
+        operation_type=_clean_line(operation)[:40],
         upsert_files=_upserts(value),
         delete_paths=_deletes(value),
     )
 
 
-def _json_object(text: str) -> Mapping[str, Any]:
+def _json_object(text: str) -> Mapping[str, JsonValue]:
     """The first that is a patch: the whole text, else a fence's content, else from the first to the last brace, else the
     one patch among words that have braces of their own."""
     if not text.strip():
@@ -59,15 +59,13 @@ def _json_object(text: str) -> Mapping[str, Any]:
     other: Mapping[str, Any] | None = None
     for candidate in _candidates(text):
         try:
-            value = _DECODER.decode(candidate)
-        except UnreadableReply:
-            raise
+            value = STRICT_BUT_BREAKS.decode(candidate)
         except json.JSONDecodeError as error:
             found = f"reply: not JSON at line {error.lineno}, column {error.colno}: {error.msg}"
             first_error = first_error if first_error and not candidate.startswith("{") else found
             continue
         except (ValueError, RecursionError) as error:
-            raise UnreadableReply(f"reply: not usable JSON: {_reason(error)}") from error
+            raise UnreadableReply(f"reply: {_reason(error)}") from error
         if not isinstance(value, dict):
             raise UnreadableReply(f"reply: a JSON {_kind(value)}, expected an object with {', '.join(KEYS)}")
         if _is_patch(value):
@@ -79,42 +77,31 @@ def _json_object(text: str) -> Mapping[str, Any]:
     return patch
 
 
-def _is_patch(value: Any) -> bool:
+def _is_patch(value: JsonValue) -> bool:
     return isinstance(value, dict) and ("upsert_files" in value or "skill_md" in value)
 
 
-def _patch_among(text: str) -> Mapping[str, Any] | None:
+def _patch_among(text: str) -> Mapping[str, JsonValue] | None:
     """The patch beside `{placeholders}` and examples. UnreadableReply for two: which one was meant?"""
-    found: dict[str, Any] | None = None
-    at = text.find("{")
-    for _ in range(MAX_BRACES):
-        if at < 0:
-            break
-        end = at + 1
-        try:
-            value, end = _DECODER.raw_decode(text, at)
-        except UnreadableReply:
-            raise
-        except (ValueError, RecursionError):
-            value = None
-        if _is_patch(value):
-            if found is not None:
-                raise UnreadableReply("reply: two JSON objects with upsert_files, expected one")
-            found = value
-        at = text.find("{", end)
-    return found
+    try:
+        found = [value for value in objects_among(text, STRICT_BUT_BREAKS, limit=MAX_BRACES) if _is_patch(value)]
+    except RepeatedName as error:
+        raise UnreadableReply(f"reply: {_reason(error)}") from error
+    if len(found) > 1:
+        raise UnreadableReply("reply: two JSON objects with upsert_files, expected one")
+    return found[0] if found else None
 
 
 def _candidates(text: str) -> Iterator[str]:
     stripped = text.strip().removeprefix("\ufeff")
     yield stripped
-    yield from _fenced(text)
+    yield from _iterate_fences(text)
     start, end = stripped.find("{"), stripped.rfind("}")
     if 0 <= start < end and (start, end) != (0, len(stripped) - 1):
         yield stripped[start : end + 1]
 
 
-def _fenced(text: str) -> Iterator[str]:
+def _iterate_fences(text: str) -> Iterator[str]:
     """What stands between a line that opens a code fence and the next that closes one."""
     inside: list[str] | None = None
     for line in text.split("\n"):
@@ -127,23 +114,6 @@ def _fenced(text: str) -> Iterator[str]:
             inside.append(line)
 
 
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON number")
-
-
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A key given twice has no one meaning: which text would be the skill's?"""
-    value: dict[str, Any] = {}
-    for key, item in pairs:
-        if key in value:
-            raise UnreadableReply(f"reply: the key {key[:80]!r} appears twice in one object")
-        value[key] = item
-    return value
-
-
-_DECODER = json.JSONDecoder(strict=False, parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
-
-
 def _text(value: Mapping[str, Any], key: str) -> str:
     found = value.get(key)
     if found is None:
@@ -153,33 +123,33 @@ def _text(value: Mapping[str, Any], key: str) -> str:
     return found
 
 
-def _upserts(value: Mapping[str, Any]) -> Mapping[str, str]:
+def _upserts(value: Mapping[str, object]) -> Mapping[str, str]:
     found = value.get("upsert_files")
     if not isinstance(found, dict):
-        raise UnreadableReply(f"upsert_files: {_described(found)}, expected an object of path -> full text")
+        raise UnreadableReply(f"upsert_files: {_describe(found)}, expected an object of path -> full text")
     if len(found) > MAX_UPSERTS:
         raise UnreadableReply(f"upsert_files: {len(found):,} files, expected at most {MAX_UPSERTS}")
     for path, text in found.items():
         if not isinstance(text, str):
-            raise UnreadableReply(f"upsert_files[{path[:80]!r}]: {_described(text)}, expected the file's full text")
+            raise UnreadableReply(f"upsert_files[{path[:80]!r}]: {_describe(text)}, expected the file's full text")
     return found
 
 
-def _deletes(value: Mapping[str, Any]) -> tuple[str, ...]:
+def _deletes(value: Mapping[str, object]) -> tuple[str, ...]:
     found = value.get("delete_paths", [])
     if found is None:
         return ()
     if not isinstance(found, list):
-        raise UnreadableReply(f"delete_paths: {_described(found)}, expected a list of paths")
+        raise UnreadableReply(f"delete_paths: {_describe(found)}, expected a list of paths")
     if len(found) > MAX_DELETES:
         raise UnreadableReply(f"delete_paths: {len(found):,} entries, expected at most {MAX_DELETES}")
     for index, path in enumerate(found):
         if not isinstance(path, str):
-            raise UnreadableReply(f"delete_paths[{index}]: {_described(path)}, expected a path")
+            raise UnreadableReply(f"delete_paths[{index}]: {_describe(path)}, expected a path")
     return tuple(dict.fromkeys(found))
 
 
-def _described(value: object) -> str:
+def _describe(value: object) -> str:
     return "missing" if value is None else f"a JSON {_kind(value)}"
 
 
@@ -188,11 +158,15 @@ def _kind(value: object) -> str:
     return kinds.get(type(value), "null")
 
 
-def _reason(error: BaseException) -> str:
-    return "nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
+def _reason(error: Exception) -> str:
+    if isinstance(error, RepeatedName):
+        return f"the key {error.name[:80]!r} appears twice in one object"
+    if isinstance(error, RecursionError):
+        return "not usable JSON: nested too deeply"
+    return f"not usable JSON: {str(error)[:200]}" + " number" * isinstance(error, NoNumber)
 
 
-def _shown(text: str) -> str:
+def _clean_line(text: str) -> str:
     """One storable line: control characters and lone surrogates are replaced visibly, the length is capped."""
     line = " ".join(text.split())
     clean = "".join(character if character.isprintable() else "\ufffd" for character in line)

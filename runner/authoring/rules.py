@@ -46,7 +46,7 @@ def _always(id: str, says: str) -> Rule:
     return Rule(id, says, "error", "error", "error")
 
 
-def _announced(id: str, says: str) -> Rule:
+def _announce(id: str, says: str) -> Rule:
     """The paper's prompts announce a rejection that the released code does not make."""
     return Rule(id, says, "error", "warning", "error")
 
@@ -60,7 +60,7 @@ _RULES = (
         "path-confinement",
         "A path is relative, uses '/', and has no '..', '.', empty, hidden, device or control parts.",
     ),
-    _announced("path-layout", "A file is <slug>/SKILL.md or lies in <slug>/scripts, references or assets."),
+    _announce("path-layout", "A file is <slug>/SKILL.md or lies in <slug>/scripts, references or assets."),
     _always("path-collision", "No two files of the library differ only in case, and no file is another's folder."),
     _always("text-encoding", "File contents are text that UTF-8 can hold, without NUL."),
     _always("file-size", f"A file has at most {MAX_FILE_BYTES:,} bytes, the library {MAX_LIBRARY_BYTES:,}."),
@@ -69,32 +69,30 @@ _RULES = (
     ),
     _always("skill-file", "Every skill has a SKILL.md."),
     _always("family-scope", "Only skills of the task's own family are touched; a new slug is new everywhere."),
-    _announced("slug-given", "A first skill takes the slug that the request names, and nothing else is created."),
-    _announced("frontmatter", "SKILL.md starts with YAML frontmatter that has a name and a description."),
-    _announced("name-is-folder", "The frontmatter's name is the name of the folder."),
-    _announced("name-length", f"A name has at most {MAX_NAME_CHARS} characters."),
-    _announced("description-length", f"A description has at most {MAX_DESCRIPTION_CHARS:,} characters."),
-    _announced("compatibility-length", f"A compatibility note has at most {MAX_COMPATIBILITY_CHARS} characters."),
+    _announce("slug-given", "A first skill takes the slug that the request names, and nothing else is created."),
+    _announce("frontmatter", "SKILL.md starts with YAML frontmatter that has a name and a description."),
+    _announce("name-is-folder", "The frontmatter's name is the name of the folder."),
+    _announce("name-length", f"A name has at most {MAX_NAME_CHARS} characters."),
+    _announce("description-length", f"A description has at most {MAX_DESCRIPTION_CHARS:,} characters."),
+    _announce("compatibility-length", f"A compatibility note has at most {MAX_COMPATIBILITY_CHARS} characters."),
     Rule("body-length", f"A body has at most {MAX_BODY_LINES} lines.", "warning", "off", "error"),
     _always("operation-type", "operation_type is revise, narrow, replace or create."),
-    _announced(
-        "slug-operation-pairing", "create exactly when a new slug appears; otherwise revise, narrow or replace."
-    ),
+    _announce("slug-operation-pairing", "create exactly when a new slug appears; otherwise revise, narrow or replace."),
     _always("tier3-on-new-slug", "A new skill has only its SKILL.md, except at induction from experience."),
-    _announced("tier3-uncited", "Every file in scripts, references and assets is cited by path in SKILL.md."),
+    _announce("tier3-uncited", "Every file in scripts, references and assets is cited by path in SKILL.md."),
     _advice("tier3-uncited-before", "A file that was uncited before this patch still is."),
     _always("tier3-required", "Where it is asked for, a revision adds or updates a Tier-3 file of an existing skill."),
-    _announced("delete-conflict", "A path is not written and deleted at once; a SKILL.md goes only with its skill."),
-    _announced("frontmatter-two-keys", "Under SkillFlow, frontmatter has a name and a description and nothing else."),
-    _announced("process-note", "Under SkillFlow, no README, changelog, installation guide or quick reference."),
-    _announced("empty-file", "Under SkillFlow, no file is empty."),
+    _announce("delete-conflict", "A path is not written and deleted at once; a SKILL.md goes only with its skill."),
+    _announce("frontmatter-two-keys", "Under SkillFlow, frontmatter has a name and a description and nothing else."),
+    _announce("process-note", "Under SkillFlow, no README, changelog, installation guide or quick reference."),
+    _announce("empty-file", "Under SkillFlow, no file is empty."),
     _always("generation-budget", "What an outside program wrote under a token budget is within it."),
     Rule(
         "teacher-leak", "A teacher's advice shares no passage with the human skills.", "warning", "warning", "warning"
     ),
     Rule("context-window", "The whole evidence fits the author's context window.", "warning", "warning", "warning"),
     _advice("delete-target", "A deleted path exists.", strict="error"),
-    _announced("vague-file-name", "A Tier-3 file's name says what is in it."),
+    _announce("vague-file-name", "A Tier-3 file's name says what is in it."),
     _advice("description-quality", "A description says what, on what, and when, in words of its domain."),
     _advice("frontmatter-key", "Frontmatter keys are those of the format."),
     _advice("citation-dangling", "A file that SKILL.md cites exists."),

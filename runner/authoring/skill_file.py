@@ -9,6 +9,8 @@ from typing import Any
 
 import yaml
 
+from runner.types import JsonValue
+
 SKILL_FILE = "SKILL.md"
 MAX_FRONTMATTER_CHARS = 16 * 1024
 MAX_DEPTH = 20
@@ -38,7 +40,7 @@ def parse_skill(text: str) -> SkillFile:
     """The frontmatter and body of `text`. SkillFileError when it does not start with a frontmatter that parses."""
     lines = text.replace("\r\n", "\n").split("\n")
     if lines[0].rstrip() != "---":
-        raise SkillFileError(f"line 1: expected '---', found {_quoted(lines[0])}")
+        raise SkillFileError(f"line 1: expected '---', found {_quote(lines[0])}")
     closing = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), None)
     if closing is None:
         raise SkillFileError("line 1: the frontmatter opens with '---' and is never closed by another")
@@ -62,7 +64,7 @@ class _Loader(yaml.SafeLoader):
         self.depth -= 1
         return node
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[object, object]:
         """Of a key given twice one reader takes the first value, another the last: no skill may mean two things."""
         seen: set[str] = set()
         for key, _ in node.value:
@@ -72,7 +74,7 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def _frontmatter(source: str) -> Mapping[str, Any]:
+def _frontmatter(source: str) -> Mapping[str, JsonValue]:
     if len(source) > MAX_FRONTMATTER_CHARS:
         raise SkillFileError(
             f"line 2: the frontmatter has {len(source):,} characters, expected at most {MAX_FRONTMATTER_CHARS:,}"
@@ -95,7 +97,7 @@ def _frontmatter(source: str) -> Mapping[str, Any]:
     return value
 
 
-def _quoted(line: str) -> str:
+def _quote(line: str) -> str:
     return repr(line if len(line) <= 60 else line[:60] + "...")
 
 

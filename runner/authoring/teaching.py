@@ -85,7 +85,7 @@ def teaching_keys(family: str, slot: Slot) -> tuple[str, ...]:
 
 def student_messages(occasion: Occasion) -> tuple[Mapping[str, str], ...]:
     """System and user message in the OpenAI chat format. It holds no more of the verdict than the occasion's level tells."""
-    return _messages(_STUDENT, _shared("questions", occasion))
+    return _messages(_STUDENT, _render_shared("questions", occasion))
 
 
 def questions_of(text: str) -> tuple[str, ...]:
@@ -124,7 +124,7 @@ def advice_of(text: str) -> str:
 
 
 def _teacher_sections(occasion: Occasion, questions: tuple[str, ...]) -> Iterator[str]:
-    yield from _shared("advice", occasion)
+    yield from _render_shared("advice", occasion)
     verdict = occasion.evidence[-1][2] if occasion.evidence else None
     yield "\n".join(["## Verdict of the latest trial", *_failure(verdict)])
     curated = occasion.family.curated
@@ -175,7 +175,7 @@ def _messages(system: str, sections: Iterator[str]) -> tuple[Mapping[str, str], 
     return ({"role": "system", "content": system}, {"role": "user", "content": user})
 
 
-def _shared(mode: str, occasion: Occasion) -> Iterator[str]:
+def _render_shared(mode: str, occasion: Occasion) -> Iterator[str]:
     """What both sides see."""
     yield f"## Occasion\nmode: {mode}"
     yield f"## Family\nkey: {' '.join(occasion.family.key.split())}"

@@ -28,7 +28,7 @@ class Judged:
 def examine(evaluation: Artifact, sandbox: Sandbox, tests: Files) -> tuple[Outcome, bytes]:
     """The outcome without a judge, and the artifact; empty where it stopped before."""
     submission = Submission(sandbox)
-    outcome = _made(evaluation, submission)
+    outcome = _run_command(evaluation, submission)
     if outcome.stopped:
         stages = (PRECHECK,) if evaluation.comparator is None else (PRECHECK, COMPARE)
         return outcome.skipping(*stages), b""
@@ -43,7 +43,7 @@ def examine(evaluation: Artifact, sandbox: Sandbox, tests: Files) -> tuple[Outco
     return outcome.held_against(content, expected, evaluation.comparator, evaluation.precheck), content
 
 
-def _made(evaluation: Artifact, submission: Submission) -> Outcome:
+def _run_command(evaluation: Artifact, submission: Submission) -> Outcome:
     outcome = Outcome(Subject(evaluation.path, evaluation.group))
     if not evaluation.command:
         return outcome

@@ -1,10 +1,10 @@
-"""What every way of comparing gives, and how a difference is told: bounded, since both sides may be of any size."""
+"""The result of a comparison and the words for a difference. Messages are bounded: both sides may be of any size."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from runner.trajectories.text import storable
 
@@ -56,7 +56,7 @@ def differs(score: float, differences: Iterable[str], count: int, *, numbers_onl
     return Comparison(False, max(0.0, min(score, BELOW_ONE)), told, numbers_only)
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value for a message. An integer of thousands of digits is not spelled out: Python refuses to."""
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 256:
         return f"an integer of {value.bit_length():,} bits"

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from runner.evaluating.comparison import Comparator
 from runner.evaluating.prechecks import Precheck
-
-if TYPE_CHECKING:
-    from runner.types import CheckGroup, Files
+from runner.types import CheckGroup, Files
 
 DEFAULT_SECONDS = 10.0  # one case
 DEFAULT_ARTIFACT_SECONDS = 60.0

@@ -9,6 +9,8 @@ from typing import Any
 
 from runner.evaluating.comparison import MAX_DIFFERENCES, SAME, Comparison, PrecheckFailed, decoded, differs, shown
 from runner.evaluating.numbers import Tolerance, is_number
+from runner.models.json_reply import RepeatedName, take_names_once
+from runner.types import JsonValue
 
 MAX_DEPTH = 100
 MAX_VALUES = 500_000  # of one tree, its inner ones too
@@ -31,17 +33,15 @@ def read_json(content: bytes) -> Any:
     return value
 
 
-def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def once_each(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     """PrecheckFailed for a key that stands twice: nobody can tell which value was meant."""
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise PrecheckFailed("format", f"the key {shown(key)} stands twice in one JSON object")
-        found[key] = value
-    return found
+    try:
+        return take_names_once(pairs)
+    except RepeatedName as error:
+        raise PrecheckFailed("format", f"the key {shown(error.name)} stands twice in one JSON object") from error
 
 
-def require_bounded(value: Any) -> None:
+def require_bounded(value: JsonValue) -> None:
     """PrecheckFailed for more levels or values than can be compared."""
     level, count = [value], 0
     for _ in range(MAX_DEPTH):
@@ -54,7 +54,7 @@ def require_bounded(value: Any) -> None:
     raise PrecheckFailed("format", f"JSON nested deeper than {MAX_DEPTH} levels")
 
 
-def _inner(value: Any) -> list[Any]:
+def _inner(value: object) -> list[JsonValue]:
     return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
 
 
@@ -83,7 +83,7 @@ class JsonTree:
                 wrong, count = wrong + size, count + 1
                 numbers_only &= is_number(ours) and is_number(theirs)
                 if count <= MAX_DIFFERENCES:
-                    named.append(f"{place}: {_told(ours, theirs)}")
+                    named.append(f"{place}: {_describe_difference(ours, theirs)}")
         return differs(1 - wrong / leaves, named, count, numbers_only=numbers_only) if wrong else SAME
 
     def _pairs(self, ours: Any, theirs: Any) -> Iterator[tuple[str, Any, Any, int]]:
@@ -100,7 +100,7 @@ class JsonTree:
             else:
                 yield place, ours, theirs, max(_leaves(ours), _leaves(theirs))
 
-    def _plain(self, value: Any) -> Any:
+    def _plain(self, value: Any) -> object:
         """The tree without what does not count: ignored keys, and the order of arrays where any will do."""
         if isinstance(value, dict):
             return {key: self._plain(inner) for key, inner in value.items() if key not in self.ignored_keys}
@@ -117,14 +117,14 @@ class JsonTree:
 
 def spelled(value: Any) -> str:
     """JSON that is the same for values that are the same: of 1 and 1.0, and whatever the order of keys."""
-    return json.dumps(_reduced(value), sort_keys=True)
+    return json.dumps(_reduce_numbers(value), sort_keys=True)
 
 
-def _reduced(value: Any) -> Any:
+def _reduce_numbers(value: Any) -> object:
     if isinstance(value, dict):
-        return {key: _reduced(inner) for key, inner in value.items()}
+        return {key: _reduce_numbers(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_reduced(each) for each in value]
+        return [_reduce_numbers(each) for each in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -134,7 +134,7 @@ def below(place: str, step: str | int) -> str:
     return f"{place}[{step}]" if isinstance(step, int) else f"{place}.{step[:60]}"
 
 
-def _at(values: list[Any], index: int) -> Any:
+def _at(values: list[object], index: int) -> object:
     return values[index] if index < len(values) else _NOTHING
 
 
@@ -148,7 +148,7 @@ def _leaves(value: Any) -> int:
     return count
 
 
-def _told(found: Any, expected: Any) -> str:
+def _describe_difference(found: Any, expected: Any) -> str:
     if found is _NOTHING:
         return f"missing, expected {_brief(expected)}"
     if expected is _NOTHING:
@@ -156,7 +156,7 @@ def _told(found: Any, expected: Any) -> str:
     return f"found {_brief(found)}, expected {_brief(expected)}"
 
 
-def _brief(value: Any) -> str:
+def _brief(value: object) -> str:
     if isinstance(value, dict):
         return f"an object of {len(value):,} keys"
     return f"an array of {len(value):,}" if isinstance(value, list) else shown(value)

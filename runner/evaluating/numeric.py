@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from runner.evaluating.comparison import MAX_DIFFERENCES, SAME, Comparison, PrecheckFailed, decoded, differs, shown
 from runner.evaluating.json_tree import JsonTree, below, read_json
@@ -28,7 +27,7 @@ class Numeric:
         ours, theirs = _numbers(found), _numbers(expected)
         pairs = list(zip(ours, theirs, strict=False))
         wrong = [place for place, pair in enumerate(pairs) if not self.tolerance.alike(*pair)]
-        named = [_told(place, *pairs[place]) for place in wrong[:MAX_DIFFERENCES]]
+        named = [_describe_difference(place, *pairs[place]) for place in wrong[:MAX_DIFFERENCES]]
         if len(ours) != len(theirs):
             named.insert(0, f"found {len(ours):,} numbers, expected {len(theirs):,}")
         if not named:
@@ -41,8 +40,8 @@ def _is_tree(content: bytes) -> bool:
     return decoded(content).lstrip()[:1] in ("[", "{")
 
 
-def _require_numbers(value: Any) -> None:
-    """A tree may hold nothing but numbers, so that a text or null is told as what it is."""
+def _require_numbers(value: object) -> None:
+    """PrecheckFailed for a text or null in the tree, which names its place and value."""
     pending = [("$", value)]
     while pending:
         place, each = pending.pop()
@@ -69,7 +68,7 @@ def _numbers(content: bytes) -> list[int | float]:
     return found
 
 
-def _told(place: int, found: float, expected: float) -> str:
+def _describe_difference(place: int, found: float, expected: float) -> str:
     try:
         apart = abs(float(found) - float(expected))
     except OverflowError:

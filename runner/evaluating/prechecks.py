@@ -12,6 +12,7 @@ from runner.evaluating.json_tree import read_json
 from runner.evaluating.pixels import FORMATS as IMAGE_FORMATS
 from runner.evaluating.pixels import image_size
 from runner.evaluating.table_reading import TABLE_FORMATS, TableFormat, read_rows
+from runner.types import JsonValue
 
 MAX_BYTES = 8 * 1024 * 1024  # of an output; a sandbox gives no file of more than 16 MiB whole
 # Kinds of samples in a WAV file that take the same room each: whole numbers, floats, A-law, mu-law, and those that an
@@ -93,7 +94,7 @@ class Precheck:
             raise PrecheckFailed("rows", f"{len(table.rows):,} rows, expected {self.rows}")
 
 
-def require_schema(value: Any, schema: Mapping[str, Any]) -> None:
+def require_schema(value: object, schema: Mapping[str, object]) -> None:
     """PrecheckFailed with the place of the first value that the schema does not allow."""
     from jsonschema import Draft202012Validator
 
@@ -112,7 +113,7 @@ def _broken(error: Any) -> str:
     return f"{error.validator} is not met (expected {shown(error.validator_value)})"
 
 
-def schema_problem(schema: Any) -> str | None:
+def schema_problem(schema: JsonValue) -> str | None:
     """Why a schema cannot be taken; None where it can."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
@@ -125,7 +126,7 @@ def schema_problem(schema: Any) -> str | None:
     return f"{', '.join(map(shown, unknown[:5]))} is not carried out" if unknown else None
 
 
-def _words(schema: Any) -> set[str]:
+def _words(schema: object) -> set[str]:
     """Every keyword in a schema that is well formed."""
     if not isinstance(schema, dict):
         return set()

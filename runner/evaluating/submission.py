@@ -87,24 +87,24 @@ class Submission:
 
     def stdout(self, max_bytes: int) -> bytes:
         """What the last run wrote. PrecheckFailed where that is too much, or the submission took it away."""
-        return self._pulled("stdout", "its standard output", max_bytes)
+        return self._pull("stdout", "its standard output", max_bytes)
 
     def take(self, path: str, max_bytes: int) -> bytes:
         """A file of the workspace. PrecheckFailed where it is no plain file inside of it."""
-        answer = self._managed(_TAKE, path, into=shlex.quote(self._logs), most=max_bytes + 1)
+        answer = self._run_script(_TAKE, path, into=shlex.quote(self._logs), most=max_bytes + 1)
         if answer != "taken":
             raise PrecheckFailed(answer, _WHY[answer].format(path))
-        return self._pulled("output", path, max_bytes)
+        return self._pull("output", path, max_bytes)
 
     def remove(self, path: str) -> None:
         """Takes away what lies at the path, so that only a run can have made what is found there."""
-        self._managed(_REMOVE, path)
+        self._run_script(_REMOVE, path)
 
     @property
     def _logs(self) -> str:
         return f"{self.sandbox.path(LOGS)}/{_FOLDER}/{self.number}"
 
-    def _managed(self, script: str, path: str, **places: object) -> str:
+    def _run_script(self, script: str, path: str, **places: object) -> str:
         """Our own words about a path: the last line of what the script says."""
         place, folder = f"./{path}", f"./{path}".rpartition("/")[0]
         text = script.format(place=shlex.quote(place), folder=shlex.quote(folder), **places)
@@ -114,7 +114,7 @@ class Submission:
         answer = done.output.strip().rpartition("\n")[2].strip()
         return answer if answer in (*_WHY, "taken") else "unreadable"
 
-    def _pulled(self, name: str, what: str, max_bytes: int) -> bytes:
+    def _pull(self, name: str, what: str, max_bytes: int) -> bytes:
         # Of this run alone: all runs together may be more than a sandbox gives whole.
         file = self.sandbox.tree(LOGS, f"{_FOLDER}/{self.number}").files.get(name)
         if file is None:

@@ -13,6 +13,7 @@ from runner.evaluating.comparison import MAX_DIFFERENCES, SAME, Comparison, Prec
 from runner.evaluating.json_tree import spelled
 from runner.evaluating.numbers import NONE, Tolerance, is_number, number_in
 from runner.evaluating.table_reading import Rows, TableFormat, read_rows
+from runner.types import JsonValue
 
 Row = tuple[Any, ...]
 Pair = tuple[str, Row | None, Row | None]  # where, found row, expected row; None where a side has no such row
@@ -43,12 +44,12 @@ class Table:
         self._require_columns(ours, columns)
         _require_columns_of(theirs, (*columns, *self.key))
         tolerances = [self.tolerances.get(name, self.tolerance) for name in columns]
-        mine, wanted = _picked(ours, columns), _picked(theirs, columns)
-        comparison = _compared(self._pairs(mine, wanted, columns), columns, tolerances)
+        mine, wanted = _pick_columns(ours, columns), _pick_columns(theirs, columns)
+        comparison = _compare_pairs(self._pairs(mine, wanted, columns), columns, tolerances)
         if comparison.passed or self.key or not self.any_order:
             return comparison
         pairs = self._pairs(*_unlike(mine, wanted), columns, among="rows that only one side has, sorted")
-        again = _compared(pairs, columns, tolerances, alike=_common(mine, wanted))
+        again = _compare_pairs(pairs, columns, tolerances, alike=_common(mine, wanted))
         return max(comparison, again, key=lambda each: (each.passed, each.score))
 
     def _require_columns(self, ours: Rows, columns: tuple[str, ...]) -> None:
@@ -75,14 +76,14 @@ class Table:
         """Columns with a tolerance decide last, so that numbers that are nearly alike do not part equal rows."""
         loose = [name in self.tolerances or self.tolerance != NONE for name in columns]
 
-        def order(row: Row) -> tuple[Any, ...]:
-            strict = tuple(_spelled(cell) for cell, is_loose in zip(row, loose, strict=True) if not is_loose)
+        def order(row: Row) -> tuple[object, ...]:
+            strict = tuple(_spell_cell(cell) for cell, is_loose in zip(row, loose, strict=True) if not is_loose)
             return strict, tuple(_sortable(cell) for cell, is_loose in zip(row, loose, strict=True) if is_loose)
 
         return order
 
 
-def _compared(
+def _compare_pairs(
     pairs: Sequence[Pair], columns: Sequence[str], tolerances: Sequence[Tolerance], *, alike: int = 0
 ) -> Comparison:
     """`alike`: rows known to be the same on both sides, which are not among the pairs."""
@@ -97,22 +98,22 @@ def _compared(
             cells = _wrong_cells(mine, wanted, tolerances)
             wrong, count = wrong + len(cells), count + len(cells)
             numbers_only &= all(_are_numbers(mine[each], wanted[each]) for each in cells)
-            told = [_told(columns[each], mine[each], wanted[each]) for each in cells[:MAX_DIFFERENCES]]
+            told = [_describe_difference(columns[each], mine[each], wanted[each]) for each in cells[:MAX_DIFFERENCES]]
         named += [f"{place}{each}" for each in told[: MAX_DIFFERENCES - len(named)]]
     return differs(1 - wrong / total, named, count, numbers_only=numbers_only) if wrong else SAME
 
 
-def _counted(rows: Sequence[Row]) -> Counter[tuple[str, ...]]:
+def _count_rows(rows: Sequence[Row]) -> Counter[tuple[str, ...]]:
     return Counter(tuple(map(spelled, row)) for row in rows)
 
 
 def _common(ours: Sequence[Row], theirs: Sequence[Row]) -> int:
-    return (_counted(ours) & _counted(theirs)).total()
+    return (_count_rows(ours) & _count_rows(theirs)).total()
 
 
 def _unlike(ours: Sequence[Row], theirs: Sequence[Row]) -> tuple[list[Row], list[Row]]:
     """Both sides without the rows that they share, each as often as it is there."""
-    return _beyond(ours, _counted(theirs)), _beyond(theirs, _counted(ours))
+    return _beyond(ours, _count_rows(theirs)), _beyond(theirs, _count_rows(ours))
 
 
 def _beyond(rows: Sequence[Row], others: Counter[tuple[str, ...]]) -> list[Row]:
@@ -133,7 +134,7 @@ def _require_columns_of(rows: Rows, columns: Sequence[str]) -> None:
         raise PrecheckFailed("columns", f"{', '.join(map(shown, missing[:5]))} is missing (found {shown(found)})")
 
 
-def _picked(rows: Rows, columns: tuple[str, ...]) -> Sequence[Row]:
+def _pick_columns(rows: Rows, columns: tuple[str, ...]) -> Sequence[Row]:
     if rows.columns == columns:
         return rows.rows
     places = [rows.columns.index(name) for name in columns]
@@ -143,7 +144,7 @@ def _picked(rows: Rows, columns: tuple[str, ...]) -> Sequence[Row]:
 def _by_key(rows: Sequence[Row], places: Sequence[int]) -> dict[tuple[str, ...], Row]:
     found: dict[tuple[str, ...], Row] = {}
     for row in rows:
-        key = tuple(_spelled(row[place]) for place in places)
+        key = tuple(_spell_cell(row[place]) for place in places)
         if key in found:
             raise PrecheckFailed("rows", f"two rows have the key {shown(key)}")
         found[key] = row
@@ -157,11 +158,11 @@ def _wrong_cells(mine: Row, wanted: Row, tolerances: Sequence[Tolerance]) -> lis
     return [place for place, (cell, other, tolerance) in enumerate(cells) if not _alike(cell, other, tolerance)]
 
 
-def _are_numbers(found: Any, expected: Any) -> bool:
+def _are_numbers(found: JsonValue, expected: JsonValue) -> bool:
     return number_in(found) is not None and number_in(expected) is not None
 
 
-def _told(column: str, found: Any, expected: Any) -> str:
+def _describe_difference(column: str, found: object, expected: object) -> str:
     return f", column {shown(column)}: found {shown(found)}, expected {shown(expected)}"
 
 
@@ -172,20 +173,20 @@ def _alike(found: Any, expected: Any, tolerance: Tolerance) -> bool:
     if found == expected and type(found) is type(expected):
         return True
     if tolerance == NONE:
-        return isinstance(found, dict | list) and _spelled(found) == _spelled(expected)
+        return isinstance(found, dict | list) and _spell_cell(found) == _spell_cell(expected)
     ours, theirs = number_in(found), number_in(expected)
     return ours is not None and theirs is not None and tolerance.alike(ours, theirs)
 
 
-def _spelled(cell: Any) -> str:
+def _spell_cell(cell: Any) -> str:
     return cell if isinstance(cell, str) else spelled(cell)
 
 
-def _sortable(cell: Any) -> tuple[int, float, str]:
+def _sortable(cell: JsonValue) -> tuple[int, float, str]:
     """Numbers by size, then what is none by its letters. Not a number comes after all numbers."""
     value = number_in(cell)
     try:
         size = math.nan if value is None else float(value)
     except OverflowError:
         size = math.inf
-    return (2, 0.0, _spelled(cell)) if value is None else (1, 0.0, "") if math.isnan(size) else (0, size, "")
+    return (2, 0.0, _spell_cell(cell)) if value is None else (1, 0.0, "") if math.isnan(size) else (0, size, "")

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from runner.evaluating.comparison import PrecheckFailed, decoded, shown
 from runner.evaluating.json_tree import once_each, require_bounded
+from runner.types import JsonValue
 
 TableFormat = Literal["csv", "tsv", "jsonl"]
 TABLE_FORMATS: tuple[TableFormat, ...] = ("csv", "tsv", "jsonl")
@@ -30,10 +31,12 @@ class Rows:
 
 def read_rows(content: bytes, format: TableFormat) -> Rows:
     """PrecheckFailed for columns named twice, rows of another length, no header, and what is no such file."""
-    return _json_lines(decoded(content)) if format == "jsonl" else _separated(decoded(content), _SEPARATORS[format])
+    return (
+        _json_lines(decoded(content)) if format == "jsonl" else _read_separated(decoded(content), _SEPARATORS[format])
+    )
 
 
-def _separated(text: str, separator: str) -> Rows:
+def _read_separated(text: str, separator: str) -> Rows:
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     rows: list[tuple[str, ...]] = []
     columns: tuple[str, ...] = ()
@@ -41,7 +44,7 @@ def _separated(text: str, separator: str) -> Rows:
         for line in lines:
             row = tuple(cell.strip() for cell in line)
             if not columns and row:
-                columns = _named_once(row)
+                columns = _require_names_once(row)
             elif row:
                 _require_length(row, columns, lines.line_num)
                 rows.append(row)
@@ -53,7 +56,7 @@ def _separated(text: str, separator: str) -> Rows:
     return Rows(columns, tuple(rows))
 
 
-def _named_once(columns: tuple[str, ...]) -> tuple[str, ...]:
+def _require_names_once(columns: tuple[str, ...]) -> tuple[str, ...]:
     if len(columns) > MAX_COLUMNS:
         raise PrecheckFailed("size", f"{len(columns):,} columns, at most {MAX_COLUMNS:,} are compared")
     if len(set(columns)) < len(columns):
@@ -80,7 +83,7 @@ def _json_lines(text: str) -> Rows:
     objects = []
     for found in _objects(text.split("\n")):
         columns.update(dict.fromkeys(found))
-        _named_once(tuple(columns))
+        _require_names_once(tuple(columns))
         objects.append(found)
         _require_bounded(len(objects), len(columns))
     if not columns:
@@ -88,7 +91,7 @@ def _json_lines(text: str) -> Rows:
     return Rows(tuple(columns), tuple(tuple(each.get(name) for name in columns) for each in objects))
 
 
-def _objects(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+def _objects(lines: Iterable[str]) -> Iterator[dict[str, JsonValue]]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue

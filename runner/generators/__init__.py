@@ -7,31 +7,14 @@ the project; others lie in the folders that SKILLGLASS_GENERATORS names.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from runner.errors import SetupError
-from runner.types import Files
+from runner.generators.manifest import MANIFEST, Generator, read_generator
 
 BUNDLED = Path(__file__).parent
-MANIFEST = "generator.toml"
 VARIABLE = "SKILLGLASS_GENERATORS"
 PROVIDER = "generator"  # of the author model that stands for one: "generator/outline"
-
-
-@dataclass(frozen=True, slots=True)
-class Generator:
-    """A generator as it lies on disk now. What was digested is what runs: `files` is put into the sandbox."""
-
-    name: str
-    version: str
-    command: tuple[str, ...]  # words, from the folder that holds program/, input/ and output/
-    timeout_seconds: float
-    files: Files  # its whole folder
-    digest: str  # over its files
-    bundled: bool  # comes along with the project, and may run in the local sandbox
-    image: str | None = None  # to run in; None: the sandbox's own base image
-    network: bool = False  # may it reach the outside?
 
 
 def generator_folders() -> dict[str, Path]:
@@ -52,8 +35,6 @@ def generator_folders() -> dict[str, Path]:
 
 def generator_named(name: str) -> Generator:
     """SetupError names the known generators, or the file, field and expectation where its manifest is not as it should be."""
-    from runner.generators.manifest import read_generator
-
     folders = generator_folders()
     if name not in folders:
         raise SetupError(f"unknown generator {name!r}; known: {', '.join(sorted(folders)) or 'none'}")

@@ -5,21 +5,37 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from runner.digests import digest_json, manifest
 from runner.errors import SuiteError
-from runner.generators import MANIFEST, Generator
 from runner.suites.task_files import read_tree
-from runner.types import Files
+from runner.types import Files, JsonValue
 
+MANIFEST = "generator.toml"
 DIGEST_FORMAT = "generator/1"
 MAX_SECONDS = 1_800
 MAX_FILES, MAX_BYTES = 2_000, 64 * 1024 * 1024
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,49}")
 REQUIRED = ("name", "version", "command", "timeout_seconds")
 KNOWN = (*REQUIRED, "image", "network")
+
+
+@dataclass(frozen=True, slots=True)
+class Generator:
+    """A generator as it lies on disk now. What was digested is what runs: `files` is put into the sandbox."""
+
+    name: str
+    version: str
+    command: tuple[str, ...]  # words, from the folder that holds program/, input/ and output/
+    timeout_seconds: float
+    files: Files  # its whole folder
+    digest: str  # over its files
+    bundled: bool  # comes along with the project, and may run in the local sandbox
+    image: str | None = None  # to run in; None: the sandbox's own base image
+    network: bool = False  # may it reach the outside?
 
 
 def read_generator(folder: Path, *, bundled: bool) -> Generator:
@@ -55,7 +71,7 @@ def _table(path: Path) -> dict[str, Any]:
     return table
 
 
-def _field(path: Path, table: dict[str, Any], name: str, expected: str, fits: Callable[[Any], bool]) -> Any:
+def _field(path: Path, table: dict[str, object], name: str, expected: str, fits: Callable[[Any], bool]) -> Any:
     if name not in table:
         raise SuiteError(str(path), name, expected, "it is missing")
     if not fits(table[name]):
@@ -67,15 +83,15 @@ def _is_text(longest: int) -> Callable[[Any], bool]:
     return lambda found: isinstance(found, str) and 0 < len(found) <= longest and found.isprintable()
 
 
-def _is_command(found: Any) -> bool:
+def _is_command(found: JsonValue) -> bool:
     return isinstance(found, list) and 0 < len(found) <= 100 and all(map(_is_text(1_000), found))
 
 
-def _is_time(found: Any) -> bool:
+def _is_time(found: JsonValue) -> bool:
     return isinstance(found, int | float) and not isinstance(found, bool) and 1 <= found <= MAX_SECONDS
 
 
-def _is_switch(found: Any) -> bool:
+def _is_switch(found: JsonValue) -> bool:
     return isinstance(found, bool)
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from runner.authoring.material import text_of
 from runner.authoring.reply import MAX_REPLY_CHARS
 from runner.errors import SandboxRuined
-from runner.generators import Generator
-from runner.sandboxes import WORKSPACE, Completed, Needs, Sandbox, SandboxKind
+from runner.generators.manifest import Generator
+from runner.sandboxes import WORKSPACE, Completed, Sandbox, SandboxKind
+from runner.sandboxes.needs import Needs
 from runner.sandboxes.trees import Tree
 from runner.types import Files, Machine, Task
 

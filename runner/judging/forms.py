@@ -41,5 +41,5 @@ def form_of(metric: Metric) -> Form:
     raise ValueError(f"{metric} is counted, not asked")
 
 
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
+def _object(properties: dict[str, object]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties)}

@@ -7,25 +7,18 @@ field that is not there, a score off the scale, a number written as text: each i
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from runner.judging.forms import MAX_POINTS, POINT_FIELDS, Form
 from runner.judging.metrics import HIGHEST, LOWEST
-from runner.models.finish_reasons import FILTERED
+from runner.models.json_reply import PLAIN, STRICT, decode_alone, objects_among, refuses
 from runner.trajectories.text import storable
-from runner.types import ModelReply
+from runner.types import FILTERED, JsonValue, ModelReply
 
 MAX_REPLY_CHARS = 200_000
 MAX_TEXT_CHARS = 4_000
-
-_FENCE = re.compile(r"\A```(?:json)?[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
-_REFUSES = re.compile(
-    r"\A\W{0,10}(?:I['’]?m (?:sorry|unable)|I am (?:sorry|unable)|I (?:can['’]?t|cannot|won['’]?t)|Sorry\b)"
-)
 
 
 class Fault(StrEnum):
@@ -84,7 +77,7 @@ def read_reply(reply: ModelReply, form: Form) -> Reading:
 # --- the one object ---------------------------------------------------------------------------------------------
 
 
-def _object_in(reply: ModelReply) -> dict[str, Any]:
+def _object_in(reply: ModelReply) -> dict[str, JsonValue]:
     text = reply.text.strip()
     if reply.finish_reason == FILTERED:
         raise Faulty(Fault.REFUSED, text[:MAX_TEXT_CHARS] or "the reply was withheld")
@@ -92,9 +85,8 @@ def _object_in(reply: ModelReply) -> dict[str, Any]:
         raise Faulty(Fault.EMPTY, "the reply is empty")
     if len(text) > MAX_REPLY_CHARS:
         raise Faulty(Fault.MALFORMED, f"{len(text):,} characters, expected at most {MAX_REPLY_CHARS:,}")
-    fenced = _FENCE.match(text)
     try:
-        value = _parsed(fenced[1] if fenced else text)
+        value = decode_alone(text, STRICT)
     except (ValueError, RecursionError) as error:
         raise _no_json(text, error, reply.finish_reason == "length") from error
     if not isinstance(value, dict):
@@ -103,39 +95,13 @@ def _object_in(reply: ModelReply) -> dict[str, Any]:
 
 
 def _no_json(text: str, error: Exception, is_cut: bool) -> Faulty:
-    if isinstance(error, json.JSONDecodeError) and _holds_object(text):
+    # The first thing in braces decides: an object inside one that breaks off does not count.
+    if isinstance(error, json.JSONDecodeError) and any(True for _ in objects_among(text, PLAIN, limit=1)):
         return Faulty(Fault.PROSE, "expected the JSON object alone, found words around it")
-    if _REFUSES.match(text):
+    if refuses(text):
         return Faulty(Fault.REFUSED, text[:MAX_TEXT_CHARS])
     cut = ": the reply was cut off at the limit of tokens" if is_cut else ""
     return Faulty(Fault.MALFORMED, f"no JSON object ({str(error)[:200]}){cut}")
-
-
-def _holds_object(text: str) -> bool:
-    """Is the first thing in braces a whole object? One inside it, of an answer that breaks off, does not count."""
-    try:
-        json.JSONDecoder().raw_decode(text, text.find("{"))
-    except (ValueError, RecursionError, IndexError):
-        return False
-    return "{" in text
-
-
-def _parsed(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
-
-
-def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Of two values under one name nobody can tell which was meant."""
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise ValueError(f"{name[:80]!r} stands there twice")
-        found[name] = value
-    return found
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
 
 
 # --- its fields -------------------------------------------------------------------------------------------------
@@ -158,7 +124,7 @@ def _scores(value: dict[str, Any], names: tuple[str, ...]) -> Reading:
     return _partly(items, missing)
 
 
-def _score(value: Any, name: str) -> int:
+def _score(value: JsonValue, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         expected = f"a whole number from {LOWEST} to {HIGHEST}"
         raise Faulty(Fault.WRONG_TYPE, f"{name}.score: expected {expected}, found {_kind(value)} {str(value)[:40]!r}")
@@ -224,6 +190,6 @@ def _text(value: dict[str, Any], name: str, place: str, missing: list[str]) -> s
     return storable(told).strip()[:MAX_TEXT_CHARS]  # JSON can spell what a text of the record cannot hold
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     names = {dict: "an object", list: "a list", str: "text", bool: "a truth value", int: "a number", float: "a number"}
     return names.get(type(value), "null")

@@ -39,13 +39,13 @@ def library_text(files: Files) -> str:
 
 def _file_text(name: str, path: str, file: File) -> str:
     shown = path == "SKILL.md" or path.split("/", 1)[0] in SHOWN_FOLDERS
-    text = _decoded(file.content) if shown else None
+    text = _decode(file.content) if shown else None
     if text is None:
         return f"=== {name} ({len(file.content):,} bytes, not shown) ==="
     return f"=== {name} ===\n{cut(text, MAX_FILE_CHARS)}"
 
 
-def _decoded(content: bytes) -> str | None:
+def _decode(content: bytes) -> str | None:
     """None where it is no text."""
     if b"\0" in content:
         return None

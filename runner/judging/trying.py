@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from runner.judging.forms import Form
 from runner.judging.reply import Fault, Reading, read_reply
+from runner.models.json_reply import ask_until_usable
 from runner.types import ModelReply, ModelRequest
 
 TRIES = 3
@@ -31,21 +31,13 @@ def settle(request: ModelRequest, form: Form, ask: Callable[[ModelRequest, int],
 
     A refusal is an answer: it is not argued with.
     """
-    faults: list[Fault] = []
-    while True:
-        reply = ask(request, len(faults) + 1)
+
+    def read(reply: ModelReply) -> tuple[Reading, str]:
         reading = read_reply(reply, form)
-        if reading.fault is None or reading.fault is Fault.REFUSED or len(faults) + 1 == TRIES:
-            return Settled(reading, tuple(faults))
-        faults.append(reading.fault)
-        request = asked_again(request, reply.text, reading)
+        if reading.fault in (None, Fault.REFUSED):
+            return reading, ""
+        problem = f"That answer cannot be used ({reading.fault}): {reading.problem}."
+        return reading, f"{problem} Answer with the JSON object alone."
 
-
-def asked_again(request: ModelRequest, said: str, reading: Reading) -> ModelRequest:
-    """The same question, the unusable answer, and what was wrong with it."""
-    problem = f"That answer cannot be used ({reading.fault}): {reading.problem}. Answer with the JSON object alone."
-    more: tuple[Mapping[str, Any], ...] = (
-        {"role": "assistant", "content": said[:MAX_ECHO_CHARS] or "(nothing)"},
-        {"role": "user", "content": problem},
-    )
-    return replace(request, messages=(*request.messages, *more))
+    *before, last = ask_until_usable(request, ask, read, tries=TRIES, echo=lambda text: text[:MAX_ECHO_CHARS])
+    return Settled(last, tuple(reading.fault for reading in before if reading.fault))

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from runner.errors import SetupError
-from runner.models.presets import Preset, preset_named
+from runner.models.preset import Preset
+from runner.models.presets import preset_named
 from runner.types import ModelReply, ModelRequest, Usage
 
 
 class Model(Protocol):
     name: str
-    version: str  # raised whenever equal requests may get other replies; "unknown" where the provider does not tell
+    version: str  # raised whenever equal requests may get other replies; "unknown" where the provider gives none
     scripted: bool  # its numbers mean nothing about language models; every page says so
 
     @property

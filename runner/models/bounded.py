@@ -245,11 +245,11 @@ def _timeouts(silence: float) -> dict[str, float]:
 
 def _client() -> httpx.Client:
     """A new connection for each try: that of a call that hung is not used again. Proxies are the environment's."""
-    return httpx.Client(verify=_trusted())
+    return httpx.Client(verify=_trust_settings())
 
 
 @lru_cache(maxsize=1)
-def _trusted() -> ssl.SSLContext:
+def _trust_settings() -> ssl.SSLContext:
     from litellm.llms.custom_httpx.http_handler import get_ssl_configuration  # SSL_VERIFY, SSL_CERT_FILE and the like
 
     found = get_ssl_configuration()
@@ -314,7 +314,7 @@ def _reply_in(content: bytes, call: Call, streamed: Streamed | None) -> dict[str
 
 
 def _put_together(pieces: Iterable[bytes], call: Call, streamed: Streamed) -> dict[str, Any]:
-    """Keeps what the stream has told of its usage, for the case that it does not come to its end."""
+    """Keeps the usage that the stream has reported so far, in case it breaks off."""
     reader, meter = EventReader(streamed.assembler()), Meter(streamed.path, "text/event-stream")
     try:
         for piece in pieces:

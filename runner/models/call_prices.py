@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runner.models import Model
 from runner.models.litellm_package import load_litellm
-from runner.models.presets import Preset
+from runner.models.preset import Preset
 from runner.models.prices import MILLION, Prices
 from runner.types import Usage
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from runner.digests import canonical_json
 from runner.trajectories.text import storable, storable_value
+from runner.types import JsonValue
 
 MAX_BYTES = 4 * 1024 * 1024  # of a reply's fields, as JSON; more is not carried
 REASONING, THINKING, ITEMS = "reasoning_content", "thinking_blocks", "reasoning_items"
@@ -42,13 +43,13 @@ def read_carried(message: Any, of_calls: Mapping[str, Mapping[str, Any]]) -> Map
     return carried if carried and len(canonical_json(carried)) <= MAX_BYTES else None
 
 
-def clean_carried(carried: Mapping[str, Any] | None, clean: Callable[[Any], Any]) -> Mapping[str, Any] | None:
+def clean_carried(carried: Mapping[str, JsonValue] | None, clean: Callable[[Any], Any]) -> Mapping[str, Any] | None:
     """Without secrets. A signed field that would have to be changed is left out: its signature would not fit it."""
     cleaned = {name: (value, clean(value)) for name, value in (carried or {}).items()}
     return {name: after for name, (before, after) in cleaned.items() if name == REASONING or after == before} or None
 
 
-def message_fields(carried: Mapping[str, Any] | None) -> dict[str, Any]:
+def message_fields(carried: Mapping[str, JsonValue] | None) -> dict[str, JsonValue]:
     """Fields for the assistant's message; those of its calls apart: see `call_fields`."""
     return {name: value for name, value in (carried or {}).items() if name != CALLS}
 
@@ -58,11 +59,11 @@ def call_fields(carried: Mapping[str, Any] | None, call: str) -> dict[str, Any]:
     return dict((carried or {}).get(CALLS, {}).get(call, {}))
 
 
-def _is_signed(block: Mapping[str, Any]) -> bool:
+def _is_signed(block: Mapping[str, JsonValue]) -> bool:
     return bool(block.get("signature") or block.get("data"))
 
 
-def thinks_first(messages: Sequence[Mapping[str, Any]]) -> bool:
+def thinks_first(messages: Sequence[Mapping[str, JsonValue]]) -> bool:
     """Does the work since the user's last message begin with thinking, or has it not begun?
 
     Where that thinking is lost (it held a secret), Anthropic answers only with thinking turned off.

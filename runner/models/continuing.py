@@ -12,7 +12,7 @@ from typing import Any
 
 from runner.digests import digest_json
 from runner.encoding import Undecodable, decode, encode
-from runner.types import ModelRequest
+from runner.types import JsonValue, ModelRequest
 
 CONTINUES, KEPT, MESSAGES = "continues", "kept", "messages"
 
@@ -28,7 +28,7 @@ def shared_messages(request: ModelRequest, earlier: ModelRequest) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-def shortened(request: ModelRequest, earlier: ModelRequest | None, name: str) -> dict[str, Any]:
+def shortened(request: ModelRequest, earlier: ModelRequest | None, name: str) -> dict[str, JsonValue]:
     """The request's JSON, as a continuation of `earlier` where they begin alike. `name` says where that one is kept."""
     whole: dict[str, Any] = encode(request)
     kept = 0 if earlier is None else shared_messages(request, earlier)
@@ -39,7 +39,7 @@ def shortened(request: ModelRequest, earlier: ModelRequest | None, name: str) ->
     return {CONTINUES: name, KEPT: kept, MESSAGES: whole[MESSAGES][kept:], **changed}
 
 
-def is_continuation(value: Any) -> bool:
+def is_continuation(value: object) -> bool:
     return isinstance(value, dict) and CONTINUES in value
 
 

@@ -11,8 +11,9 @@ import re
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
-from typing import Any
 from urllib.parse import urlsplit
+
+from runner.types import JsonValue
 
 MAX_WRAPPED = 12  # errors inside each other
 
@@ -73,8 +74,8 @@ def describe_error(error: BaseException, address: str | None) -> str:
     provider's, which the model's name tells. Of an address neither user, password nor query is shown. What the provider
     said may quote a key: the caller takes it out, and then cuts the text. Half a key would not be found.
     """
-    chain = list(_wrapped(error))
-    where = _shown(address) if address else ""
+    chain = list(_iterate_causes(error))
+    where = _strip_address(address) if address else ""
     if (broken := _broken(chain)) is not None:
         what, detail = broken
     else:
@@ -82,7 +83,7 @@ def describe_error(error: BaseException, address: str | None) -> str:
     return ": ".join(filter(None, (what, where, detail)))
 
 
-def _wrapped(error: BaseException) -> Iterator[BaseException]:
+def _iterate_causes(error: BaseException) -> Iterator[BaseException]:
     """The error, and what it was made from, outermost first."""
     found: BaseException | None = error
     for _ in range(MAX_WRAPPED):
@@ -126,10 +127,10 @@ def _words(error: BaseException, chain: list[BaseException]) -> str:
     text = _TRACEBACK.sub("", str(error)).strip()
     while (prefix := _PREFIX.match(text)) is not None and prefix["name"] in {None, *classes}:
         text = text[prefix.end() :]
-    return (_said(_ADVICE.sub("", text)) or "").strip()
+    return (_read_message(_ADVICE.sub("", text)) or "").strip()
 
 
-def _said(text: str) -> str:
+def _read_message(text: str) -> str:
     try:
         value, _ = json.JSONDecoder().raw_decode(text) if text.startswith("{") else (None, 0)
     except (ValueError, RecursionError):
@@ -138,14 +139,14 @@ def _said(text: str) -> str:
     return told if isinstance(told, str) and told.strip() else text
 
 
-def _message(value: Any) -> Any:
+def _message(value: JsonValue) -> JsonValue:
     if not isinstance(value, Mapping):
         return value
     inner = value.get("error", value)
     return inner.get("message") if isinstance(inner, Mapping) else inner
 
 
-def _shown(address: str) -> str:
+def _strip_address(address: str) -> str:
     """An address without user, password, query and fragment; a variable's name as it is."""
     try:
         parts = urlsplit(address)

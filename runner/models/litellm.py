@@ -19,17 +19,15 @@ from typing import TYPE_CHECKING, Any
 from runner.errors import AccountRefused, ContextExceeded, KeyRefused, ModelRefused, ModelUnavailable, SetupError
 from runner.models.context_overflow import Overflow, fills, is_bare_500, overflow_of
 from runner.models.error_wording import describe_error
-from runner.models.finish_reasons import FILTERED, TOO_LONG
 from runner.models.litellm_errors import NoReply, is_away, is_of_the_key, is_passing, provider_body, retry_after
 from runner.models.litellm_package import load_litellm, missing_module
 from runner.models.litellm_parameters import target_of
 from runner.models.litellm_reply import read_reply
 from runner.models.litellm_request import Sending, prepare
-from runner.models.model_names import has_address
 from runner.models.patience import Passing, Patience, seconds_set
-from runner.models.presets import Preset
+from runner.models.preset import Preset, has_address
 from runner.no_credit import says_no_credit
-from runner.types import ModelReply, ModelRequest, Usage
+from runner.types import FILTERED, TOO_LONG, JsonValue, ModelReply, ModelRequest, Usage
 
 if TYPE_CHECKING:
     from runner.models.bounded import Call
@@ -44,7 +42,7 @@ SHORTEST_PRIVATE = 6  # characters; a shorter key is none, and taking it out wou
 OTHER_CREDENTIALS = frozenset({"bedrock", "vertex_ai", "sagemaker", "azure"})
 
 
-class _Refused(Exception):
+class _RefusedByLiteLLM(Exception):
     """The provider refuses one parameter of the request, which can be sent without it."""
 
     def __init__(self, name: str, reason: str) -> None:
@@ -103,7 +101,7 @@ class LiteLLM:
         """Tokens that the model takes in one call: by the preset, else by litellm's list, else not known."""
         if self.preset is not None and self.preset.context_window is not None:
             return self.preset.context_window
-        return _listed_window(self._litellm().model_cost, self.model)
+        return _look_up_window(self._litellm().model_cost, self.model)
 
     @property
     def price_table(self) -> str:
@@ -149,7 +147,7 @@ class LiteLLM:
                     reply = self._try(litellm, sending, call)
                 except Passing as failure:
                     reply = self._outlast(failure, patience, request)
-                except _Refused as parameter:
+                except _RefusedByLiteLLM as parameter:
                     if parameter.name in left_out:  # refused with it and without it
                         raise ModelRefused(f"{parameter.reason} (model {self.name})") from None
                     left_out.add(parameter.name)  # one more each time, so this ends
@@ -167,7 +165,7 @@ class LiteLLM:
             response = litellm.completion(**sending.arguments)
             return read_reply(response, self.model, self._usage(litellm, response))
         except litellm.exceptions.ContentPolicyViolationError as error:
-            return ModelReply(self._told(error), finish_reason=FILTERED, model=self.model)
+            return ModelReply(self._describe_error(error), finish_reason=FILTERED, model=self.model)
         except Exception as error:
             # "from None": a trace that goes on into litellm's own errors would quote what is kept out of ours.
             raise self._failure(call.problem or error, sending, call) from None
@@ -177,12 +175,12 @@ class LiteLLM:
         if missing := missing_module(problem):
             return self._without(missing)
         if call.replied:
-            return _unreadable(self._told(_no_reply(problem)), call)
-        told = f"{self._told(problem)} (model {self.name})"
+            return _unreadable(self._describe_error(_no_reply(problem)), call)
+        told = f"{self._describe_error(problem)} (model {self.name})"
         if (overflow := overflow_of(problem)) is not None:
-            return _Overflowed(self._told(problem), overflow)
+            return _Overflowed(self._describe_error(problem), overflow)
         if name := sending.refused(problem):
-            return _Refused(name, self._told(problem)[:MAX_REASON])
+            return _RefusedByLiteLLM(name, self._describe_error(problem)[:MAX_REASON])
         if is_of_the_key(problem):
             return self._key_refused(problem)
         if getattr(problem, "status_code", None) in (402, 404) or says_no_credit(provider_body(problem)):
@@ -190,7 +188,7 @@ class LiteLLM:
         if not is_passing(problem):
             return ModelRefused(f"{told}{_advice(sending, problem)}")
         return Passing(
-            self._told(problem),
+            self._describe_error(problem),
             is_away=is_away(problem),
             is_last=type(problem).__name__ == "TimeUp",
             is_bare=is_bare_500(problem),
@@ -226,7 +224,7 @@ class LiteLLM:
         sending = prepare(target_of(litellm, self.model, address), request, options, self._refused)
         return replace(sending, arguments={**sending.arguments, **self._call(), **self._access()})
 
-    def _call(self) -> dict[str, Any]:
+    def _call(self) -> dict[str, JsonValue]:
         return {
             "model": self.model,
             "timeout": self.timeout_seconds,
@@ -250,9 +248,9 @@ class LiteLLM:
     def _key_refused(self, error: Exception) -> KeyRefused:
         variable = self.key_variable or _usual_variable(self.model)
         named = f"the key in the environment variable {variable}" if variable else "the key"
-        return KeyRefused(f"The provider refused {named}: {self._told(error)} (model {self.name})", variable)
+        return KeyRefused(f"The provider refused {named}: {self._describe_error(error)} (model {self.name})", variable)
 
-    def _told(self, error: Exception) -> str:
+    def _describe_error(self, error: Exception) -> str:
         """What the provider or its client said, without the key and the address, which it may quote."""
         text = describe_error(error, self.api_base or (self.preset.api_base_variable if self.preset else None))
         private = {os.environ.get(name, "").strip(): name for name in self._variables()}
@@ -276,7 +274,7 @@ class LiteLLM:
     def _usage(self, litellm: Any, response: Any) -> Usage:
         """Input includes what was cached, as litellm gives it for every provider: cached input is counted once."""
         usage = getattr(response, "usage", None)
-        # litellm makes up zeros where the provider told nothing; some tell no sum.
+        # litellm makes up zeros where the provider gave no counts; some providers give no sum.
         if usage is None or not (usage.prompt_tokens or usage.completion_tokens):
             return Usage()
         details = getattr(usage, "prompt_tokens_details", None)
@@ -319,13 +317,13 @@ def _advice(sending: Sending, error: Exception) -> str:
     return f"\nThe preset's option {option} is refused; `{option}: null` leaves it out." if option else ""
 
 
-def cache_written(usage: Any) -> int:
+def cache_written(usage: JsonValue) -> int:
     """Tokens of the input that the provider put into its cache; Anthropic charges more for them."""
     written = getattr(usage, "cache_creation_input_tokens", None)
     return written if isinstance(written, int) and written > 0 else 0
 
 
-def _count(told: Any) -> int | None:
+def _count(told: object) -> int | None:
     """None for a number that can be no count of tokens."""
     return told if isinstance(told, int) and 0 <= told < 10**12 else None
 
@@ -349,7 +347,7 @@ def _has_list_price(litellm: Any, model: str) -> bool:
     return bool(found.get("input_cost_per_token")) and bool(found.get("output_cost_per_token"))
 
 
-def _listed_window(listed: Mapping[str, Any], model: str) -> int | None:
+def _look_up_window(listed: Mapping[str, Any], model: str) -> int | None:
     """Read from the list itself: litellm's own look-up would ask an Ollama server."""
     entry = listed.get(model) or listed.get(model.partition("/")[2]) or {}
     found = entry.get("max_input_tokens")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from runner.retry_after import retry_after_seconds
+from runner.types import JsonValue
 
 # Worth another try, by the names litellm gives them; whatever else it raises will not get better by asking again.
 PASSING = (
@@ -44,7 +44,7 @@ def is_of_the_key(error: Exception) -> bool:
     return type(error).__name__ in OF_THE_KEY or getattr(error, "status_code", None) in (401, 403)
 
 
-def provider_body(error: Exception) -> Mapping[str, Any]:
+def provider_body(error: Exception) -> Mapping[str, JsonValue]:
     """The provider's own words: litellm keeps OpenAI's beside its error, and quotes those of others in the error's text."""
     kept = getattr(error, "body", None)
     if isinstance(kept, Mapping):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
-from typing import Any
 
 from runner.models.carried import REASONING
 from runner.models.litellm_parameters import Target
 from runner.models.litellm_refusals import NO_REASONING
-from runner.types import ModelRequest
+from runner.types import JsonValue, ModelRequest
 
 CACHE_MARK = "cache_control"
 # They refuse unsigned reasoning in messages, in their own words: Groq's is "property 'reasoning_content' is unsupported".
@@ -17,7 +16,7 @@ CACHE_MARK = "cache_control"
 TAKE_NO_REASONING = frozenset({"groq", "cerebras", "mistral", "gemini", "vertex_ai", "anthropic", "bedrock", "azure"})
 
 
-def messages_for(target: Target, request: ModelRequest, refused: Collection[str]) -> list[dict[str, Any]]:
+def messages_for(target: Target, request: ModelRequest, refused: Collection[str]) -> list[dict[str, JsonValue]]:
     messages = deepcopy([dict(message) for message in request.messages])  # litellm changes them
     for message in messages:
         if not _takes_reasoning(target, message, refused):
@@ -30,7 +29,7 @@ def messages_for(target: Target, request: ModelRequest, refused: Collection[str]
     return messages
 
 
-def _takes_reasoning(target: Target, message: Mapping[str, Any], refused: Collection[str]) -> bool:
+def _takes_reasoning(target: Target, message: Mapping[str, JsonValue], refused: Collection[str]) -> bool:
     """Only with a turn that called tools, where Kimi and DeepSeek demand it. DeepSeek refuses it in any other.
 
     Azure hosts Kimi too: a provider that demands reasoning is sent it, whatever is usual there.
@@ -39,7 +38,7 @@ def _takes_reasoning(target: Target, message: Mapping[str, Any], refused: Collec
     return bool(message.get("tool_calls")) and is_usual and REASONING not in refused
 
 
-def cached_places(messages: Sequence[Mapping[str, Any]]) -> list[int]:
+def cached_places(messages: Sequence[Mapping[str, JsonValue]]) -> list[int]:
     """Where Anthropic's cache is told to end: behind the system message, where the last request ended, and at the end.
 
     Only a conversation with tools goes on, and reads in every turn what the one before wrote. Anthropic caches the tools

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-from runner.models.finish_reasons import TOO_LONG
+from runner.types import TOO_LONG
 
 WINDOW_FILLED = "model_context_window_exceeded"  # Anthropic's stop_reason of a reply that filled the window
 _MCP_GATEWAY = "litellm.responses.mcp.litellm_proxy_mcp_handler"

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from runner.types import ModelRequest
+from runner.types import JsonValue, ModelRequest
 
 SEED_BITS = 0x7FFF_FFFF  # 31: Google's seed is an int32, others take no more than that either
 SMALLEST_BUDGET = 1_024  # tokens of thinking, by Anthropic's documents
@@ -73,10 +73,10 @@ def target_of(litellm: Any, full_name: str, address: str | None) -> Target:
 
 
 def choose_parameters(
-    target: Target, request: ModelRequest, options: Mapping[str, Any], refused: Mapping[str, str]
+    target: Target, request: ModelRequest, options: Mapping[str, object], refused: Mapping[str, str]
 ) -> Parameters:
     """`options`: the preset's; null: never sent. `refused`: what the provider refused earlier, with its words."""
-    asked = _asked(request)
+    asked = _collect_parameters(request)
     given = {name: value for name, value in options.items() if value is not None and name not in asked}
     chosen = Parameters({**given, **asked}, frozenset(asked))
     for name in sorted(asked.keys() & {name for name, value in options.items() if value is None}):
@@ -95,7 +95,7 @@ def choose_parameters(
     return chosen
 
 
-def _asked(request: ModelRequest) -> dict[str, Any]:
+def _collect_parameters(request: ModelRequest) -> dict[str, object]:
     asked = {
         "temperature": request.temperature,
         "max_tokens": request.max_tokens,
@@ -132,7 +132,7 @@ def _follow_claude(chosen: Parameters) -> None:
 
 def _follow_mapping(target: Target, chosen: Parameters) -> None:
     """What litellm makes of the values for this provider: some it drops, some it would refuse."""
-    made = _mapped(target, chosen.values)
+    made = _map_parameters(target, chosen.values)
     if made is None:
         return
     names = set(_names(made))
@@ -140,11 +140,11 @@ def _follow_mapping(target: Target, chosen: Parameters) -> None:
         if not ALIASES[name] & names:
             chosen.leave(name, f"{target.model} does not take it")
     _fit_budget(chosen, made.get("thinking"))
-    thinking = (_mapped(target, chosen.values) or {}).get("thinking") if target.is_claude else None
+    thinking = (_map_parameters(target, chosen.values) or {}).get("thinking") if target.is_claude else None
     chosen.thinks_by_budget = isinstance(thinking, dict) and thinking.get("type") == "enabled"
 
 
-def _mapped(target: Target, values: Mapping[str, Any]) -> dict[str, Any] | None:
+def _map_parameters(target: Target, values: Mapping[str, JsonValue]) -> dict[str, JsonValue] | None:
     try:
         made: dict[str, Any] = target.litellm.utils.get_optional_params(
             model=target.model, custom_llm_provider=target.provider, drop_params=True, **values
@@ -154,7 +154,7 @@ def _mapped(target: Target, values: Mapping[str, Any]) -> dict[str, Any] | None:
     return made
 
 
-def _names(value: Any) -> Iterator[str]:
+def _names(value: JsonValue) -> Iterator[str]:
     if isinstance(value, dict):
         for name, item in value.items():
             yield str(name)
@@ -181,7 +181,7 @@ def _fit_budget(chosen: Parameters, thinking: Any) -> None:
     )
 
 
-def is_bridged(target: Target, request: ModelRequest, values: Mapping[str, Any]) -> bool:
+def is_bridged(target: Target, request: ModelRequest, values: Mapping[str, JsonValue]) -> bool:
     """Does litellm reach this model through OpenAI's Responses API? So it does the codex models."""
     if target.provider not in BRIDGED_PROVIDERS:
         return False

@@ -8,10 +8,9 @@ from typing import Any
 from uuid import uuid4
 
 from runner.models.carried import FIELDS, read_carried
-from runner.models.finish_reasons import FILTERED
 from runner.models.litellm_errors import NoReply
 from runner.trajectories.text import storable, storable_value
-from runner.types import UNREADABLE, ModelReply, ToolCall, Usage
+from runner.types import FILTERED, UNREADABLE, ModelReply, ToolCall, Usage
 
 # OpenRouter's and Zhipu's word for an upstream provider that failed in the middle. litellm reports it as "stop".
 BROKEN_OFF = ("error", "network_error")

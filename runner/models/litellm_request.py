@@ -12,7 +12,7 @@ from runner.models.context_overflow import Overflow
 from runner.models.litellm_history import CACHE_MARK, messages_for
 from runner.models.litellm_parameters import Target, choose_parameters
 from runner.models.litellm_refusals import NO_REASONING, refused_parameter
-from runner.types import ModelRequest
+from runner.types import JsonValue, ModelRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def prepare(target: Target, request: ModelRequest, options: Mapping[str, Any], r
     )
 
 
-def _ours(asked: Collection[str], values: Mapping[str, Any], messages: list[dict[str, Any]]) -> list[str]:
+def _ours(asked: Collection[str], values: Mapping[str, JsonValue], messages: list[dict[str, JsonValue]]) -> list[str]:
     named = ("temperature", "seed", "response_format", "max_tokens")
     marks = [name for name in (CACHE_MARK, REASONING) if any(name in message for message in messages)]
     bridged = [name for name in ("include", "store") if name in values]

@@ -13,8 +13,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from runner.errors import SetupError
-from runner.models.model_names import has_address
-from runner.models.presets import SUFFIX, Preset
+from runner.models.preset import SUFFIX, Preset, has_address
 from runner.models.prices import Prices
 
 MAX_BYTES = 64 * 1024
@@ -155,7 +154,7 @@ def _read(path: Path, *_state: int) -> Preset:
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise SetupError(f"{path}: not YAML ({type(error).__name__}{_place(error)})") from None
     except ValidationError as error:
-        raise SetupError(f"{path}: {_told(error)}") from None
+        raise SetupError(f"{path}: {_describe_problems(error)}") from None
     except ValueError as error:  # a day or a number that there cannot be; not quoted, as it may be part of a key
         raise SetupError(f"{path}: not YAML ({type(error).__name__})") from None
     values = {name: getattr(found, name) for name in PresetFile.model_fields if name not in ("prices", "note")}
@@ -163,7 +162,7 @@ def _read(path: Path, *_state: int) -> Preset:
     return Preset(name=path.name.removesuffix(SUFFIX), prices=prices, **values)
 
 
-def _told(error: ValidationError) -> str:
+def _describe_problems(error: ValidationError) -> str:
     """Without the values: one of them may be a key that was put where its variable's name belongs."""
     problems = error.errors(include_url=False, include_input=False, include_context=False)
     return "; ".join(

@@ -1,71 +1,17 @@
-"""Presets: what one line of an experiment file stands for. One file per preset; host side and agent side read the same.
-
-The fields are those by which SkillEvolBench routes its calls (paper, appendix C.1, table 7). A preset never holds a key:
-it names the environment variables that do. A file is YAML, named
-`<preset>.yaml`; docs/reference/models.md has its fields.
-"""
+"""The presets there are, by name: those that come along and those of the operator."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from runner.digests import digest_json
-from runner.encoding import encode
-from runner.errors import NotOnThisMachine, SetupError
-from runner.models.prices import Prices
+from runner.errors import SetupError
+from runner.models.preset import SUFFIX, Preset
 
 FILES = Path(__file__).parent / "preset_files"
-SUFFIX = ".yaml"
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,49}")
-
-
-@dataclass(frozen=True, slots=True)
-class Preset:
-    name: str  # "claude-opus-4.6"
-    provider: str  # "anthropic"
-    harness: str  # the agent it was published with: "claude-code", "codex", ..., "shell"
-    agent_model: str  # as the harness takes it
-    host_model: str  # as litellm takes it, for calls made on this side: shell agent, author, judge
-    api_base: str | None = None  # None: the provider's own address
-    key_variable: str | None = None  # NAME of the variable that holds the key
-    key_header: str = "authorization"  # how the provider takes it (runner.sandboxes.Provider)
-    agent_environment: Mapping[str, str] = field(default_factory=dict)  # variable in the sandbox -> NAME of ours
-    options: Mapping[str, object] = field(default_factory=dict)  # sampling and the like, part of the setup
-    api_base_variable: str | None = None  # NAME of the variable that holds the address, where that is private
-    prices: Prices | None = None  # of an address of one's own; None: litellm's list
-    timeout_seconds: float | None = None  # of a provider's silence; None: runner.models.litellm.TIMEOUT_SECONDS
-    max_tokens: int | None = None  # the longest reply that is asked for; None: what the runner asks for
-    context_window: int | None = None  # tokens; None: litellm's list
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """Names of the environment variables it reads."""
-        named = (self.key_variable, self.api_base_variable, *self.agent_environment.values())
-        return tuple(sorted({name for name in named if name}))
-
-    @property
-    def digest(self) -> str:
-        """Of everything in the file but how long a silent provider is waited for; what the variables hold is no part
-        of it. A limit that a file does not state leaves the digest as it was before there was one."""
-        stated = encode(self)
-        unstated = [name for name in ("max_tokens", "context_window") if stated[name] is None]
-        return digest_json(
-            {name: value for name, value in stated.items() if name not in ("timeout_seconds", *unstated)}
-        )
-
-    def base_url(self) -> str | None:
-        """The address of one's own, from the file or its variable. NotOnThisMachine names a variable that is not set."""
-        if self.api_base_variable is None:
-            return self.api_base
-        address = os.environ.get(self.api_base_variable, "").strip()
-        if not address:
-            raise NotOnThisMachine(f"preset {self.name}: the environment variable {self.api_base_variable} is not set")
-        return address
 
 
 def preset_named(name: str) -> Preset:

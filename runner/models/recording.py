@@ -19,7 +19,7 @@ from runner.digests import digest_bytes
 from runner.encoding import Undecodable, decode, encode
 from runner.errors import SetupError
 from runner.models.continuing import CONTINUES, is_continuation, lengthened, request_digest, shared_messages
-from runner.types import ModelReply, ModelRequest
+from runner.types import JsonValue, ModelReply, ModelRequest
 
 FORMAT = "skillglass-recording/1"
 MAX_DIFF_LINES, MAX_DIFF_CHARS, MAX_LINE_CHARS = 120, 8_000, 400
@@ -77,7 +77,7 @@ def _read(path: Path, *_state: int) -> Recording:
     return Recording(path, digest_bytes(content), head, calls)
 
 
-def _line(path: Path, number: int, line: bytes) -> dict[str, Any]:
+def _line(path: Path, number: int, line: bytes) -> dict[str, JsonValue]:
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
@@ -103,13 +103,13 @@ def _call(path: Path, number: int, value: dict[str, Any], calls: dict[str, Recor
 
 def difference(recorded: ModelRequest, asked: ModelRequest) -> str:
     """A unified diff of the two requests' JSON, texts on lines of their own; capped, and says so."""
-    lines = list(difflib.unified_diff(_rendered(recorded), _rendered(asked), "recorded", "asked", lineterm="", n=2))
+    lines = list(difflib.unified_diff(_render(recorded), _render(asked), "recorded", "asked", lineterm="", n=2))
     shown = "\n".join(line[:MAX_LINE_CHARS] for line in lines[:MAX_DIFF_LINES])[:MAX_DIFF_CHARS]
     more = len(lines) - shown.count("\n") - 1
     return f"{shown}\n[... {more:,} more lines ...]" if more > 0 else shown
 
 
-def _rendered(request: ModelRequest) -> list[str]:
+def _render(request: ModelRequest) -> list[str]:
     return list(_lines(json.dumps(encode(request), ensure_ascii=False, indent=1, sort_keys=True)))
 
 

@@ -57,14 +57,14 @@ class Scripted:
         if request.tools:
             return self._act(request, dice)
         said = _contents(request, "user")
-        text = self._said(said, request, dice)
+        text = self._answer_prompt(said, request, dice)
         if text is None:
             raise ModelRefused(
                 f"{self.name} answers an agent's turn (tools) or a call of an author or a judge (json_object), nothing else"
             )
         return self._reply(request, text)
 
-    def _said(self, said: list[str], request: ModelRequest, dice: Dice) -> str | None:
+    def _answer_prompt(self, said: list[str], request: ModelRequest, dice: Dice) -> str | None:
         """What it says to a prompt without tools; None where nobody here answers such a one."""
         if request.json_object and said and is_generation(said[0]):
             return generate(said[0], dice, self.profile, request.max_tokens)

@@ -64,9 +64,9 @@ def answer(user_messages: list[str], dice: Dice, profile: Profile) -> str:
     """The reply's text: one JSON object, or now and then something that is none."""
     call = read_call(user_messages[0] if user_messages else "")
     if call.mode == "evolve":
-        call = _recognised(call)
+        call = _recognise(call)
     elif not call.name:
-        call = _named(call)
+        call = _name_by_slug(call)
     playbook = _playbook(call)
     if call.mode == "zero-shot":
         text = new_skill(call.slug, call.name, call.description, playbook, ())
@@ -81,7 +81,7 @@ def answer(user_messages: list[str], dice: Dice, profile: Profile) -> str:
     return revision(call, playbook, lessons, blunder)
 
 
-def _recognised(call: Call) -> Call:
+def _recognise(call: Call) -> Call:
     """Told neither slug nor description, it names the skill after the workflow that it recognises in the latest task."""
     latest = call.evidence[max(0, call.evidence.rfind("\n### Trial ")) :]
     instruction = INSTRUCTION.search(latest)
@@ -92,7 +92,7 @@ def _recognised(call: Call) -> Call:
     return replace(call, slug=playbook.slug, name=playbook.title, description=f"{playbook.title}.")
 
 
-def _named(call: Call) -> Call:
+def _name_by_slug(call: Call) -> Call:
     """Told a slug and neither name nor description, it goes by the workflow that the slug reminds it of."""
     playbook = _playbook(call)
     title = playbook.title if playbook else call.slug.replace("-", " ").capitalize()

@@ -44,7 +44,7 @@ def generate(message: str, dice: Dice, profile: Profile, room: int | None) -> st
     """The reply's text: one JSON object, or now and then something that is none. `room`: output tokens it may use."""
     call = read_call(message)
     if call.mode == "refine":
-        return _refined(call, dice, profile)
+        return _refine(call, dice, profile)
     blunder = dice.pick("which-blunder", BLUNDERS) if dice.chance("blunder", profile.blunders) else ""
     files: dict[str, str] = {}
     for playbook in _playbooks(call):
@@ -133,7 +133,7 @@ def _skill(playbook: Playbook, lessons: list[Lesson], blunder: str) -> dict[str,
     return files
 
 
-def _refined(call: Call, dice: Dice, profile: Profile) -> str:
+def _refine(call: Call, dice: Dice, profile: Profile) -> str:
     """The draft with what the program found mended, and with what it overlooked the first time."""
     changed = {}
     for path, before in call.skills.items():

@@ -39,14 +39,16 @@ def learn(messages: list[str], dice: Dice, profile: Profile) -> str:
     parts = sections(messages[0])
     call, playbook = read_occasion(messages[0])
     if call.mode == "refine":
-        return _refined(call, playbook, parts.get("What a program found", ""))
+        return _refine(call, playbook, parts.get("What a program found", ""))
     kinds = LATER_BLUNDERS if skill_paths(call) else FIRST_BLUNDERS
     blunder = dice.pick("which-blunder", kinds) if dice.chance("blunder", profile.blunders) else ""
     if call.mode == "craft":
-        return _crafted(call, playbook, blunder, dangling=dice.chance("dangling", profile.drafts_badly))
+        return _craft(call, playbook, blunder, dangling=dice.chance("dangling", profile.drafts_badly))
     if call.mode == "write":
         return first_skill(call, playbook, [], blunder)
-    found = _advised(call, playbook, parts.get("Advice", "")) if call.mode == "correct" else lessons_in(call, playbook)
+    found = (
+        _take_advice(call, playbook, parts.get("Advice", "")) if call.mode == "correct" else lessons_in(call, playbook)
+    )
     lessons = [lesson for lesson in found if not dice.chance(f"overlook/{lesson.key}", profile.overlooks)]
     return (
         revision(call, playbook, lessons, blunder)
@@ -76,14 +78,14 @@ def read_occasion(message: str) -> tuple[Call, Playbook | None]:
     return replace(call, slug=playbook.slug, name=playbook.title, description=f"{playbook.title}."), playbook
 
 
-def _advised(call: Call, playbook: Playbook | None, advice: str) -> list[Lesson]:
+def _take_advice(call: Call, playbook: Playbook | None, advice: str) -> list[Lesson]:
     """The lessons that a line of the advice teaches and no skill does yet."""
     known, lines = "\n".join(call.skills.values()), list(paragraphs(quoted(advice)))
     candidates = (*(playbook.lessons if playbook else ()), *HABITS)
     return [lesson for lesson in candidates if any(map(lesson.taught_by, lines)) and not teaches(known, lesson)]
 
 
-def _crafted(call: Call, playbook: Playbook | None, blunder: str, *, dangling: bool) -> str:
+def _craft(call: Call, playbook: Playbook | None, blunder: str, *, dangling: bool) -> str:
     """By the guide it also asks for a check of the result. At times it cites a checklist that it has yet to write."""
     path, reference = f"{call.slug}/SKILL.md", reference_of(call.slug)
     text = add_lesson(new_skill(call.slug, call.name, call.description, playbook, ()), HAND_CHECK)
@@ -95,7 +97,7 @@ def _crafted(call: Call, playbook: Playbook | None, blunder: str, *, dangling: b
     return patch_text(f"Draft of {call.name}, by the guide.", "", files, cut=blunder == "malformed")
 
 
-def _refined(call: Call, playbook: Playbook | None, found: str) -> str:
+def _refine(call: Call, playbook: Playbook | None, found: str) -> str:
     missing = {f"{slug}/{path}" for slug, path in CITED_AND_MISSING.findall(found)}
     if not missing:
         return patch_text(NOTHING_FOUND, "", {})

@@ -42,7 +42,7 @@ def advise(messages: list[str], dice: Dice, profile: Profile) -> str:
     known = "\n".join(call.skills.values())
     lessons = _lessons(playbook, "\n".join(reference), known, parts.get("Verdict of the latest trial", ""))
     if dice.chance("leak", profile.leaks):
-        return _copied(reference, lessons)
+        return _copy(reference, lessons)
     points = [lesson.thought for lesson in lessons] or [HAND_CHECK.thought]
     return "\n".join(f"- {dice.pick(f'opening/{place}', OPENINGS)}: {point}" for place, point in enumerate(points))
 
@@ -57,7 +57,7 @@ def _lessons(playbook: Playbook | None, reference: str, known: str, verdict: str
     return sorted(wanted, key=lambda lesson: not lesson.shows_in(verdict))[:MOST_POINTS]
 
 
-def _copied(reference: list[str], lessons: list[Lesson]) -> str:
+def _copy(reference: list[str], lessons: list[Lesson]) -> str:
     """The paragraphs that teach the lessons, or else the longest ones, word by word."""
     lines = [line for text in reference for line in paragraphs(re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL))]
     chosen = [line for line in lines if any(lesson.taught_by(line) for lesson in lessons)]

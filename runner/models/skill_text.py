@@ -25,7 +25,7 @@ def new_skill(slug: str, name: str, description: str, playbook: Playbook | None,
         [
             "---",
             f"name: {slug}",
-            f"description: {_quoted(f'{description} {use}')}",
+            f"description: {_quote(f'{description} {use}')}",
             "---",
             "",
             f"# {name}",
@@ -95,6 +95,6 @@ def _with_bullet(text: str, heading: str, bullet: str) -> str:
     return "\n".join([*lines[:end], f"- {bullet}", *lines[end:], ""])
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """A YAML scalar in double quotes, so that colons in it do no harm."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

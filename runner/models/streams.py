@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sized
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from runner.types import JsonValue
+
 # Texts that arrive whole in each piece; all others are continued by the next piece.
 _WHOLE = frozenset({"role", "id", "type", "format", "name", "model"})
 MAX_PLACES = 1_000  # of tool calls and the like in one reply
@@ -40,7 +42,7 @@ class BrokenStream(Exception):
 class ErrorInStream(Exception):
     """The provider reported an error after its status of success. `body` is that of an error response."""
 
-    def __init__(self, error: Mapping[str, Any]) -> None:
+    def __init__(self, error: Mapping[str, JsonValue]) -> None:
         super().__init__("the provider reported an error in the middle of its reply")
         self.status, self.body = _status_of(error), {"type": "error", "error": dict(error)}
 
@@ -62,7 +64,7 @@ class Streamed:
     assembler: Callable[[], Assembler]
 
 
-def as_stream(path: str, body: Mapping[str, Any]) -> Streamed | None:
+def as_stream(path: str, body: Mapping[str, object]) -> Streamed | None:
     """The same request, streamed. None for an address whose format has no stream we read."""
     plain, question, query = path.partition("?")
     if plain.endswith(":generateContent"):
@@ -153,8 +155,8 @@ def error_in(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return None
 
 
-def _status_of(error: Mapping[str, Any]) -> int:
-    """The status that the error would have had at the start of the reply; 502 where it does not tell."""
+def _status_of(error: Mapping[str, JsonValue]) -> int:
+    """The status that the error would have had at the start of the reply; 502 where it has none."""
     told = str(error.get("code") or "")
     if told.isascii() and told.isdigit() and len(told) == 3 and 400 <= int(told) < 600:
         return int(told)
@@ -165,7 +167,7 @@ def _status_of(error: Mapping[str, Any]) -> int:
 # --- pieces -----------------------------------------------------------------------------------------------------
 
 
-class _Text(list[str]):
+class _TextPieces(list[str]):
     """A text that is still growing."""
 
 
@@ -176,8 +178,8 @@ def _merge(kept: dict[str, Any], piece: Mapping[str, Any]) -> None:
             kept.setdefault(name, None)
         elif isinstance(value, str) and name not in _WHOLE:
             text = kept.get(name)
-            if not isinstance(text, _Text):
-                kept[name] = text = _Text([text] if isinstance(text, str) else [])
+            if not isinstance(text, _TextPieces):
+                kept[name] = text = _TextPieces([text] if isinstance(text, str) else [])
             text.append(value)
         elif isinstance(value, Mapping):
             if not isinstance(kept.get(name), dict):
@@ -215,19 +217,19 @@ def _same_place(kept: list[Any], place: Any) -> dict[str, Any] | None:
     return next((each for each in reversed(kept) if isinstance(each, dict) and each.get("index") == place), None)
 
 
-def _finished(value: Any) -> Any:
-    if isinstance(value, _Text):
+def _finish_value(value: JsonValue) -> Any:
+    if isinstance(value, _TextPieces):
         return "".join(value)
     if isinstance(value, dict):
-        return {name: _finished(item) for name, item in value.items()}
-    return [_finished(item) for item in value] if isinstance(value, list) else value
+        return {name: _finish_value(item) for name, item in value.items()}
+    return [_finish_value(item) for item in value] if isinstance(value, list) else value
 
 
-def _objects(value: Any) -> Iterator[dict[str, Any]]:
+def _objects(value: object) -> Iterator[dict[str, JsonValue]]:
     return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())
 
 
-def chat_usage(event: Mapping[str, Any]) -> Any:
+def chat_usage(event: Mapping[str, object]) -> JsonValue:
     """None where the event tells none. Moonshot puts it into the last piece's choice, Groq into a field of its own."""
     own = event.get("x_groq")
     holders = [event, *_objects(event.get("choices")), own if isinstance(own, Mapping) else {}]
@@ -274,18 +276,18 @@ class _Chat:
             raise BrokenStream("the stream ended before the reply did")
         for place, calls in self._calls.items():
             if calls:
-                self._choices[place]["message"]["tool_calls"] = [_finished(call) for call in calls]
-        choices = [_finished(self._choices[place]) for place in sorted(self._choices)]
+                self._choices[place]["message"]["tool_calls"] = [_finish_value(call) for call in calls]
+        choices = [_finish_value(self._choices[place]) for place in sorted(self._choices)]
         return {**self._reply, "object": "chat.completion", "choices": choices}
 
 
 def _add_content(message: dict[str, Any], piece: Any) -> None:
     """A text, or parts of one: Mistral's reasoning models send their thinking as parts and their answer as text."""
     kept = message.get("content")
-    if not isinstance(piece, list) and (kept is None or isinstance(kept, _Text)):
+    if not isinstance(piece, list) and (kept is None or isinstance(kept, _TextPieces)):
         _merge(message, {"content": piece})
     elif piece:
-        parts = [{"type": "text", "text": kept}] if isinstance(kept, _Text) else kept or []
+        parts = [{"type": "text", "text": kept}] if isinstance(kept, _TextPieces) else kept or []
         _join_parts(parts, piece if isinstance(piece, list) else [{"type": "text", "text": piece}])
         message["content"] = parts
 
@@ -306,7 +308,7 @@ def _join_parts(parts: list[dict[str, Any]], pieces: list[Any]) -> None:
 
 
 def _add_call(calls: list[dict[str, Any]], piece: dict[str, Any]) -> None:
-    """Calls are told apart by their index or, where a server gives none or the same to all, by their ids.
+    """Separates calls by their index or, where a server gives none or the same to all, by their ids.
 
     Where it gives no ids either, a call ends once its arguments are whole and the next name comes.
     """
@@ -317,7 +319,7 @@ def _add_call(calls: list[dict[str, Any]], piece: dict[str, Any]) -> None:
     call = _same_place(calls, place) if place is not None else calls[-1] if calls else None
     is_another = identifier and function.get("name") and call and call["id"] not in ("", identifier)
     if call is None or is_another or _begins_anew(call, function):
-        call = {"index": place, "id": "", "type": "function", "function": {"name": "", "arguments": _Text()}}
+        call = {"index": place, "id": "", "type": "function", "function": {"name": "", "arguments": _TextPieces()}}
         calls.append(call)
     call["id"] = call["id"] or identifier or ""
     name, arguments = function.get("name"), function.get("arguments")
@@ -371,12 +373,12 @@ class _Messages:
             case {"type": "message_stop"}:
                 self._has_end = True
 
-    def _continue(self, place: int, delta: dict[str, Any]) -> None:
+    def _continue(self, place: int, delta: dict[str, JsonValue]) -> None:
         block = self._blocks[place]
         for name in self._CONTINUED:
             if isinstance(piece := delta.get(name), str):
-                if not isinstance(block.get(name), _Text):
-                    block[name] = _Text([block[name]] if isinstance(block.get(name), str) else [])
+                if not isinstance(block.get(name), _TextPieces):
+                    block[name] = _TextPieces([block[name]] if isinstance(block.get(name), str) else [])
                 block[name].append(piece)
         if isinstance(piece := delta.get("partial_json"), str):
             self._inputs.setdefault(place, []).append(piece)
@@ -390,10 +392,10 @@ class _Messages:
             raise BrokenStream("the stream ended before the reply did")
         for place, pieces in self._inputs.items():
             self._blocks[place]["input"] = _input("".join(pieces))
-        return {**self._message, "content": [_finished(self._blocks[place]) for place in sorted(self._blocks)]}
+        return {**self._message, "content": [_finish_value(self._blocks[place]) for place in sorted(self._blocks)]}
 
 
-def _input(text: str) -> Any:
+def _input(text: str) -> JsonValue:
     """A tool's arguments; as text where they are no JSON, cut off at the limit of tokens for instance."""
     try:
         return json.loads(text, strict=False) if text.strip() else {}
@@ -445,7 +447,7 @@ class _Gemini:
         ended = any(candidate.get("finishReason") for candidate in self._candidates.values())
         if not ended and "promptFeedback" not in self._reply:
             raise BrokenStream("the stream ended before the reply did")
-        return {**self._reply, "candidates": [_finished(each) for _, each in sorted(self._candidates.items())]}
+        return {**self._reply, "candidates": [_finish_value(each) for _, each in sorted(self._candidates.items())]}
 
 
 def _add_part(parts: list[dict[str, Any]], part: dict[str, Any]) -> None:
@@ -458,10 +460,10 @@ def _add_part(parts: list[dict[str, Any]], part: dict[str, Any]) -> None:
         part = {**part, "functionCall": {**call, "args": call.get("args") or {}}}
     last = parts[-1] if parts else {}
     is_text = set(part) <= {"text", "thought"} and isinstance(part.get("text"), str)
-    if is_text and isinstance(last.get("text"), _Text) and bool(last.get("thought")) == bool(part.get("thought")):
+    if is_text and isinstance(last.get("text"), _TextPieces) and bool(last.get("thought")) == bool(part.get("thought")):
         last["text"].append(part["text"])
     else:
-        parts.append({**part, "text": _Text([part["text"]])} if is_text else part)
+        parts.append({**part, "text": _TextPieces([part["text"]])} if is_text else part)
 
 
 class _Ollama:
@@ -481,7 +483,7 @@ class _Ollama:
     def whole(self, is_done: bool) -> dict[str, Any]:
         if not self._has_end:
             raise BrokenStream("the stream ended before the reply did")
-        texts: dict[str, Any] = _finished(self._texts)
+        texts: dict[str, Any] = _finish_value(self._texts)
         return {**dict.fromkeys(("prompt_eval_count", "eval_count"), 0), **self._reply, **texts}  # litellm would guess
 
 

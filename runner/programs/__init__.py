@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runner.errors import NotOnThisMachine, SetupError
-from runner.sandboxes import Program
+from runner.sandboxes.needs import Program
 
 PINS = Path(__file__).parent / "pins"
 TARGET = "/opt/skillglass"  # in the sandbox

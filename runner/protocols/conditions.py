@@ -6,16 +6,16 @@ Source of CONDITIONS: SkillEvolBench section 4.2 (starts), section 4.3 (triggers
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, cast
 
-from runner import protocols
 from runner.authoring.occasion import FeedbackLevel
 from runner.errors import SetupError
 from runner.models import is_generator
-from runner.types import AuthorMode, CompactionKind, Phase, Role
+from runner.protocols.registry import PROTOCOLS, protocol_module
+from runner.types import AuthorMode, CompactionKind, Phase, Role, Slot
 
 
 class Start(StrEnum):
@@ -94,6 +94,10 @@ class Condition:
             return self.has_author or self.retrieval_k > 0
         return phase is Phase.ACQUISITION
 
+    def is_tainted_by(self, skipped: Iterable[Slot]) -> bool:
+        """A trial that later ones should have learned from was left out by an operator."""
+        return any(self.learns_from(slot.phase) for slot in skipped)
+
     def feeds(self, phase: Phase) -> bool:
         """Does a later step depend on how a trial of this phase ends? An author is asked about it, or a later agent is
         shown it. Where nothing does, the others can go on without it and it can be run after them."""
@@ -128,13 +132,18 @@ MOST: Mapping[str, int] = {"rounds": 10, "generation_tokens": 10_000_000}
 LEAST: Mapping[str, int] = {"rounds": 1, "generation_tokens": 100}
 
 
+def conditions_of(protocol: str) -> Mapping[str, Condition]:
+    """The protocol's conditions by name. SetupError names the known protocols."""
+    return cast("Mapping[str, Condition]", protocol_module(protocol).CONDITIONS)
+
+
 def condition_named(name: str, protocol: str = "skillevolbench") -> Condition:
     """The protocol's condition of that name. SetupError names the known ones.
 
     A method with a parameter may carry its value: "self-feedback@4" is self-feedback with four rounds, "naive-prompt@8000"
     is naive-prompt with 8,000 tokens to write with. It is then a condition of its own on every page.
     """
-    known = protocols.conditions_of(protocol)
+    known = conditions_of(protocol)
     base, at, value = name.partition("@")
     if base not in known:
         raise SetupError(f"unknown condition {name!r} of {protocol}; known: {', '.join(known)}")
@@ -160,10 +169,10 @@ def _with_parameter(condition: Condition, name: str, value: str) -> Condition:
 
 def conditions_without_library() -> frozenset[str]:
     """Their names, over all protocols: in none of them does a condition of that name have a library."""
-    every = [condition for protocol in protocols.PROTOCOLS for condition in protocols.conditions_of(protocol).values()]
+    every = [condition for protocol in PROTOCOLS for condition in conditions_of(protocol).values()]
     return frozenset(condition.name for condition in every if not condition.has_library)
 
 
 def condition_names() -> tuple[str, ...]:
     """Every name that some protocol has for a condition, each once."""
-    return tuple(dict.fromkeys(name for protocol in protocols.PROTOCOLS for name in protocols.conditions_of(protocol)))
+    return tuple(dict.fromkeys(name for protocol in PROTOCOLS for name in conditions_of(protocol)))

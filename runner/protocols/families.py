@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from runner.errors import SetupError
 from runner.protocols.plan import EpisodePlan
-from runner.types import Environment, Family, Suite
+from runner.suite import Suite
+from runner.types import Environment, Family
 
 
 def units(suite: Suite) -> tuple[Environment, ...]:

@@ -39,7 +39,7 @@ belong to those tasks, not to yours: reuse what was learned, not the numbers.
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A compaction of an earlier trial, as shown to the agent. Of a verdict that is not told nothing is said at all."""
+    """A compaction of an earlier trial, as shown to the agent. A hidden verdict is not even mentioned."""
 
     slot: Slot
     success: bool | None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runner import protocols
 from runner.agents import Limits
 from runner.authoring.occasion import FeedbackLevel, Profile
 from runner.errors import SetupError
 from runner.protocols.conditions import Condition
+from runner.protocols.registry import protocol_module
 from runner.types import Environment, Family, Task
 
 
@@ -54,11 +54,11 @@ class EpisodePlan:
             raise SetupError(f"answers and samples must be at least 1, not {self.answers} and {self.samples}")
         if self.probe is not None and self.protocol != "probe":
             raise SetupError(f"{self.protocol} learns its library: only a probe is given one")
-        protocols.check(self)
+        protocol_module(self.protocol).check(self)
 
     @property
     def shown(self) -> FeedbackLevel:
-        """How much of a verdict whoever learns is told: the condition's own level where it has one."""
+        """How much of a verdict the learner sees: the condition's own level where it has one."""
         return self.condition.feedback or self.feedback
 
     def family(self, key: str) -> Family:

@@ -16,7 +16,8 @@ from runner.protocols import families, skillgenbench
 from runner.protocols.conditions import Condition, Replay, Start
 from runner.protocols.plan import EpisodePlan, Probe
 from runner.protocols.steps import Freeze, NextStep, RunTrial, SeedLibrary
-from runner.types import Environment, Phase, Slot, Suite
+from runner.suite import Suite
+from runner.types import Environment, Phase, Slot
 
 CONDITION = "library-probe"  # a name no paper has: what ran as a probe is never pooled with what learned
 PROMPT_VERSION = "none"  # no author works
@@ -47,13 +48,13 @@ def check(plan: EpisodePlan) -> None:
 def slots(plan: EpisodePlan) -> tuple[Slot, ...]:
     """Every trial, in order: all tasks once, then all tasks again. One that is stopped midway has tried each task as
     often as the others, and whatever drifts meanwhile meets all tasks alike."""
-    tasks = _asked(plan).tasks
+    tasks = _require_probe(plan).tasks
     return tuple(Slot(Phase.DEPLOYMENT, key, sample) for sample in range(plan.samples) for key in tasks)
 
 
 def open_steps(plan: EpisodePlan, state: State) -> Iterator[NextStep]:
     """The steps still open, in order. The empty library stands there from the start: nothing brings it in."""
-    asked = _asked(plan)
+    asked = _require_probe(plan)
     if state.frozen is None:
         if state.snapshot != asked.library:
             yield SeedLibrary(plan.task(asked.tasks[0]).family, asked.library)
@@ -64,6 +65,6 @@ def open_steps(plan: EpisodePlan, state: State) -> Iterator[NextStep]:
             yield RunTrial(slot, task.family, task.role, asked.library, library=True)
 
 
-def _asked(plan: EpisodePlan) -> Probe:
+def _require_probe(plan: EpisodePlan) -> Probe:
     assert plan.probe is not None  # `check` refused the plan otherwise
     return plan.probe

@@ -18,18 +18,8 @@ from runner.protocols.conditions import CONDITIONS, Replay, Start
 from runner.protocols.occasions import asks
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedSkill
-from runner.types import (
-    ACQUISITION_ROLES,
-    DEPLOYMENT_ROLES,
-    AuthorMode,
-    Environment,
-    Family,
-    Phase,
-    Role,
-    Slot,
-    Suite,
-    Task,
-)
+from runner.suite import Suite
+from runner.types import ACQUISITION_ROLES, DEPLOYMENT_ROLES, AuthorMode, Environment, Family, Phase, Role, Slot, Task
 
 __all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "open_steps", "slots", "units"]
 
@@ -123,10 +113,10 @@ def _trial(plan: EpisodePlan, state: State, family: Family, role: Role, slot: Sl
     library = plan.condition.has_library
     present = state.left_by.get(family.key, state.snapshot) if slot.phase is Phase.ACQUISITION else state.snapshot
     snapshot = present if library else EMPTY_LIBRARY
-    return RunTrial(slot, family.key, role, snapshot, _retrieved(plan, state, family, role), library)
+    return RunTrial(slot, family.key, role, snapshot, _retrieve(plan, state, family, role), library)
 
 
-def _retrieved(plan: EpisodePlan, state: State, family: Family, role: Role) -> tuple[Slot, ...]:
+def _retrieve(plan: EpisodePlan, state: State, family: Family, role: Role) -> tuple[Slot, ...]:
     """Appendix C.2: same family, acquisition only, chronological. A replayed task sees what its first run saw."""
     before = ACQUISITION_ROLES[: ACQUISITION_ROLES.index(role)] if role in ACQUISITION_ROLES else ACQUISITION_ROLES
     past = (Slot(Phase.ACQUISITION, task.key) for _, task in _tasks(family, before))

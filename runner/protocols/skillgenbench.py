@@ -15,7 +15,8 @@ from runner.protocols.generation import CONDITIONS, check_generator, generating,
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.sealed import counted, evaluation, evaluation_slots
 from runner.protocols.steps import NextStep
-from runner.types import Environment, Slot, Suite
+from runner.suite import Suite
+from runner.types import Environment, Slot
 
 __all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "open_steps", "slots", "units"]
 

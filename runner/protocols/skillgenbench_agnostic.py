@@ -16,7 +16,8 @@ from runner.protocols.generation import CONDITIONS, check_generator, generating,
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.sealed import evaluation, evaluation_slots
 from runner.protocols.steps import NextStep
-from runner.types import AuthorMode, Environment, Family, Slot, Suite, Task
+from runner.suite import Suite
+from runner.types import AuthorMode, Environment, Family, Slot, Task
 
 __all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "open_steps", "slots", "units"]
 

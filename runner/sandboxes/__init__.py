@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from runner.errors import SetupError
-from runner.types import Files, Task, Usage
+from runner.sandboxes.needs import NOTHING, Needs
+from runner.sandboxes.trees import Tree
+from runner.types import Files, Task
 
 if TYPE_CHECKING:
     from runner.sandboxes.gateway import Gateway
-    from runner.sandboxes.trees import Tree
 
 # Paths inside every sandbox. A local sandbox has them below a private folder, so commands reach them relative to
 # the working directory: "../skills", "../tests", "../logs". SOLUTION is there only once the oracle put files into it.
@@ -29,46 +29,6 @@ class Completed:
     timed_out: bool = False
     truncated: bool = False
     duration_seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """A pinned agent program with its own runtime, as a folder of this machine. It is mounted read-only."""
-
-    name: str
-    version: str
-    folder: Path  # on this machine
-    target: str  # inside the sandbox, absolute
-
-
-@dataclass(frozen=True, slots=True)
-class Provider:
-    """Where a program's model calls go. The key stays outside the sandbox: the gateway adds it to each request."""
-
-    base_url: str  # "https://api.anthropic.com"; the program is told the gateway's address instead
-    key_variable: str | None  # name of the environment variable that holds the key; None where none is wanted
-    key_header: str = "authorization"  # "x-api-key", "x-goog-api-key"; "authorization" sends "Bearer <key>"
-    wire: str = (
-        ""  # the calls its program makes: "messages", "responses", "chat/completions", "generateContent"; "": any
-    )
-    models: frozenset[str] = frozenset()  # that may be asked, as the provider names them; empty: any
-
-
-@dataclass(frozen=True, slots=True)
-class Needs:
-    """What an agent asks of its sandbox beside what the task asks. A sandbox that cannot give it raises SetupError."""
-
-    skill_folders: tuple[str, ...] = ()  # absolute paths at which the library is found too, one writable copy for all
-    program: Program | None = None
-    provider: Provider | None = None
-    before_call: Callable[[], None] | None = None  # asked by the gateway before each call; what it raises refuses it
-    after_call: Callable[[Usage], None] | None = None  # told by the gateway what each call used
-    counted: bool = False  # does a budget count on what each call used? A provider that does not tell is then refused
-    price: Callable[[Usage, int], float | None] | None = None  # US dollars of a call's usage, of which written to cache
-    image_skills: bool = False  # may skills that the image brings stay? For programs that are no agents
-
-
-NOTHING = Needs()
 
 
 class Sandbox(Protocol):

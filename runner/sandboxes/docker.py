@@ -20,7 +20,7 @@ from typing import Any
 from docker.errors import APIError, NotFound
 
 from runner.errors import SandboxError, SandboxRuined, SetupError
-from runner.sandboxes import LOGS, NOTHING, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed, Needs
+from runner.sandboxes import LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed
 from runner.sandboxes import docker_engine as engine
 from runner.sandboxes.docker_archive import packed, unpack_file, unpacked
 from runner.sandboxes.docker_disk import DiskWatch, asked, folders_of, measured
@@ -34,9 +34,10 @@ from runner.sandboxes.docker_programs import mount, program_volume
 from runner.sandboxes.docker_removal import Removal, remove_marked
 from runner.sandboxes.docker_skills import MAX_TOLD, clearing
 from runner.sandboxes.gateway import Gateway
+from runner.sandboxes.needs import NOTHING, Needs
 from runner.sandboxes.trees import Tree, check_relative
-from runner.suites.findings import plain
 from runner.suites.host_variables import resolved
+from runner.trajectories.text import plain
 from runner.types import Files, Task
 
 SKILLS_PATH = "/skills"
@@ -162,7 +163,7 @@ class DockerSandbox:
     def _clear_skills(self) -> None:
         """Whatever the image brings, an agent finds its library's skills and no others."""
         command = clearing(self.image.folder, self.needs.skill_folders, self.task.machine.skills_dir)
-        done = self._executed(command, seconds=60, environment={}, user="0")
+        done = self._execute_bounded(command, seconds=60, environment={}, user="0")
         found = sorted({plain(line)[:200] for line in done.text.splitlines()})[:MAX_TOLD]
         reason = self._why_ended(done)
         if self._breach:
@@ -240,7 +241,7 @@ class DockerSandbox:
         """Like `files`, with what was left out and why. A link on the way below leads nowhere but into the container."""
         place = f"{self.path(folder).rstrip('/')}/{check_relative(below)}" if below else self.path(folder)
         with engine_errors(f"reading {place}"):
-            return self._whole_tree(place) if names is None else self._named_files(place, names)
+            return self._whole_tree(place) if names is None else self._read_named_files(place, names)
 
     def _whole_tree(self, place: str) -> Tree:
         try:
@@ -253,7 +254,7 @@ class DockerSandbox:
             tree.left_out.append(f".: a link to {str(status['linkTarget'])[:200]!r}")
         return tree
 
-    def _named_files(self, place: str, names: frozenset[str]) -> Tree:
+    def _read_named_files(self, place: str, names: frozenset[str]) -> Tree:
         """Each asked for by itself: what lies beside them, however large, is not even sent."""
         tree = Tree()
         for name in sorted(names):
@@ -268,7 +269,7 @@ class DockerSandbox:
         if self._owner is None:
             number = self.image.user.partition(":")[0]
             if not number.isdigit():
-                number = self._executed("id -u", seconds=60, environment={}).text.strip()
+                number = self._execute_bounded("id -u", seconds=60, environment={}).text.strip()
             self._owner = int(number) if number.isdigit() else 0
         return self._owner
 
@@ -283,7 +284,7 @@ class DockerSandbox:
             return Completed(exit_code=126, output=complaint)
         began = time.monotonic()
         try:
-            done = self._executed(command, seconds=timeout_seconds, environment=environment or {})
+            done = self._execute_bounded(command, seconds=timeout_seconds, environment=environment or {})
         except SandboxRuined as error:
             if self._sealed:
                 raise
@@ -304,16 +305,16 @@ class DockerSandbox:
             return f"[{self._breach}]\n"
         return None
 
-    def _executed(
+    def _execute_bounded(
         self, command: str, *, seconds: float, environment: Mapping[str, str], user: str | None = None
     ) -> Executed:
         deadline = time.monotonic() + seconds
-        done = self._started(command, environment, user).follow(self.limits.output_characters, deadline)
+        done = self._start_command(command, environment, user).follow(self.limits.output_characters, deadline)
         if not done.started and self._sealed and not self._runs_a_shell(self.container):
             raise self._blame(done.text)
         return done
 
-    def _started(self, command: str, environment: Mapping[str, str], user: str | None = None) -> Execution:
+    def _start_command(self, command: str, environment: Mapping[str, str], user: str | None = None) -> Execution:
         """The command, running. A container that is down is started once; one that goes down again is nobody's."""
         user = user or ("0" if self._sealed or not self.image.user else self.image.user)
         for _ in range(2):

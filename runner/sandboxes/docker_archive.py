@@ -74,7 +74,7 @@ class ChunkReader(io.RawIOBase):
 def unpack_file(chunks: Iterable[bytes], path: str, tree: Tree, caps: TreeCaps = CAPS) -> None:
     """Puts the one file of a tar into `tree` as `path`. What is no file, or is too large, is named in `left_out`."""
     try:
-        with _opened(chunks) as archive:
+        with _open_tar(chunks) as archive:
             entry = archive.next()
             file = None if entry is None else _file(archive, entry, path, caps.file_bytes, tree)
     except tarfile.TarError as error:
@@ -84,7 +84,7 @@ def unpack_file(chunks: Iterable[bytes], path: str, tree: Tree, caps: TreeCaps =
         tree.files[path] = file
 
 
-def _opened(chunks: Iterable[bytes]) -> tarfile.TarFile:
+def _open_tar(chunks: Iterable[bytes]) -> tarfile.TarFile:
     stream = io.BufferedReader(ChunkReader(chunks), 1 << 16)
     return tarfile.open(fileobj=stream, mode="r|", errors="surrogateescape")
 
@@ -98,7 +98,7 @@ def unpacked(chunks: Iterable[bytes], caps: TreeCaps = CAPS) -> Tree:
     """
     tree = Tree()
     try:
-        with _opened(chunks) as archive:
+        with _open_tar(chunks) as archive:
             _read_entries(archive, caps, tree)
     except tarfile.TarError as error:
         tree.left_out.append(f"the rest: the archive cannot be read ({error})")

@@ -32,7 +32,7 @@ NO_CLIENT = "install buildx where the worker runs (Debian: docker-buildx, Docker
 OLD_ENGINE = "update the engine to Docker 23.0 or newer"
 _PLUGIN = "docker-buildx"
 _ROOTS = ("/usr/local/lib", "/usr/local/libexec", "/usr/lib", "/usr/libexec")
-# What the client is told of our environment: where the engine is, and nothing else.
+# The variables that the client gets of ours: where the engine is, and nothing else.
 _PASSED = ("PATH", "HOME", "DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR")
 _LOGINS = ("auths", "credHelpers", "credsStore")  # of Docker's settings, what fetching an image may need
 _SYNTAX = re.compile(r"\s*#\s*syntax\s*=\s*(\S+)\s*", re.IGNORECASE)
@@ -242,7 +242,7 @@ def _control_group(client: Any, images: tuple[str, ...], limits: dict[str, int])
 
 
 def _waiting(client: Any, image: str, settings: Any, labels: dict[str, str], made: list[str]) -> str | None:
-    """The control group of a waiting container of the image; None where it has no shell. `made` is told of it."""
+    """The control group of a waiting container of the image; None where it has no shell. Its id is added to `made`."""
     with engine_errors("making the container that holds a build's limits"):
         command = ["/bin/sh", "-c", _WAIT]
         container = client.create_container(

@@ -35,7 +35,7 @@ def build(
     `shells` are images of the engine that may hold the limits of a build. SandboxError, with the log, when it cannot be
     built within its bounds; ImageError where it never can.
     """
-    log, memory = _Log(), max(machine.memory_mb, LEAST_MEMORY_MB)
+    log, memory = _BuildLog(), max(machine.memory_mb, LEAST_MEMORY_MB)
     missing = what_is_missing(client)
     if missing is not None and context.has_heredocs:
         raise ImageError(f"{context.folder}: its Dockerfile has heredocs, which only BuildKit builds: {missing}")
@@ -174,7 +174,7 @@ def _why(context: Context, error: str, memory: int, missing: str | None) -> str:
     return told(f"{context.folder}: its image cannot be built", error)
 
 
-class _Log:
+class _BuildLog:
     """The last MAX_LOG_CHARS characters of what a build said."""
 
     def __init__(self) -> None:

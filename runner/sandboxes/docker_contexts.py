@@ -137,13 +137,13 @@ def read_context(folder: Path, blank: tuple[str, ...] = ()) -> Context:
     paths = tuple(path for path in found if not lies_in(path, blank))
     _check_size(folder, paths)
     needs_skills = _COPIES_SKILLS.search(without_heredocs(text)) and not os.path.lexists(folder / "skills")
-    named = _named(text, [path for path in found if lies_in(path, blank)])
+    named = _select_named(text, [path for path in found if lies_in(path, blank)])
     files = tuple(path for path in named if not (folder / path).is_dir())
     folders = {*blank, *(set(named) - set(files)), *(("skills",) if needs_skills else ())}
     return Context(folder, text, paths, tuple(sorted(folders)), files)
 
 
-def _named(dockerfile: str, paths: list[str]) -> list[str]:
+def _select_named(dockerfile: str, paths: list[str]) -> list[str]:
     """Those of the paths that the Dockerfile itself names: copying one fails where it is not there at all."""
     words = {_path_of(word) for word in _WORD.findall(dockerfile) if "/" in word} if paths else set()
     return [path for path in paths if any(_is(path, word) for word in words)]

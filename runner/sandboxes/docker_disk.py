@@ -181,7 +181,7 @@ def measured(
     found, until = Measured(), time.monotonic() + _LONGEST_LOOK
     held: Iterator[_Held | None] = iter(())
     if container:
-        held = _held_open(container, {folder.stat().st_dev for folder in folders})
+        held = _iterate_held_open(container, {folder.stat().st_dev for folder in folders})
     everything: Iterator[os.DirEntry[str] | _Held | None] = chain(_entries(folders, found), held)
     for number, entry in enumerate(everything):
         if entry is not None:
@@ -219,25 +219,25 @@ class _Held:
         return self.status
 
 
-def _held_open(container: str, devices: set[int]) -> Iterator[_Held | None]:
+def _iterate_held_open(container: str, devices: set[int]) -> Iterator[_Held | None]:
     """Files of the container that were removed and take room until the last process lets go of them: no folder shows
     them. None where the engine's processes are not to be seen from here."""
     for process in PROC.iterdir():
         with contextlib.suppress(OSError):
             if process.name.isdigit() and container.encode() in (process / "cgroup").read_bytes():
-                yield from _removed_files(process, {*devices, (process / "root").stat().st_dev})
+                yield from _iterate_removed_files(process, {*devices, (process / "root").stat().st_dev})
 
 
-def _removed_files(process: Path, devices: set[int]) -> Iterator[_Held | None]:
+def _iterate_removed_files(process: Path, devices: set[int]) -> Iterator[_Held | None]:
     """Of these devices only: others lie in memory. Each thread may have files of its own. None stands for any other open
     file: a thousand threads that share a million of them must not hold up the look unnoticed."""
     for place in (process / "map_files", *(process / "task").glob("*/fd")):
         with contextlib.suppress(OSError), os.scandir(place) as entries:
             for entry in entries:
-                yield _removed_file(entry, devices)
+                yield _read_removed_file(entry, devices)
 
 
-def _removed_file(entry: os.DirEntry[str], devices: set[int]) -> _Held | None:
+def _read_removed_file(entry: os.DirEntry[str], devices: set[int]) -> _Held | None:
     try:
         status = entry.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""Talking to the Docker engine: one connection, and every failure told as what it is for the attempt."""
+"""The connection to the Docker engine, and what each of its failures means for the attempt."""
 
 from __future__ import annotations
 

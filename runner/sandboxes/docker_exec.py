@@ -76,20 +76,20 @@ class Output:
         missing = self.total - len(kept)
         if missing:
             kept_tail = b"".join(self._tail)
-            head, tail = _decoded(bytes(self._head)), _decoded(kept_tail)
+            head, tail = _decode(bytes(self._head)), _decode(kept_tail)
             left_out = len(head) + len(tail) + missing - self.limit
             return (
                 f"{head[: self.limit // 2]}\n[... {left_out:,} characters left out ...]\n{tail[-self.limit // 2 :]}",
                 True,
             )
-        whole = _decoded(kept)
+        whole = _decode(kept)
         if len(whole) <= self.limit:
             return whole, False
         half = self.limit // 2
         return f"{whole[:half]}\n[... {len(whole) - 2 * half:,} characters left out ...]\n{whole[-half:]}", True
 
 
-def _decoded(content: bytes) -> str:
+def _decode(content: bytes) -> str:
     return content.decode("utf-8", "replace")
 
 

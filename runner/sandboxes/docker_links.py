@@ -43,7 +43,7 @@ def remove_links(sandbox: Sandbox, since: float) -> list[str]:
         return ["links into the tests were not looked for: the image has no program `find`"]
     if listing.exit_code is None:
         raise SandboxError(f"links cannot be looked for: {listing.output[-500:].strip()}")
-    links, made = _listed(sandbox, since)
+    links, made = _list_links(sandbox, since)
     folders = [sandbox.path(folder) for folder in (TESTS, LOGS, SOLUTION)]
     astray = leading_into(folders, made, links.get)
     if astray:
@@ -64,7 +64,7 @@ def _place(sandbox: Sandbox, name: str) -> str:
     return f"{sandbox.path(LOGS)}/{name}"
 
 
-def _listed(sandbox: Sandbox, since: float) -> tuple[dict[str, str], list[str]]:
+def _list_links(sandbox: Sandbox, since: float) -> tuple[dict[str, str], list[str]]:
     """(what each link says, the links made since then), of what the command wrote."""
     tree = sandbox.tree(LOGS, names=frozenset({_FOUND}))
     if tree.left_out or _FOUND not in tree.files:

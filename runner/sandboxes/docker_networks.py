@@ -9,9 +9,9 @@ from typing import Any
 from docker.errors import NotFound
 
 from runner.errors import SetupError
-from runner.sandboxes import Needs
 from runner.sandboxes.docker_engine import PREFIX, engine_errors
 from runner.sandboxes.gateway import Gateway
+from runner.sandboxes.needs import Needs
 
 # The engine's own name server would ask the host's: with this one, names are not found and nothing leaks that way.
 NO_NAMES = {"dns": ["127.0.0.1"], "dns_opt": ["timeout:1", "attempts:1"]}

@@ -18,9 +18,9 @@ from docker.errors import APIError, NotFound
 from docker.types import Mount
 
 from runner.errors import SetupError
-from runner.sandboxes import Program
 from runner.sandboxes.docker_archive import END_OF_ARCHIVE, padded
 from runner.sandboxes.docker_engine import CARRIER_LABEL, LABEL, OWNER_LABEL, PREFIX, engine_errors, remove
+from runner.sandboxes.needs import Program
 from runner.sandboxes.process_names import ProcessName, this_process
 
 PROGRAM_LABEL = "skillglass.program"
@@ -38,14 +38,14 @@ def program_volume(client: Any, program: Program, image: str) -> str:
     name = volume_name(program)
     key = (client.base_url, name)
     with engine_errors(f"loading {program.name} {program.version} into the engine"):
-        if key not in _known or _known[key] != _made(client, name):
+        if key not in _known or _known[key] != _read_creation_time(client, name):
             with _lock(name):
                 _load(client, program, name, image)
-                _known[key] = _made(client, name)
+                _known[key] = _read_creation_time(client, name)
     return name
 
 
-def _made(client: Any, volume: str) -> str:
+def _read_creation_time(client: Any, volume: str) -> str:
     """When. Empty where there is no such volume any more; another time where it was made anew, as the engine does,
     empty, for a container that names one it does not have."""
     try:
@@ -87,7 +87,7 @@ def _load(client: Any, program: Program, name: str, image: str) -> None:
             return
     with _carrier(client, name, image, container=f"{name}-loading") as carrier:
         if not _is_complete(client, carrier):
-            client.put_archive(carrier, "/program", _packed(program.folder))
+            client.put_archive(carrier, "/program", _pack(program.folder))
 
 
 @contextmanager
@@ -134,7 +134,7 @@ def mount(volume: str, target: str, *, read_only: bool) -> Any:
     return Mount(target, volume, type="volume", read_only=read_only, no_copy=True)
 
 
-def _packed(folder: Path) -> Iterator[bytes]:
+def _pack(folder: Path) -> Iterator[bytes]:
     for entry, path in _entries(folder):
         yield from padded(entry, _pieces(path) if entry.isreg() else iter(()))
     yield from padded(tarfile.TarInfo(_COMPLETE), iter(()))

@@ -1,4 +1,4 @@
-"""What can be told of a Dockerfile without building it: instructions that there are not, files that its context lacks.
+"""Faults of a Dockerfile that show without building it: unknown instructions, files that its context lacks.
 
 Only what certainly fails is told. Variables, patterns, addresses, other stages and other frontends are left to the build.
 """

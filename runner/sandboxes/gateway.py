@@ -17,28 +17,15 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from runner.errors import ModelRefused, RunnerError, SetupError
-from runner.sandboxes import Needs, Provider
 from runner.sandboxes.gateway_rules import FINAL, Refusal, base_of
-from runner.sandboxes.gateway_server import Server
+from runner.sandboxes.gateway_server import LIMITS, GatewayLimits, Server
 from runner.sandboxes.metering import Metered
+from runner.sandboxes.needs import Needs, Provider
 from runner.types import Usage
 
-
-@dataclass(frozen=True, slots=True)
-class GatewayLimits:
-    request_bytes: int = 32 * 1024 * 1024
-    answer_bytes: int = 256 * 1024 * 1024
-    request_seconds: float = 60.0  # to receive one request
-    silence_seconds: float = 600.0  # of the provider, before and between pieces of an answer
-    answer_seconds: float = 3_600.0
-    connections: int = 32  # at once
-    closing_seconds: float = 5.0  # to count what calls under way have used
-
-
-LIMITS = GatewayLimits()
 UNTOLD_ALLOWED = 3  # answers without usage in one attempt, where something counts on it
 
 

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runner.sandboxes import Provider
 from runner.sandboxes.gateway_rules import FINAL, Refusal, Target
+from runner.sandboxes.needs import Provider
+from runner.types import JsonValue
 
 # Tools that the program runs itself, which its sandbox confines. All others run at the provider, which has a network.
 _OWN_TOOLS = frozenset({"function", "custom", "local_shell", "apply_patch"})  # OpenAI
@@ -43,12 +44,12 @@ def checked_body(content: bytes, target: Target, provider: Provider, *, online: 
         body = json.loads(content.decode(), object_pairs_hook=_object)
         if not isinstance(body, dict):
             raise ValueError(type(body).__name__)
-        return json.dumps(_checked(body, target, provider, online), allow_nan=False).encode()
+        return json.dumps(_check(body, target, provider, online), allow_nan=False).encode()
     except (ValueError, RecursionError) as error:
         raise Refusal(FINAL, f"send the body as one plain JSON object in UTF-8 ({type(error).__name__})") from error
 
 
-def _checked(body: dict[str, Any], target: Target, provider: Provider, online: bool) -> dict[str, Any]:
+def _check(body: dict[str, JsonValue], target: Target, provider: Provider, online: bool) -> dict[str, JsonValue]:
     fields = _fields(body)
     _require_model(fields, target, provider.models)
     if fields.get("background"):
@@ -60,7 +61,7 @@ def _checked(body: dict[str, Any], target: Target, provider: Provider, online: b
     return body
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object(pairs: list[tuple[str, object]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise Refusal(FINAL, "a name occurs twice in one object of the body")
@@ -71,7 +72,7 @@ def _plain(name: str) -> str:
     return name.casefold().replace("_", "")
 
 
-def _fields(given: Mapping[str, Any]) -> dict[str, Any]:
+def _fields(given: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """By plain name. Refusal where two names are one to a provider that reads them loosely."""
     found = {_plain(name): value for name, value in given.items()}
     if len(found) < len(given):
@@ -79,7 +80,7 @@ def _fields(given: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _require_model(fields: Mapping[str, Any], target: Target, allowed: frozenset[str]) -> None:
+def _require_model(fields: Mapping[str, JsonValue], target: Target, allowed: frozenset[str]) -> None:
     """Every model that path and body name. OpenRouter's `models` are those it may turn to instead."""
     if not allowed:
         return
@@ -93,7 +94,7 @@ def _require_model(fields: Mapping[str, Any], target: Target, allowed: frozenset
         raise Refusal(FINAL, f"another model than this attempt's was asked for; expected {expected}")
 
 
-def _telling_usage(body: dict[str, Any]) -> dict[str, Any]:
+def _telling_usage(body: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """A streamed chat tells what it used only where it is asked to."""
     options = next((value for name, value in body.items() if _plain(name) == "streamoptions"), None)
     kept = {name: value for name, value in body.items() if _plain(name) != "streamoptions"}
@@ -102,7 +103,7 @@ def _telling_usage(body: dict[str, Any]) -> dict[str, Any]:
     return {**kept, "stream_options": {**others, "include_usage": True}}
 
 
-def _refuse_network(fields: Mapping[str, Any], wire: str) -> None:
+def _refuse_network(fields: Mapping[str, JsonValue], wire: str) -> None:
     """What the provider would look up, fetch or run for an agent whose task has no network."""
     for name in _PROVIDER_FIELDS:
         if fields.get(_plain(name)):
@@ -121,7 +122,7 @@ def _offline(what: str) -> Refusal:
     return Refusal(FINAL, f"{what}: the task has no network, so the provider may not use its own for it")
 
 
-def _require_own_tools(tools: Any, wire: str) -> None:
+def _require_own_tools(tools: object, wire: str) -> None:
     if not isinstance(tools, list | None) or not all(isinstance(tool, dict) for tool in tools or []):
         raise Refusal(FINAL, "`tools`: expected a list of objects")
     for fields in map(_fields, tools or []):
@@ -136,13 +137,13 @@ def _require_own_tools(tools: Any, wire: str) -> None:
             raise _offline(f"tool of type {kind!r:.60}")
 
 
-def _is_own(kind: Any, wire: str) -> bool:
+def _is_own(kind: JsonValue, wire: str) -> bool:
     if wire == "messages":
         return kind is None or (isinstance(kind, str) and _OWN_ANTHROPIC_TOOL.fullmatch(kind) is not None)
     return isinstance(kind, str) and kind in _OWN_TOOLS
 
 
-def _links(value: Any) -> Iterator[str]:
+def _links(value: JsonValue) -> Iterator[str]:
     """Addresses that the provider would fetch an image, a film or a document from."""
     if isinstance(value, list):
         for item in value:
@@ -155,6 +156,6 @@ def _links(value: Any) -> Iterator[str]:
                 yield from _links(part)
 
 
-def _link(value: Any) -> str | None:
+def _link(value: JsonValue) -> str | None:
     found = value if isinstance(value, list) else [value]
     return next((text for text in found if isinstance(text, str) and not text.lower().startswith("data:")), None)

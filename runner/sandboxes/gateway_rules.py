@@ -11,8 +11,8 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
 
 from runner.errors import AccountRefused, KeyRefused, ModelRefused, ModelUnavailable, RunnerError, SetupError
 from runner.retry_after import retry_after_seconds
-from runner.sandboxes import Provider
 from runner.sandboxes.metering import Broken
+from runner.sandboxes.needs import Provider
 
 # What a model is asked by: Anthropic, OpenAI (Responses, chat), Gemini. Everything else an account can do (files,
 # fine-tuning, stored answers, keys) stays out of reach.
@@ -43,7 +43,7 @@ FINAL = 400
 
 
 class Refusal(Exception):
-    """A request that is not forwarded: status and what the program is told."""
+    """A request that is not forwarded: the status and message that the program gets."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)

@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
+from urllib.parse import SplitResult
 
 from runner.errors import ModelUnavailable, RunnerError
 from runner.hanging_up import HangUp
@@ -29,19 +30,48 @@ from runner.sandboxes.gateway_rules import (
     trouble_of,
     trouble_told,
 )
-from runner.sandboxes.metering import Meter
-
-if TYPE_CHECKING:
-    from runner.sandboxes.gateway import Gateway
+from runner.sandboxes.metering import Meter, Metered
+from runner.sandboxes.needs import Provider
 
 CHUNK = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayLimits:
+    request_bytes: int = 32 * 1024 * 1024
+    answer_bytes: int = 256 * 1024 * 1024
+    request_seconds: float = 60.0  # to receive one request
+    silence_seconds: float = 600.0  # of the provider, before and between pieces of an answer
+    answer_seconds: float = 3_600.0
+    connections: int = 32  # at once
+    closing_seconds: float = 5.0  # to count what calls under way have used
+
+
+LIMITS = GatewayLimits()
+
+
+class CallPolicy(Protocol):
+    """What the server asks of the gateway it works for (`runner.sandboxes.gateway`), which says what each one does."""
+
+    provider: Provider
+    base: SplitResult
+    secret: str
+    online: bool
+    limits: GatewayLimits
+    clock: Callable[[], float]
+
+    def key(self) -> str | None: ...
+    def ask(self) -> None: ...
+    def answered(self, metered: Metered, whole: bool = True) -> None: ...
+    def heard(self, trouble: RunnerError | None, before: RunnerError | None = None) -> None: ...
+    def track(self, connection: socket.socket, is_open: bool) -> None: ...
 
 
 class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, address: tuple[str, int], gateway: Gateway) -> None:
+    def __init__(self, address: tuple[str, int], gateway: CallPolicy) -> None:
         self.gateway = gateway
         self._places = threading.BoundedSemaphore(gateway.limits.connections)
         if ":" in address[0]:
@@ -68,7 +98,7 @@ class Server(ThreadingHTTPServer):
             self.gateway.track(request, False)
             self._places.release()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, request: object, client_address: object) -> None:
         """A client that goes away in the middle is nothing to tell; what matters is in `Gateway.trouble`."""
 
 
@@ -109,7 +139,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.refuse(refusal)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What the base class finds wrong with a request, told like everything else."""
+        """Answers what the base class rejects in the form of every other refusal."""
         self.refuse(Refusal(code, message or "the request cannot be read"))
 
     def checked(self) -> _Forward:
@@ -255,7 +285,7 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
-def _connect(gateway: Gateway) -> http.client.HTTPConnection:
+def _connect(gateway: CallPolicy) -> http.client.HTTPConnection:
     host, port = gateway.base.hostname or "", gateway.base.port
     if gateway.base.scheme == "http":
         return http.client.HTTPConnection(host, port, timeout=gateway.limits.silence_seconds)
@@ -268,7 +298,7 @@ class BrokenOff(Exception):
     """The provider's answer has no end."""
 
 
-def _pieces(answer: http.client.HTTPResponse, gateway: Gateway) -> Iterator[bytes]:
+def _pieces(answer: http.client.HTTPResponse, gateway: CallPolicy) -> Iterator[bytes]:
     """The body as it arrives. BrokenOff when it stops short, grows too long or takes too long."""
     length = answer.length  # None where the provider does not say
     total, deadline = 0, gateway.clock() + gateway.limits.answer_seconds

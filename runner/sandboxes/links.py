@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePosixPath
 
 from runner.errors import SandboxRuined
-from runner.suites.findings import plain
+from runner.trajectories.text import plain
 
 _MAX_NAMED = 20
 _MAX_FOLLOWED = 40  # as the kernel
@@ -39,12 +39,12 @@ def leading_into(
 
 def removed(astray: Sequence[tuple[str, str]]) -> list[str]:
     """A sentence for each link that was removed, fit for the notes of a verdict."""
-    told = [f"{_shown(path)}: a link to {_shown(place)}, removed before judging" for path, place in astray]
+    told = [f"{_shorten(path)}: a link to {_shorten(place)}, removed before judging" for path, place in astray]
     more = len(told) - _MAX_NAMED
     return [*told[:_MAX_NAMED], *([f"and {more:,} more such links, removed as well"] if more > 0 else [])]
 
 
-def _shown(path: str) -> str:
+def _shorten(path: str) -> str:
     return plain(path).replace("\n", "?")[:500]
 
 

@@ -24,10 +24,11 @@ from pathlib import Path
 from typing import IO
 
 from runner.errors import SandboxError, SetupError
-from runner.sandboxes import LOGS, NOTHING, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed, Needs
+from runner.sandboxes import LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed
 from runner.sandboxes.gateway import Gateway
 from runner.sandboxes.links import leading_into, removed
 from runner.sandboxes.local_labels import labelled, write_label
+from runner.sandboxes.needs import NOTHING, Needs
 from runner.sandboxes.process_names import ProcessName
 from runner.sandboxes.processes import (
     MARK_VARIABLE,
@@ -310,17 +311,17 @@ class LocalSandbox:
         size = output.seek(0, os.SEEK_END)
         output.seek(0)
         if size <= 4 * limit:
-            head, tail, unread = self._normalised(output.read()), "", 0
+            head, tail, unread = self._normalise(output.read()), "", 0
         else:
-            head = self._normalised(output.read(2 * limit))
+            head = self._normalise(output.read(2 * limit))
             output.seek(size - 2 * limit)
-            tail, unread = self._normalised(output.read()), size - 4 * limit
+            tail, unread = self._normalise(output.read()), size - 4 * limit
         left_out = len(head) + len(tail) + unread - limit
         if left_out <= 0:
             return head + tail, False
         whole = head + tail
         return f"{whole[: limit // 2]}\n[... {left_out:,} characters left out ...]\n{whole[-limit // 2 :]}", True
 
-    def _normalised(self, content: bytes) -> str:
+    def _normalise(self, content: bytes) -> str:
         text = content.decode("utf-8", "replace")
         return text.replace(str(self.folder), "").replace(self.mark, "local")

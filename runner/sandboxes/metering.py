@@ -107,28 +107,28 @@ def _anthropic(event: Mapping[str, Any], known: Mapping[str, int]) -> dict[str, 
     return told
 
 
-def _responses(event: Mapping[str, Any], known: Mapping[str, int]) -> dict[str, int]:
+def _responses(event: Mapping[str, object], known: Mapping[str, int]) -> dict[str, int]:
     raw = _object(_object(event, "response") or event, "usage")
     cached = _count(_object(raw, "input_tokens_details"), "cached_tokens")
-    return _found(input=_count(raw, "input_tokens"), cached=cached, output=_count(raw, "output_tokens"))
+    return _drop_unknown(input=_count(raw, "input_tokens"), cached=cached, output=_count(raw, "output_tokens"))
 
 
-def _chat(event: Mapping[str, Any], known: Mapping[str, int]) -> dict[str, int]:
+def _chat(event: Mapping[str, object], known: Mapping[str, int]) -> dict[str, int]:
     """Moonshot and DeepSeek have places of their own for the cached part."""
     raw = _object({"usage": chat_usage(event)}, "usage")
     cached = _count(_object(raw, "prompt_tokens_details"), "cached_tokens")
     for name in ("cached_tokens", "prompt_cache_hit_tokens"):
         cached = _count(raw, name) if cached is None else cached
-    return _found(input=_count(raw, "prompt_tokens"), cached=cached, output=_count(raw, "completion_tokens"))
+    return _drop_unknown(input=_count(raw, "prompt_tokens"), cached=cached, output=_count(raw, "completion_tokens"))
 
 
-def _gemini(event: Mapping[str, Any], known: Mapping[str, int]) -> dict[str, int]:
+def _gemini(event: Mapping[str, object], known: Mapping[str, int]) -> dict[str, int]:
     """Tool results that were sent and thoughts are told apart from prompt and candidates; both are billed."""
     raw = _object(event, "usageMetadata")
     sent = list(_counts(raw, "promptTokenCount", "toolUsePromptTokenCount"))
     made = list(_counts(raw, "candidatesTokenCount", "thoughtsTokenCount"))
     cached = _count(raw, "cachedContentTokenCount")
-    return _found(input=sum(sent) if sent else None, cached=cached, output=sum(made) if made else None)
+    return _drop_unknown(input=sum(sent) if sent else None, cached=cached, output=sum(made) if made else None)
 
 
 _FORMATS: dict[str, Callable[[Mapping[str, Any], Mapping[str, int]], dict[str, int]]] = {
@@ -139,7 +139,7 @@ _FORMATS: dict[str, Callable[[Mapping[str, Any], Mapping[str, int]], dict[str, i
 }
 
 
-def _broken(event: Mapping[str, Any]) -> Broken | None:
+def _broken(event: Mapping[str, object]) -> Broken | None:
     """Anthropic, chat and Gemini put the error under its name, Responses into the event or the response that failed."""
     raw = _object(event, "error") or _object(_object(event, "response"), "error")
     if not raw and event.get("type") == "error":
@@ -150,21 +150,21 @@ def _broken(event: Mapping[str, Any]) -> Broken | None:
     return Broken(" ".join(str(kind)[:60] for kind in kinds if isinstance(kind, str | int)), says_no_credit(raw))
 
 
-def _found(**counts: int | None) -> dict[str, int]:
+def _drop_unknown(**counts: int | None) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count is not None}
 
 
-def _object(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def _object(raw: Mapping[str, object], key: str) -> Mapping[str, Any]:
     value = raw.get(key)
     return value if isinstance(value, Mapping) else {}
 
 
-def _count(raw: Mapping[str, Any], key: str) -> int | None:
+def _count(raw: Mapping[str, object], key: str) -> int | None:
     value = raw.get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**12 else None
 
 
-def _counts(raw: Mapping[str, Any], *keys: str) -> Iterator[int]:
+def _counts(raw: Mapping[str, object], *keys: str) -> Iterator[int]:
     for key in keys:
         count = _count(raw, key)
         if count is not None:

@@ -1,4 +1,4 @@
-"""Naming a process so that it can be told, later and from elsewhere, whether it still lives.
+"""Names a process so that anyone can check later, from elsewhere, whether it still lives.
 
 A process id alone is reused; with the machine and the time it started it names one process for good.
 """

@@ -24,7 +24,7 @@ PR_SET_DUMPABLE = 4  # linux/prctl.h
 
 
 def boot_id() -> str | None:
-    """Names this boot of the machine; None where the system does not tell. Processes do not outlive it."""
+    """Names this boot of the machine; None where the system does not say. Processes do not outlive it."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

@@ -13,10 +13,11 @@ from typing import Any, cast
 
 from runner.digests import digest_json, manifest
 from runner.errors import SetupError, SuiteError, SuiteProblems
+from runner.suite import Suite
 from runner.suites.file_digests import FileDigests, Look, look_at, settled, store_for, walk
 from runner.suites.findings import Findings
 from runner.suites.task_folder import Shelf
-from runner.types import Corpus, Environment, Family, Suite
+from runner.types import Corpus, Environment, Family
 
 SUITES: dict[str, str] = {
     "starter": "runner.suites.starter_suite:load_starter",

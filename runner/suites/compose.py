@@ -12,11 +12,11 @@ import posixpath
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from runner.suites.documents import Table, read_yaml
 from runner.suites.findings import Findings, shown
 from runner.suites.task_toml import TaskToml
+from runner.types import JsonValue
 
 FILES = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
 HARBORS_IMAGES = ("${MAIN_IMAGE_NAME}", "${PREBUILT_IMAGE_NAME}")  # that Harbor builds; ours have names of their own
@@ -158,7 +158,7 @@ def _environment(service: Table) -> dict[str, str]:
     return found
 
 
-def _scalar(value: Any) -> str | None:
+def _scalar(value: JsonValue) -> str | None:
     """As Compose reads a plain value: a date is a text there. None for lists and mappings."""
     if isinstance(value, bool):
         return str(value).lower()
@@ -173,7 +173,7 @@ def _as_in_toml(found: re.Match[str]) -> str:
     return f"${{{name}:-{found[4]}}}" if found[3] == "-" else f"${{{name}}}"
 
 
-def _entries(service: Table, name: str) -> list[Any]:
+def _entries(service: Table, name: str) -> list[object]:
     """The entries of a list, or the names of a mapping."""
     value = service.raw(name)
     if value is None or isinstance(value, list | dict):

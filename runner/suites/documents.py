@@ -13,6 +13,7 @@ import yaml
 
 from runner.errors import SuiteError
 from runner.suites.findings import Findings, shown
+from runner.types import JsonValue
 
 MAX_BYTES = 1024 * 1024
 # The C loader where PyYAML has it: the same result, several times faster.
@@ -79,7 +80,7 @@ def _is_text(value: str) -> bool:
 class Table:
     """A mapping whose fields are taken by type. What is not as expected becomes a problem, and the default is given."""
 
-    def __init__(self, values: Mapping[str, Any], source: Path, findings: Findings, place: str = "") -> None:
+    def __init__(self, values: Mapping[str, JsonValue], source: Path, findings: Findings, place: str = "") -> None:
         self.values, self.source, self.findings, self.place = values, source, findings, place
         self._asked: set[str] = set()
 
@@ -159,7 +160,7 @@ class Table:
         return [name for name in self.values if name not in self._asked]
 
     def label(self, name: str) -> str:
-        """The text there, cut to what a title takes; empty where there is none or, told, none that can be shown."""
+        """The text, cut to the length of a title. Empty where there is none; a problem is noted where it cannot be shown."""
         value = self.raw(name)
         if isinstance(value, str) and _is_text(value):
             return " ".join(value.split())[:200]

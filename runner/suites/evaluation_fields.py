@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from runner.evaluating.declaration import Content
 from runner.evaluating.prechecks import MAX_BYTES
@@ -127,7 +126,7 @@ class Fields(Table):
         self.problem(name, "[least, most] or [least], numbers of at least 0")
         return None
 
-    def _is_inside(self, value: Any) -> bool:
+    def _is_inside(self, value: object) -> bool:
         try:
             return isinstance(value, str) and len(value) <= 500 and value.isprintable() and bool(check_relative(value))
         except ValueError:

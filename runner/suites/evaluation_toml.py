@@ -131,7 +131,7 @@ def _judge(fields: Fields) -> JudgeQuestion:
 def _prove(fields: Fields, tests: Path, expected: Content | None, comparator: Comparator, precheck: Precheck) -> None:
     """An expected output that its own comparison or pre-check does not take would fail everybody."""
     if expected is None or (expected.path is not None and not (tests / expected.path).is_file()):
-        return  # told already
+        return  # noted already
     content = expected.inline.encode() if expected.path is None else (tests / expected.path).read_bytes()
     try:
         precheck.require(content)

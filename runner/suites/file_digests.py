@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from runner.errors import SuiteError
-from runner.suites.task_files import IGNORED
 
+IGNORED = {"__pycache__", ".DS_Store"}  # no part of a task
 FORMAT = "file-digests/1"
 RACY_NS = 2_000_000_000
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from runner.errors import SuiteError, SuiteProblems
+from runner.trajectories.text import plain
 
 Read = TypeVar("Read")
 MAX_SHOWN = 120
@@ -64,10 +65,10 @@ class Findings:
 
     def notes(self) -> tuple[str, ...]:
         """One sentence a finding, with the first places it was met at."""
-        return tuple(plain(f"{text}: {_named(where)}") for text, where in self._notes.items())
+        return tuple(plain(f"{text}: {_name_places(where)}") for text, where in self._notes.items())
 
 
-def _named(places: list[str]) -> str:
+def _name_places(places: list[str]) -> str:
     more = len(places) - NAMED
     return ", ".join(places[:NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
@@ -80,11 +81,6 @@ def shown(value: object) -> str:
         )
         return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
     return {"dict": "a mapping", "list": "a list"}.get(type(value).__name__, type(value).__name__)
-
-
-def plain(text: str) -> str:
-    """For a terminal or a page: names of files and fields may hold anything, control sequences and broken bytes too."""
-    return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
 
 
 def _huge(value: object) -> bool:

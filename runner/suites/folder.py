@@ -20,11 +20,12 @@ import yaml
 
 from runner.digests import digest_json, manifest
 from runner.errors import SuiteError
+from runner.suite import Suite
 from runner.suites.findings import Findings, shown
 from runner.suites.task_files import read_tree
 from runner.suites.task_folder import NAME, SCRIPT, Shelf, declared_evaluation, has_verifier, machine_of
 from runner.suites.task_toml import read_task_toml
-from runner.types import Environment, Family, File, Files, Role, Suite, Task
+from runner.types import Environment, Family, File, Files, JsonValue, Role, Task
 
 FORMAT = "skillglass-suite/1"
 ROLES = tuple(Role)
@@ -86,7 +87,7 @@ def _read(path: Path, findings: Findings) -> tuple[dict[str, Any], tuple[Environ
     for name in ("key", "name", "version"):
         with findings.kept():
             _text(head, name, source)
-    shared = _shared_tests(path, head, source)
+    shared = _read_shared_tests(path, head, source)
     environments = []
     for place, entry in enumerate(_list(head, "environments", source)):
         with findings.kept():
@@ -98,14 +99,14 @@ def _read(path: Path, findings: Findings) -> tuple[dict[str, Any], tuple[Environ
     return head, tuple(environments)
 
 
-def rubric(task: Task) -> tuple[Mapping[str, Any], ...]:
+def rubric(task: Task) -> tuple[Mapping[str, JsonValue], ...]:
     """The rubric's dimensions as they stand in tests/rubric.yaml: name, weight, scored_by, question."""
     source = task.folder / "tests" / "rubric.yaml"
     dimensions = _list(_read_yaml(source), "dimensions", source)
     return tuple(_mapping(entry, source, f"dimensions[{place}]") for place, entry in enumerate(dimensions))
 
 
-def _shared_tests(path: Path, head: Mapping[str, Any], source: Path) -> Files:
+def _read_shared_tests(path: Path, head: Mapping[str, object], source: Path) -> Files:
     names = head.get("shared_tests") or []
     if not isinstance(names, list) or not all(isinstance(name, str) and "/" not in name for name in names):
         raise SuiteError(str(source), "shared_tests", "a list of file names", f"found {names!r}")
@@ -116,7 +117,7 @@ def _shared_tests(path: Path, head: Mapping[str, Any], source: Path) -> Files:
 
 
 def _environment(
-    path: Path, shared: Files, entry: Mapping[str, Any], source: Path, place: int, findings: Findings
+    path: Path, shared: Files, entry: Mapping[str, JsonValue], source: Path, place: int, findings: Findings
 ) -> Environment:
     key = _text(entry, "key", source, f"environments[{place}].key")
     families = []
@@ -231,13 +232,13 @@ def _read_yaml(source: Path) -> dict[str, Any]:
     return dict(_mapping(value, source, "file"))
 
 
-def _mapping(value: object, source: Path, place: str) -> Mapping[str, Any]:
+def _mapping(value: object, source: Path, place: str) -> Mapping[str, JsonValue]:
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise SuiteError(str(source), place, "a mapping", f"found {type(value).__name__}")
     return value
 
 
-def _list(value: Mapping[str, Any], name: str, source: Path, place: str = "") -> list[Any]:
+def _list(value: Mapping[str, object], name: str, source: Path, place: str = "") -> list[JsonValue]:
     found = value.get(name)
     if not isinstance(found, list) or not found:
         raise SuiteError(str(source), place or name, "a list with at least one entry", f"found {found!r}")
@@ -251,7 +252,7 @@ def _text(value: Mapping[str, Any], name: str, source: Path, place: str = "") ->
     return found.strip()
 
 
-def _flag(value: Mapping[str, Any], name: str, source: Path) -> bool:
+def _flag(value: Mapping[str, object], name: str, source: Path) -> bool:
     found = value.get(name, False)
     if not isinstance(found, bool):
         raise SuiteError(str(source), name, "true or false", f"found {found!r}")

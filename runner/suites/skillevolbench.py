@@ -254,7 +254,7 @@ def _requires(table: Table, family: str, index: int) -> tuple[str, ...]:
 
 
 def _compare_metadata(folder: TaskFolder, key: str, index: int, meta: Meta, shelf: Shelf) -> None:
-    """What task.toml repeats decides nothing; where it differs, task-spec.yaml counts and people are told."""
+    """task-spec.yaml counts. Where task.toml repeats a field differently, a note names it."""
     role = ROLES[index - 1]
     expected = {
         "task_id": key,

@@ -47,7 +47,7 @@ def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
 
 
 def _family(path: Path, shelf: Shelf) -> tuple[str, list[TaskFolder]]:
-    return _key(path, shelf), _ordered(path, shelf)
+    return _key(path, shelf), _order_tasks(path, shelf)
 
 
 def _families(path: Path) -> list[Path]:
@@ -77,7 +77,7 @@ def _key(family: Path, shelf: Shelf) -> str:
     return key
 
 
-def _ordered(family: Path, shelf: Shelf) -> list[TaskFolder]:
+def _order_tasks(family: Path, shelf: Shelf) -> list[TaskFolder]:
     """The family's tasks, easiest first."""
     places = {each.name: each for each in folders_in(family) if is_task(each)}
     for each in folders_in(family):

@@ -67,7 +67,7 @@ def _is_task(path: Path) -> bool:
 
 
 def _instances(task: Path, shelf: Shelf) -> list[TaskFolder]:
-    """In the order of their numbers. Folders beside them that are no instances are told."""
+    """In the order of their numbers. Other folders beside them are noted."""
     numbered: list[tuple[int, Path]] = []
     for each in folders_in(task):
         match = re.fullmatch(re.escape(task.name) + r"-(\d{1,9})", each.name)
@@ -87,7 +87,7 @@ def _instances(task: Path, shelf: Shelf) -> list[TaskFolder]:
     return [folder for _, folder in read]
 
 
-def _curated(folder: Path) -> Files:
+def _read_curated(folder: Path) -> Files:
     found = read_tree(folder) if folder.is_dir() else {}
     return {path: file for path, file in found.items() if "/" in path}  # a licence beside the skills is none
 
@@ -98,7 +98,7 @@ def _environment(path: Path, task: Path, shelf: Shelf) -> Environment | None:
     instances = _instances(task, shelf)
     if not instances:
         return None
-    key, points, curated = task.name, path / FOLDER / task.name, _curated(path / HUMAN / task.name)
+    key, points, curated = task.name, path / FOLDER / task.name, _read_curated(path / HUMAN / task.name)
     title = key.replace("-", " ").replace("_", " ")
     tasks = tuple(
         replace(

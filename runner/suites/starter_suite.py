@@ -12,7 +12,8 @@ from pathlib import Path
 from runner.digests import digest_json, manifest
 from runner.suites import read_suite_folder
 from runner.suites.folder import read_suite
-from runner.types import Environment, File, Suite, Task
+from runner.types import Environment, File, Task
+from runner.suite import Suite
 
 STARTER = Path(__file__).with_name("starter")
 STARTER_LEARNING = Path(__file__).with_name("starter_learning")
@@ -25,14 +26,14 @@ def load_starter() -> Suite:
 
 
 def load_starter_learning() -> Suite:
-    return _bundled(STARTER_LEARNING, "skilllearnbench", "starter-learning", "Starter suite for learned skills")
+    return _read_bundled(STARTER_LEARNING, "skilllearnbench", "starter-learning", "Starter suite for learned skills")
 
 
 def load_starter_corpora() -> Suite:
-    return _bundled(STARTER_CORPORA, "skillgenbench", "starter-corpora", "Starter suite for generated skills")
+    return _read_bundled(STARTER_CORPORA, "skillgenbench", "starter-corpora", "Starter suite for generated skills")
 
 
-def _bundled(path: Path, format: str, key: str, name: str) -> Suite:
+def _read_bundled(path: Path, format: str, key: str, name: str) -> Suite:
     """A folder as any other, but ours: trusted, and with the checks that the starter suites share.
 
     Its notes say that no task brings an image, which is meant here.

@@ -6,9 +6,9 @@ import shlex
 from pathlib import Path, PurePosixPath
 
 from runner.errors import SuiteError
+from runner.suites.file_digests import IGNORED
 from runner.types import File, Files, Task
 
-IGNORED = {"__pycache__", ".DS_Store"}
 MAX_FILE_BYTES = 16 * 1024 * 1024
 _BASH_OR_SH = '"$(command -v bash || echo sh)"'
 

@@ -82,7 +82,7 @@ def read_task_toml(source: Path, where: str, findings: Findings, *, network: boo
         whole.table(name) for name in ("environment", "agent", "verifier", "solution")
     )
     tables = {"": whole, "environment": machine, "agent": agent, "verifier": verifier}
-    _unsupported(tables, findings, where)
+    _note_unsupported(tables, findings, where)
     read = TaskToml(
         metadata=whole.table("metadata"),
         task=whole.table("task") if isinstance(whole.values.get("task"), dict) else Table({}, source, findings, "task"),
@@ -111,14 +111,14 @@ def read_task_toml(source: Path, where: str, findings: Findings, *, network: boo
 
 
 def _note_version(whole: Table, findings: Findings, where: str) -> None:
-    """People number their tasks as they like ("0.0"): fields decide, the number is told."""
+    """Notes an unknown schema version. The fields decide: people number their tasks as they like ("0.0")."""
     name = "schema_version" if "schema_version" in whole else "version"
     value = whole.raw(name)
     if value is not None and str(value) not in VERSIONS:
         findings.note(f"task.toml: {name} is {shown(value)}; it was read as {VERSIONS[-1]}", where)
 
 
-def _unsupported(tables: dict[str, Table], findings: Findings, where: str) -> None:
+def _note_unsupported(tables: dict[str, Table], findings: Findings, where: str) -> None:
     for table, name, what in UNSUPPORTED:
         if tables[table].raw(name) not in (None, [], {}, "root"):  # "root" is who our images run as
             tables[table].problem(name, "nothing", f"it asks for {what}, which is not supported")

@@ -14,7 +14,7 @@ from typing import Any
 
 from runner.trajectories.problems import Problems
 from runner.trajectories.text import storable, storable_value
-from runner.types import Observation, Source, Step, ToolCall, Usage
+from runner.types import JsonValue, Observation, Source, Step, ToolCall, Usage
 
 ATIF_VERSION = "ATIF-v1.8"
 ATIF_KEY = "atif"  # in Step.extra: what an ATIF step says beyond what Step models
@@ -55,7 +55,7 @@ _FOREIGN_KEY = "agent_fields"
 # --- writing ----------------------------------------------------------------------------------------------------
 
 
-def step_to_json(step: Step) -> dict[str, Any]:
+def step_to_json(step: Step) -> dict[str, JsonValue]:
     """The step as a valid ATIF-v1.8 object."""
     extra = dict(step.extra or {})
     result: dict[str, Any] = {"step_id": step.number, "source": str(step.source), "message": step.message}
@@ -79,7 +79,7 @@ def step_to_json(step: Step) -> dict[str, Any]:
     return result
 
 
-def _agent_fields(step: Step, extra: dict[str, Any]) -> dict[str, Any]:
+def _agent_fields(step: Step, extra: dict[str, Any]) -> dict[str, object]:
     """What only an agent step may carry. Takes ATIF's own agent keys back out of `extra`."""
     found: dict[str, Any] = {}
     kept = dict(extra.get(ATIF_KEY) or {})
@@ -109,7 +109,7 @@ def _tool_call_to_json(call: ToolCall) -> dict[str, Any]:
     return found if call.extra is None else {**found, "extra": dict(call.extra)}
 
 
-def _observation_to_json(observation: Observation, calls: set[str]) -> dict[str, Any]:
+def _observation_to_json(observation: Observation, calls: set[str]) -> dict[str, JsonValue]:
     extra = None if observation.extra is None else dict(observation.extra)
     if observation.is_error:
         extra = {**(extra or {}), "is_error": True}
@@ -125,7 +125,7 @@ def _observation_to_json(observation: Observation, calls: set[str]) -> dict[str,
     return found if extra is None else {**found, "extra": extra}
 
 
-def _usage_to_json(usage: Usage) -> dict[str, Any]:
+def _usage_to_json(usage: Usage) -> dict[str, JsonValue]:
     values = {key: getattr(usage, name) for key, name in _USAGE_KEYS.items()}
     return {key: value for key, value in values.items() if value is not None}
 
@@ -207,14 +207,14 @@ def _extra_of(
     return extra, rest
 
 
-def _source(raw: Any, place: str, problems: Problems) -> Source:
+def _source(raw: JsonValue, place: str, problems: Problems) -> Source:
     if isinstance(raw, str) and raw in _SOURCES:
         return _SOURCES[raw]
     problems.add(place, "source: system, user or agent", f"found {raw!r:.60}")
     return Source.SYSTEM
 
 
-def _usage_from_json(raw: Any, place: str, problems: Problems) -> tuple[Usage | None, dict[str, Any]]:
+def _usage_from_json(raw: object, place: str, problems: Problems) -> tuple[Usage | None, dict[str, object]]:
     if raw is None:
         return None, {}
     if not isinstance(raw, Mapping):
@@ -234,7 +234,7 @@ def _usage_from_json(raw: Any, place: str, problems: Problems) -> tuple[Usage | 
     return Usage(**found), rest
 
 
-def _tool_calls(raw: Any, place: str, problems: Problems) -> tuple[ToolCall, ...]:
+def _tool_calls(raw: JsonValue, place: str, problems: Problems) -> tuple[ToolCall, ...]:
     if raw is None:
         return ()
     if not isinstance(raw, list):
@@ -274,7 +274,9 @@ def _tool_call(raw: Any, index: int, place: str, problems: Problems) -> ToolCall
     )
 
 
-def _observations(raw: Any, calls: tuple[ToolCall, ...], place: str, problems: Problems) -> tuple[Observation, ...]:
+def _observations(
+    raw: JsonValue, calls: tuple[ToolCall, ...], place: str, problems: Problems
+) -> tuple[Observation, ...]:
     if raw is None:
         return ()
     results = raw.get("results") if isinstance(raw, Mapping) else raw
@@ -308,7 +310,7 @@ def _observation(raw: Any, calls: set[str], place: str, problems: Problems) -> O
     return Observation(storable(content), None if call is None else storable(str(call)), is_error, extra or None)
 
 
-def content_text(raw: Any) -> tuple[str, Any]:
+def content_text(raw: Any) -> tuple[str, object]:
     """(text, parts to keep): text parts joined, anything else as a visible mark such as "[image image/png: a.png]".
 
     Parts are given back only when they hold more than the text does; inline data is never kept.
@@ -344,7 +346,7 @@ def _part_text(part: Any) -> str:
     return f"[{label}: {detail}]" if detail else f"[{label}]"
 
 
-def _without_data(part: Any) -> Any:
+def _without_data(part: object) -> object:
     """The part without inline data and without text, both of which the text already stands for."""
     if not isinstance(part, Mapping):
         return "text"
@@ -355,11 +357,11 @@ def _without_data(part: Any) -> Any:
     return storable_value(kept)
 
 
-def _as_json(value: Any) -> str:
+def _as_json(value: object) -> str:
     return json.dumps(storable_value(value), ensure_ascii=False)
 
 
-def _text_or_none(raw: Any, key: str, place: str, problems: Problems) -> str | None:
+def _text_or_none(raw: JsonValue, key: str, place: str, problems: Problems) -> str | None:
     if raw is None or isinstance(raw, str):
         return None if raw is None else storable(raw)
     problems.add(place, f"{key}: a text", f"found {_kind(raw)}")
@@ -370,6 +372,6 @@ def _storable_or_none(text: str | None) -> str | None:
     return None if text is None else storable(text)
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     names = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "nothing"}
     return names.get(type(value), f"{value!r:.60}")

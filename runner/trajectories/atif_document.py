@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runner.trajectories.atif import ATIF_VERSION, step_to_json
-from runner.types import Trajectory, TrajectoryHead, Usage
+from runner.types import JsonValue, Trajectory, TrajectoryHead, Usage
 
 
 def atif_document(trajectories: Sequence[Trajectory], usage: Usage | None = None) -> dict[str, Any]:
@@ -23,12 +23,12 @@ def atif_document(trajectories: Sequence[Trajectory], usage: Usage | None = None
     return {**document, "subagent_trajectories": inside} if inside else document
 
 
-def _document(trajectory: Trajectory, usage: Usage) -> dict[str, Any]:
+def _document(trajectory: Trajectory, usage: Usage) -> dict[str, JsonValue]:
     frame = document_frame(trajectory.head, usage, len(trajectory.steps))
     return {**frame, "steps": [step_to_json(step) for step in trajectory.steps]}
 
 
-def document_frame(head: TrajectoryHead, usage: Usage, steps_total: int) -> dict[str, Any]:
+def document_frame(head: TrajectoryHead, usage: Usage, steps_total: int) -> dict[str, JsonValue]:
     """Everything of a document but its steps, for whoever writes those one by one."""
     agent = {"name": head.agent_name or "unknown", "version": head.agent_version or "unknown"}
     extra = {**(head.extra or {}), "source_format": head.source_format, "skills_listed": list(head.skills_listed)}
@@ -41,7 +41,7 @@ def document_frame(head: TrajectoryHead, usage: Usage, steps_total: int) -> dict
     }
 
 
-def _totals(usage: Usage) -> dict[str, Any]:
+def _totals(usage: Usage) -> dict[str, JsonValue]:
     found = {
         "total_prompt_tokens": usage.input_tokens,
         "total_cached_tokens": usage.cached_tokens,

@@ -321,15 +321,15 @@ def _event_text(step: Step, spans: Sequence[Span]) -> str:
     for group, members in groupby(fields(step), key=lambda field: (field[0].partition("/")[0], field[0] in kept)):
         (name, is_kept), items = group, list(members)
         if is_kept:
-            lines += [f"{_label(field)}{_kept_text(text, kept[field])}" for field, text in items]
+            lines += [f"{_label(field)}{_join_spans(text, kept[field])}" for field, text in items]
         elif name in ("message", "reasoning"):
             lines.append(f"{_label(name)}{left_out(len(items[0][1]))}")
         else:
-            lines += _left_out_items(name, items)
+            lines += _mark_left_out(name, items)
     return "\n".join(lines)
 
 
-def _left_out_items(group: str, items: list[tuple[str, str]]) -> list[str]:
+def _mark_left_out(group: str, items: list[tuple[str, str]]) -> list[str]:
     """One mark for a series of tool calls or results without spans. Empty results have nothing to leave out."""
     texts = [text for _, text in items if text]
     noun = "tool calls" if group == "tool_calls" else "results"
@@ -338,7 +338,7 @@ def _left_out_items(group: str, items: list[tuple[str, str]]) -> list[str]:
     return marks + ([f"[{noun} without text: {empty:,}]"] if empty else [])
 
 
-def _kept_text(text: str, spans: Sequence[Span]) -> str:
+def _join_spans(text: str, spans: Sequence[Span]) -> str:
     pieces, at = [], 0
     for span in spans:
         if span.start > at:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
-from runner.types import Step, ToolCall
+from runner.types import JsonValue, Step, ToolCall
 
 FIELDS_VERSION = "fields/1"
 
@@ -54,7 +53,7 @@ def tool_call_text(call: ToolCall) -> str:
     return "\n".join([call.name, *short, *long])
 
 
-def _value_text(value: Any) -> str:
+def _value_text(value: JsonValue) -> str:
     if isinstance(value, str):
         return value
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)

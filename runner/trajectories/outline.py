@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from runner.trajectories.skill_use import step_uses
-from runner.types import Step, ToolCall
+from runner.types import JsonValue, Step, ToolCall
 
 MAX_TEXT_CHARS = 120
 MAX_TOOLS = 8
 
 
-def outline_row(step: Step) -> dict[str, Any]:
+def outline_row(step: Step) -> dict[str, JsonValue]:
     """A JSON object: n, source, text (first 120 characters), and only where there is something to say: tools (first 8
     names), calls (number of tool calls), error, copied, skills ({slug: [kinds]}), tokens ({input, output}), time.
     """

@@ -11,6 +11,7 @@ import ijson
 
 from runner.trajectories.readers import Opener, ReadTrajectory, reader
 from runner.trajectories.streams import in_utf8
+from runner.types import JsonValue
 
 __all__ = ["ReadTrajectory", "open_file", "read_trajectory", "sniff"]
 
@@ -69,7 +70,7 @@ def sniff(source: Path | BinaryIO) -> str:
     return "plain-text"
 
 
-def _swe_agent_format(keys: dict[str, Any], start: bytes) -> str | None:
+def _swe_agent_format(keys: dict[str, JsonValue], start: bytes) -> str | None:
     """SWE-agent's object has a trajectory, a demonstration only the history; mini-swe-agent's has info and messages."""
     if {"info", "messages"} <= keys.keys() and (b'"mini_version"' in start or "trajectory_format" in keys):
         return "mini-swe-agent"
@@ -79,7 +80,7 @@ def _swe_agent_format(keys: dict[str, Any], start: bytes) -> str | None:
     return "swe-agent" if "history" in keys and b'"role"' in start and b'"agent"' in start else None
 
 
-def _object_format(keys: dict[str, Any]) -> str | None:
+def _object_format(keys: dict[str, JsonValue]) -> str | None:
     kind = keys.get("type")
     if str(keys.get("schema_version", "")).startswith("ATIF") or {"steps", "agent"} <= keys.keys():
         return "atif"
@@ -124,7 +125,7 @@ def _object_format(keys: dict[str, Any]) -> str | None:
     return None
 
 
-def _top_keys(start: bytes, *, until_atif: bool = False) -> dict[str, Any]:
+def _top_keys(start: bytes, *, until_atif: bool = False) -> dict[str, JsonValue]:
     """Keys of the JSON object that begins here, with their values where these are scalars; as far as it goes.
 
     The keys of its `message` are there too, as "message/<key>". With `until_atif`, what follows a schema version of ATIF,

@@ -13,10 +13,9 @@ import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import Any
 
 from runner.trajectories.shell_words import MAX_COMMAND_CHARS, SHELLS, Invocation, invocations
-from runner.types import Observation, SkillUse, Source, Step, ToolCall, UseKind
+from runner.types import JsonValue, Observation, SkillUse, Source, Step, ToolCall, UseKind
 
 _SKILL_TOOLS = frozenset({"skill", "activate_skill", "load_skill", "use_skill"})
 _FILE_TOOLS = frozenset(
@@ -121,8 +120,8 @@ def _call_uses(
     failed = any(result.is_error for result in results)
     if tool in _SKILL_TOOLS:
         if results and not failed and not _INVOCATION_FAILED.search(_first_line(results[0].content)):
-            for slug in _invoked(call.arguments):
-                yield from _counted(slug, UseKind.INVOKED, None, mounted)
+            for slug in _read_names(call.arguments):
+                yield from _iterate_uses(slug, UseKind.INVOKED, None, mounted)
         return
     if tool in _FILE_TOOLS or tool in _SEARCH_TOOLS:
         if call.arguments.get("command") in (None, "view") and not failed:
@@ -134,14 +133,14 @@ def _call_uses(
             continue
         for invocation in invocations(command):
             for slug, kind, file in _invocation_uses(invocation, mounted):
-                if not _failed_on(file, kind, failed, results):
+                if not _has_failed_on(file, kind, failed, results):
                     yield slug, kind, file
         for match in _IMPORTED.finditer(command[:MAX_COMMAND_CHARS]):
             if not failed and re.search(r"\bpython[0-9.]*\b", command):
                 yield from _file_use(match["path"] + "/", UseKind.EXECUTED, mounted)
 
 
-def _invoked(arguments: Mapping[str, Any]) -> list[str]:
+def _read_names(arguments: Mapping[str, JsonValue]) -> list[str]:
     """The names below the first key that holds any; some tools take several at once."""
     for key in _NAME_KEYS:
         value = arguments.get(key)
@@ -158,7 +157,7 @@ def _first_line(text: str) -> str:
     return text[:300].lstrip().partition("\n")[0]
 
 
-def _texts(arguments: Mapping[str, Any], keys: Collection[str]) -> Iterator[str]:
+def _texts(arguments: Mapping[str, object], keys: Collection[str]) -> Iterator[str]:
     """The texts below these keys; a list of words (["bash", "-lc", "..."]) is one command, its last word the script."""
     for key in keys:
         value = arguments.get(key)
@@ -218,10 +217,10 @@ def _file_use(path: str, kind: UseKind, mounted: Collection[str] | None) -> Iter
     rest = match["rest"].strip("/")
     if kind is UseKind.EXECUTED and rest.partition("/")[0] != "scripts":
         return
-    yield from _counted(match["slug"], kind, rest, mounted)
+    yield from _iterate_uses(match["slug"], kind, rest, mounted)
 
 
-def _counted(
+def _iterate_uses(
     slug: str, kind: UseKind, path: str | None, mounted: Collection[str] | None
 ) -> Iterator[tuple[str, UseKind, str | None]]:
     if mounted is None:
@@ -233,7 +232,7 @@ def _counted(
         yield from ((known, kind, path) for known in sorted(mounted) if fnmatchcase(known, slug))
 
 
-def _failed_on(path: str | None, kind: UseKind, failed: bool, results: list[Observation]) -> bool:
+def _has_failed_on(path: str | None, kind: UseKind, failed: bool, results: list[Observation]) -> bool:
     """Did the shell say that this very file could not be used? A failed command may still have read the file."""
     if path is None:
         return False

@@ -20,6 +20,7 @@ import orjson
 
 from runner.trajectories.problems import Problems
 from runner.trajectories.text import MAX_DEPTH, TOO_DEEP, left_out, storable_value
+from runner.types import JsonValue
 
 MAX_STRING_BYTES = 8 * 1024 * 1024
 SMALL_BYTES = 1024 * 1024  # a file of no more cannot hold too many values, nor too long a text
@@ -55,11 +56,11 @@ class StringCap:
 
     def feed(self, chunk: bytes) -> bytes:
         chunk = self._pending + chunk
-        whole = len(chunk) - _unfinished(chunk)
+        whole = len(chunk) - _count_unfinished(chunk)
         chunk, self._pending = chunk[:whole], chunk[whole:]
         if self._dropping:
             return self._drop(chunk)
-        masked = _masked(chunk)
+        masked = _mask(chunk)
         quotes = masked.count(b'"')
         self._run = len(chunk) - masked.rfind(b'"') if quotes else self._run + len(chunk)
         self._in_string ^= quotes % 2 == 1
@@ -67,7 +68,7 @@ class StringCap:
         return chunk
 
     def _drop(self, chunk: bytes) -> bytes:
-        end = _masked(chunk).find(b'"')
+        end = _mask(chunk).find(b'"')
         if end < 0:
             self._dropped += len(chunk)
             return b""
@@ -79,14 +80,14 @@ class StringCap:
         return mark.encode() + b'"' + self.feed(rest)
 
 
-def _masked(chunk: bytes) -> bytes:
+def _mask(chunk: bytes) -> bytes:
     """The same number of bytes without escaped quotes. Holds because a chunk never begins inside an escape."""
     if b"\\" not in chunk:
         return chunk
     return chunk.replace(b"\\\\", b"..").replace(b'\\"', b"..")
 
 
-def _unfinished(chunk: bytes) -> int:
+def _count_unfinished(chunk: bytes) -> int:
     """Bytes at the end that belong to an unfinished escape (a backslash, "\\u20") or UTF-8 character."""
     at = chunk.rfind(b"\\", max(0, len(chunk) - 5))
     if at >= 0 and (at + 1 - len(chunk[: at + 1].rstrip(b"\\"))) % 2:
@@ -136,15 +137,15 @@ class Numbers:
 
     def feed(self, chunk: bytes, final: bool = False) -> bytes:
         chunk = self._pending + chunk
-        whole = len(chunk) if final else len(chunk) - (_unfinished(chunk) or _open_number(chunk))
+        whole = len(chunk) if final else len(chunk) - (_count_unfinished(chunk) or _open_number(chunk))
         chunk, self._pending = chunk[:whole], chunk[whole:]
-        masked = _masked(chunk)
+        masked = _mask(chunk)
         if b"NaN" in chunk or b"Infinity" in chunk or _MANY_DIGITS in chunk.translate(_DIGITS_ALIKE):
-            return self._mended(chunk, masked)
+            return self._mend(chunk, masked)
         self._in_string ^= masked.count(b'"') % 2 == 1
         return chunk
 
-    def _mended(self, chunk: bytes, masked: bytes) -> bytes:
+    def _mend(self, chunk: bytes, masked: bytes) -> bytes:
         parts, at = [], 0
         for piece in masked.split(b'"'):
             own = chunk[at : at + len(piece)]
@@ -175,7 +176,7 @@ def _open_number(chunk: bytes) -> int:
     return length if length < MAX_NUMBER_BYTES else 0
 
 
-class _Bounded:
+class _BoundedStream:
     """The file object ijson reads from."""
 
     def __init__(self, stream: _Resumed, problems: Problems) -> None:
@@ -285,7 +286,9 @@ def walk(
             yield from _parts(pairs, streamed, nested)
             return
     try:
-        events = iter(ijson.basic_parse(_Bounded(_Resumed(start, stream), problems), use_float=True, buf_size=CHUNK))
+        events = iter(
+            ijson.basic_parse(_BoundedStream(_Resumed(start, stream), problems), use_float=True, buf_size=CHUNK)
+        )
         for key, index in inside:
             if not _descend(events, key, index):
                 return
@@ -296,11 +299,13 @@ def walk(
         problems.add("end of what could be read", "one whole JSON value", _first_line(error))
 
 
-def read_value(stream: BinaryIO, problems: Problems, *, without: frozenset[str] = frozenset()) -> Any:
+def read_value(stream: BinaryIO, problems: Problems, *, without: frozenset[str] = frozenset()) -> object:
     """The one value in the file, bounded as a whole, without what lies below keys in `without`; None, with a problem,
     where the file is broken."""
     try:
-        events = iter(ijson.basic_parse(_Bounded(_Resumed(b"", stream), problems), use_float=True, buf_size=CHUNK))
+        events = iter(
+            ijson.basic_parse(_BoundedStream(_Resumed(b"", stream), problems), use_float=True, buf_size=CHUNK)
+        )
         event, value = next(events)
         whole = _build(events, event, value, problems, without)
         for _ in events:  # the parser looks for an end only when it is asked for more
@@ -311,12 +316,12 @@ def read_value(stream: BinaryIO, problems: Problems, *, without: frozenset[str] 
         return None
 
 
-def _plain_object(content: bytes) -> list[tuple[str, Any]] | None:
+def _plain_object(content: bytes) -> list[tuple[str, JsonValue]] | None:
     """The top-level pairs of a small JSON object in which nothing is odd, else None: such a file is read event by event,
     which is ten times slower and knows what to do about it."""
     last: list[tuple[str, Any]] = []
 
-    def take(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def take(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
         nonlocal last
         last = pairs  # the object that ends last is the outermost one
         return dict(pairs)
@@ -328,7 +333,7 @@ def _plain_object(content: bytes) -> list[tuple[str, Any]] | None:
     return last if isinstance(found, dict) and not _is_deeper(found, MAX_DEPTH) else None
 
 
-def _refuse(name: str) -> Any:
+def _refuse(name: str) -> JsonValue:
     raise ValueError(name)
 
 
@@ -363,7 +368,7 @@ class _Resumed:
 
 def _walk_value(
     events: _Events, problems: Problems, streamed: frozenset[str], nested: frozenset[str]
-) -> Iterator[tuple[str, Any]]:
+) -> Iterator[tuple[str, object]]:
     event, value = next(events)
     if event == "start_array":
         for event, value in _items(events):
@@ -508,7 +513,7 @@ def _shallow(value: dict[str, Any], line: bytes, number: int, problems: Problems
     return bounded
 
 
-def _is_deeper(value: Any, limit: int) -> bool:
+def _is_deeper(value: object, limit: int) -> bool:
     """Does it hold lists or objects inside `limit` others?"""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(limit):
@@ -519,7 +524,7 @@ def _is_deeper(value: Any, limit: int) -> bool:
     return bool(level)
 
 
-def _lenient(line: bytes, number: int, offset: int, problems: Problems, utf8_reported: bool) -> tuple[Any, bool]:
+def _lenient(line: bytes, number: int, offset: int, problems: Problems, utf8_reported: bool) -> tuple[object, bool]:
     """(value or _UNREADABLE, was invalid UTF-8 reported): takes invalid UTF-8, NaN and raw control characters."""
     try:
         text = line.decode()

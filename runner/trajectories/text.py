@@ -11,10 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
-
-from runner.types import Step
 
 MAX_FIELD_CHARS = 8 * 1024 * 1024
 MAX_DEPTH = 64
@@ -67,6 +64,11 @@ def _last_drawing(line: str) -> str:
     return line.rstrip("\r").rpartition("\r")[2] if "\r" in line else line
 
 
+def plain(text: str) -> str:
+    """For a terminal or a page: names of files and fields may hold anything, control sequences and broken bytes too."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
+
+
 def storable_value(value: Any, depth: int = 0) -> Any:
     """A JSON value with storable texts, bounded depth and finite numbers (NaN and infinities become their names)."""
     kind = type(value)  # asked first: every value of every step comes by, and abstract classes answer slowly
@@ -89,13 +91,3 @@ def storable_value(value: Any, depth: int = 0) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     return storable(str(value))
-
-
-def clean_step(step: Step) -> Step:
-    """The step with every text as a person would have seen it (see `clean`)."""
-    return replace(
-        step,
-        message=clean(step.message),
-        reasoning=None if step.reasoning is None else clean(step.reasoning),
-        observations=tuple(replace(item, content=clean(item.content)) for item in step.observations),
-    )

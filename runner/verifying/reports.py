@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runner.trajectories.text import clean, cut, storable
-from runner.types import Check, CheckGroup, CheckStatus, Dimension
+from runner.types import Check, CheckGroup, CheckStatus, Dimension, JsonValue
 
 MAX_REPORT_BYTES = 32 * 1024 * 1024
 MAX_CHECKS = 10_000
@@ -77,18 +77,18 @@ class SideReports:
 
 def read_reward(content: bytes, path: str = "reward.txt") -> float:
     """The one finite number in reward.txt. ReportProblem where it is anything else."""
-    text = _decoded(content, path).strip()
+    text = _decode(content, path).strip()
     try:
         value = float(text)
     except ValueError:
-        raise ReportProblem(path, "whole file", "one number", f"found {_shown(text)}") from None
+        raise ReportProblem(path, "whole file", "one number", f"found {_shorten(text)}") from None
     if not math.isfinite(value):
         raise ReportProblem(path, "whole file", "a finite number", f"found {value}")
     return value
 
 
 def read_rewards(content: bytes, problems: list[ReportProblem], path: str = "reward.json") -> dict[str, float]:
-    """Name -> number of reward.json. Booleans count as 1 and 0; a null is unknown, and what is no number is told."""
+    """Name -> number of reward.json. Booleans count as 1 and 0, a null is unknown, anything else is noted."""
     report = _report(content, path, problems)
     numbers = {name[:MAX_NAME_CHARS]: report.number(name, flags=True) for name in report.values}
     return {name: value for name, value in numbers.items() if value is not None}
@@ -124,7 +124,7 @@ def read_sections(
     """{task_id, public: {section, results, passed, total}, hidden: {...}}. The groups say what the checks count as."""
     report = _report(content, path, problems)
     if report.values and "public" not in report.values and "hidden" not in report.values:
-        report.tell("", "a section 'public' or 'hidden'", f"found keys {_shown(', '.join(sorted(report.values)))}")
+        report.tell("", "a section 'public' or 'hidden'", f"found keys {_shorten(', '.join(sorted(report.values)))}")
     return [*_section(report, "public", public), *_section(report, "hidden", hidden)]
 
 
@@ -146,18 +146,18 @@ def read_score(
 # --- parts of reports -------------------------------------------------------------------------------------------
 
 
-def _is_in_seconds(results: _Report) -> bool:
+def _is_in_seconds(results: _ScoreReport) -> bool:
     began = results.object("summary").values.get("start")
     if isinstance(began, int | float) and not isinstance(began, bool) and began > 0:
         return began < _MILLISECONDS_SINCE_1973
     return results.object("tool").values.get("name") == "pytest"
 
 
-def _ctrf_check(test: _Report, ordinal: int, seconds: float) -> Check:
+def _ctrf_check(test: _ScoreReport, ordinal: int, seconds: float) -> Check:
     said = test.values.get("status")
     status = _CTRF_STATUS.get(said.lower()) if isinstance(said, str) else None
     if status is None:
-        test.tell("status", " or ".join(_CTRF_STATUS), f"found {_shown(said)}")
+        test.tell("status", " or ".join(_CTRF_STATUS), f"found {_shorten(said)}")
     duration = test.number("duration")
     return Check(
         CheckGroup.TEST,
@@ -168,7 +168,7 @@ def _ctrf_check(test: _Report, ordinal: int, seconds: float) -> Check:
     )
 
 
-def _section(report: _Report, name: str, group: CheckGroup) -> list[Check]:
+def _section(report: _ScoreReport, name: str, group: CheckGroup) -> list[Check]:
     if report.values.get(name) is None:
         return []
     section = report.object(name)
@@ -178,27 +178,27 @@ def _section(report: _Report, name: str, group: CheckGroup) -> list[Check]:
     for key, count in (("total", len(checks)), ("passed", passed)):
         claimed = section.values.get(key)
         if claimed is not None and claimed != count:
-            section.tell(key, f"{count}, as its results have it", f"found {_shown(claimed)}")
+            section.tell(key, f"{count}, as its results have it", f"found {_shorten(claimed)}")
     return checks
 
 
-def _section_check(entry: _Report, ordinal: int, group: CheckGroup) -> Check:
+def _section_check(entry: _ScoreReport, ordinal: int, group: CheckGroup) -> Check:
     passed = entry.values.get("passed")
     if passed in (0, 1):
         status = CheckStatus.PASSED if passed else CheckStatus.FAILED
     else:
-        entry.tell("passed", "true or false", f"found {_shown(passed)}")
+        entry.tell("passed", "true or false", f"found {_shorten(passed)}")
         status = CheckStatus.ERROR
     return Check(group, entry.name(ordinal), status, _message(entry.text("error"), entry.text("detail")))
 
 
-def _dimension(entry: _Report, ordinal: int) -> Dimension | None:
-    """None, told, where nothing says how much of it was reached. Missing is not zero."""
+def _dimension(entry: _ScoreReport, ordinal: int) -> Dimension | None:
+    """None, with a note, where nothing says how much of it was reached. Missing is not zero."""
     ratio, weight = entry.number("ratio"), entry.number("weight")
     if ratio is None:
         ratio = _passed_of_matched(entry)
     if ratio is None or not 0 <= ratio <= 1:
-        entry.tell("ratio", "a number from 0 to 1", f"found {_shown(entry.values.get('ratio'))}; it is left out")
+        entry.tell("ratio", "a number from 0 to 1", f"found {_shorten(entry.values.get('ratio'))}; it is left out")
         return None
     if weight is not None and weight < 0:
         entry.tell("weight", "a number of at least 0", f"found {weight:g}")
@@ -206,7 +206,7 @@ def _dimension(entry: _Report, ordinal: int) -> Dimension | None:
     return Dimension(entry.name(ordinal), ratio, 1.0, 1.0 if weight is None else weight, _message(entry.text("reason")))
 
 
-def _passed_of_matched(entry: _Report) -> float | None:
+def _passed_of_matched(entry: _ScoreReport) -> float | None:
     passed, matched = entry.number("tests_passed"), entry.number("tests_matched")
     return None if passed is None or not matched else passed / matched
 
@@ -214,14 +214,14 @@ def _passed_of_matched(entry: _Report) -> float | None:
 # --- values -----------------------------------------------------------------------------------------------------
 
 
-class _Report:
+class _ScoreReport:
     """A JSON object in a report, and the list that what is odd about it goes to."""
 
-    def __init__(self, path: str, values: Any, problems: list[ReportProblem], place: str = "") -> None:
+    def __init__(self, path: str, values: JsonValue, problems: list[ReportProblem], place: str = "") -> None:
         self.path, self.problems, self.place = path, problems, place
         self.values: Mapping[str, Any] = values if isinstance(values, dict) else {}
         if values is not None and not isinstance(values, dict):
-            self.tell("", "a JSON object", f"found {_shown(values)}")
+            self.tell("", "a JSON object", f"found {_shorten(values)}")
 
     def tell(self, key: str, expected: str, message: str) -> None:
         if len(self.problems) <= MAX_PROBLEMS:
@@ -229,42 +229,42 @@ class _Report:
             more = (self.path, "after these", "fewer problems", "more were found and are not listed")
             self.problems.append(ReportProblem(*(told if len(self.problems) < MAX_PROBLEMS else more)))
 
-    def object(self, key: str, *, needed: bool = False) -> _Report:
+    def object(self, key: str, *, needed: bool = False) -> _ScoreReport:
         value = self.values.get(key)
         if value is None and needed and self.values:
             self.tell(key, "a JSON object", "there is none")
-        return _Report(self.path, value, self.problems, self._at(key))
+        return _ScoreReport(self.path, value, self.problems, self._at(key))
 
-    def entries(self, key: str) -> Iterator[_Report]:
-        """The objects of the list below `key`; what else stands there is told and passed over."""
+    def entries(self, key: str) -> Iterator[_ScoreReport]:
+        """The objects of the list below `key`. Anything else there is noted and skipped."""
         value = self.values.get(key)
         if not isinstance(value, list):
             if self.values:
-                self.tell(key, "a JSON array", f"found {_shown(value)}")
+                self.tell(key, "a JSON array", f"found {_shorten(value)}")
             return
         if len(value) > MAX_CHECKS:
             self.tell(key, f"at most {MAX_CHECKS:,} entries", f"found {len(value):,}; the rest is left out")
         for index, entry in enumerate(value[:MAX_CHECKS]):
             if isinstance(entry, dict):
-                yield _Report(self.path, entry, self.problems, f"{self._at(key)}[{index}]")
+                yield _ScoreReport(self.path, entry, self.problems, f"{self._at(key)}[{index}]")
             else:
-                self.tell(f"{key}[{index}]", "a JSON object", f"found {_shown(entry)}")
+                self.tell(f"{key}[{index}]", "a JSON object", f"found {_shorten(entry)}")
 
     def number(self, key: str, *, flags: bool = False) -> float | None:
-        """A finite number; None where there is none or, told, something else. `flags`: true is 1 and false is 0."""
+        """A finite number, or None. Anything else is noted. `flags`: true is 1 and false is 0."""
         value = self.values.get(key)
         if value is None or (isinstance(value, bool) and flags):
             return None if value is None else float(value)
         if isinstance(value, int | float) and not isinstance(value, bool) and _is_finite(value):
             return float(value)
-        self.tell(key, "a finite number", f"found {_shown(value)}")
+        self.tell(key, "a finite number", f"found {_shorten(value)}")
         return None
 
     def name(self, ordinal: int) -> str:
         value = self.values.get("name")
         if isinstance(value, str) and value.strip():
             return storable(value)[:MAX_NAME_CHARS]
-        self.tell("name", "a name", f"found {_shown(value)}")
+        self.tell("name", "a name", f"found {_shorten(value)}")
         return f"check {ordinal}"
 
     def text(self, key: str) -> str:
@@ -279,21 +279,21 @@ class _Report:
         return f"{self.place}.{key}" if self.place and key else self.place or key
 
 
-def _report(content: bytes, path: str, problems: list[ReportProblem]) -> _Report:
-    """The JSON object in a file; an empty one, told, where it holds none."""
+def _report(content: bytes, path: str, problems: list[ReportProblem]) -> _ScoreReport:
+    """The JSON object in a file; an empty one, with a note, where it holds none."""
     try:
         value = _json(content, path)
     except ReportProblem as problem:
         problems.append(problem)
-        return _Report(path, None, problems)
+        return _ScoreReport(path, None, problems)
     if value is None or value == {}:
         problems.append(ReportProblem(path, "whole file", "a JSON object with fields", f"found {json.dumps(value)}"))
-    return _Report(path, value, problems)
+    return _ScoreReport(path, value, problems)
 
 
 def _json(content: bytes, path: str) -> Any:
     """The value in a file. NaN and infinities, which Python's writer spells, are no numbers: they come as their names."""
-    text = _decoded(content, path)
+    text = _decode(content, path)
     try:
         return json.loads(text, parse_constant=str)
     except json.JSONDecodeError as error:
@@ -304,7 +304,7 @@ def _json(content: bytes, path: str) -> Any:
         raise ReportProblem(path, "whole file", "JSON with numbers of ordinary size", str(error)[:200]) from error
 
 
-def _decoded(content: bytes, path: str) -> str:
+def _decode(content: bytes, path: str) -> str:
     if len(content) > MAX_REPORT_BYTES:
         raise ReportProblem(path, "whole file", f"at most {MAX_REPORT_BYTES:,} bytes", f"found {len(content):,}")
     try:
@@ -324,7 +324,7 @@ def _as_json(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False)
     except (RecursionError, ValueError):
-        return _shown(value)
+        return _shorten(value)
 
 
 def _message(*parts: str, between: str = "\n") -> str:
@@ -332,7 +332,7 @@ def _message(*parts: str, between: str = "\n") -> str:
     return cut(between.join(dict.fromkeys(part for part in parts if part.strip())), MAX_MESSAGE_CHARS)
 
 
-def _shown(value: Any) -> str:
+def _shorten(value: object) -> str:
     if isinstance(value, int) and value.bit_length() > 1_000:
         return "a huge number"
     text = storable(repr(value)) if isinstance(value, str | int | float | bool | None) else type(value).__name__

@@ -54,8 +54,8 @@ def run_verifier(task: Task, sandbox: Sandbox, ask: Asked | None = None) -> Verd
     sandbox.end_processes()
     tests = test_files(task)
     digest = digest_json(manifest(tests))
-    if task.evaluation is not None:
-        return _evaluated(task, task.evaluation, sandbox, tests, digest, ask)
+    if isinstance(task.evaluation, Evaluation):
+        return _evaluate(task, task.evaluation, sandbox, tests, digest, ask)
     if "test.sh" not in tests:
         raise SuiteError(str(task.folder / "tests"), "folder", "test.sh", "there is none")
     try:
@@ -76,7 +76,7 @@ def run_verifier(task: Task, sandbox: Sandbox, ask: Asked | None = None) -> Verd
     return replace(verdict, notes=(*notes, *verdict.notes))
 
 
-def _evaluated(
+def _evaluate(
     task: Task, evaluation: Evaluation, sandbox: Sandbox, tests: Files, digest: str, ask: Asked | None
 ) -> Verdict:
     try:
@@ -154,11 +154,11 @@ def _verdict(files: Mapping[str, bytes], left_out: list[str], done: Completed, v
         reward=reward,
         outcome=side.outcome,
         process=side.process,
-        overall=_normalised(rewards) if side.overall is None else side.overall,
+        overall=_normalise(rewards) if side.overall is None else side.overall,
         checks=tuple(side.checks),
         dimensions=tuple(side.dimensions),
         rewards=rewards,
-        output=_capped(done.output),
+        output=_cap(done.output),
         verifier_digest=verifier_digest,
         duration_seconds=done.duration_seconds,
         notes=(*left_out, *map(str, (*problems, *side.problems))),
@@ -191,13 +191,13 @@ def _rewards(
     raise ReportProblem(f"{LOGS}/{REPORTS}", "folder", "reward.txt, or reward.json with a number", f"found {found}")
 
 
-def _normalised(rewards: Mapping[str, float]) -> float | None:
+def _normalise(rewards: Mapping[str, float]) -> float | None:
     """SkillEvolBench's verifiers repeat it in reward.json; some leave no total in score_report.json, or no such file."""
     value = rewards.get("normalized_score")
     return None if value is None else min(1.0, max(0.0, value))
 
 
-def _capped(output: str) -> str:
+def _cap(output: str) -> str:
     if len(output) <= MAX_OUTPUT_CHARS:
         return output
     half = MAX_OUTPUT_CHARS // 2

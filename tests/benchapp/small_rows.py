@@ -11,7 +11,7 @@ from benchapp.models import Episode, Experiment, Run
 from benchapp.recording import RowRecorder
 from benchapp.suite_rows import record_suite
 from runner.protocols.plan import EpisodePlan
-from runner.types import Suite
+from runner.suite import Suite
 from tests.runner.small_episode import small_environment, small_plan
 
 

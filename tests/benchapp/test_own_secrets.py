@@ -17,7 +17,8 @@ from benchapp.own_secrets import environment_secrets, own_secrets
 from runner.agents import AGENTS, AgentJob, AgentRun
 from runner.errors import ModelRefused, SandboxError
 from runner.models import MODELS, Model
-from runner.sandboxes import NOTHING, SKILLS, WORKSPACE, Needs, Sandbox
+from runner.sandboxes import SKILLS, WORKSPACE, Sandbox
+from runner.sandboxes.needs import NOTHING, Needs
 from runner.trajectories.atif import step_to_json
 from runner.types import (
     Failure,

@@ -29,6 +29,7 @@ from runner.list_recorder import ListRecorder
 from runner.protocols.audit import audit
 from runner.protocols.conditions import CONDITIONS
 from runner.recorder import AGENT_WROTE, Frozen, Refused
+from runner.suite import Suite
 from runner.types import (
     AttemptResult,
     Check,
@@ -47,7 +48,6 @@ from runner.types import (
     Source,
     Span,
     Step,
-    Suite,
     Trajectory,
     TrajectoryHead,
     TrajectoryKind,

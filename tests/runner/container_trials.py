@@ -17,7 +17,8 @@ from runner.models import Model
 from runner.protocols.conditions import condition_named
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import RunTrial
-from runner.sandboxes import NOTHING, Needs, Sandbox, docker_removal, sandbox_kind
+from runner.sandboxes import Sandbox, docker_removal, sandbox_kind
+from runner.sandboxes.needs import NOTHING, Needs
 from runner.toolbox import Toolbox
 from runner.types import (
     AttemptResult,

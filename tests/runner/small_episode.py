@@ -22,7 +22,8 @@ from runner.protocols.conditions import condition_named
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask
 from runner.recorder import Recorder
-from runner.sandboxes import LOGS, NOTHING, SKILLS, WORKSPACE, Completed, Needs, Sandbox
+from runner.sandboxes import LOGS, SKILLS, WORKSPACE, Completed, Sandbox
+from runner.sandboxes.needs import NOTHING, Needs
 from runner.sandboxes.trees import Tree
 from runner.toolbox import Toolbox
 from runner.types import (

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from runner.errors import ContextExceeded, ModelRefused, ModelUnavailable
-from runner.models.finish_reasons import TOO_LONG
 from runner.models.litellm import LiteLLM
 from runner.models.patience import TRIES
-from runner.models.presets import Preset
-from runner.types import ModelRequest, Usage
+from runner.models.preset import Preset
+from runner.types import TOO_LONG, ModelRequest, Usage
 from tests.chat_provider import Provider
 
 TOOL = {"type": "function", "function": {"name": "t", "parameters": {"type": "object", "properties": {}}}}

@@ -17,13 +17,14 @@ import pytest
 from docker.errors import APIError
 
 from runner.errors import SandboxError, SandboxRuined, SetupError
-from runner.sandboxes import LOGS, Needs, Program, Provider, docker_programs, docker_removal, sandbox_kind
+from runner.sandboxes import LOGS, docker_programs, docker_removal, sandbox_kind
 from runner.sandboxes import docker as docker_sandbox
 from runner.sandboxes.docker import DockerSandbox, end_processes, open_sandbox
 from runner.sandboxes.docker_engine import connect
 from runner.sandboxes.docker_limits import ContainerLimits
 from runner.sandboxes.docker_removal import remove_marked
 from runner.sandboxes.docker_sweep import Leftover, leftovers, sweep
+from runner.sandboxes.needs import Needs, Program, Provider
 from runner.sandboxes.process_names import this_process
 from runner.types import File, Machine, Task
 from tests.docker_images import base_image

@@ -15,10 +15,11 @@ import pytest
 
 from runner.agents import AGENTS, AgentJob, make_agent
 from runner.agents.program import ProgramAgent, Start
-from runner.models.presets import Preset
-from runner.sandboxes import SKILLS, Completed, Needs
+from runner.models.preset import Preset
+from runner.sandboxes import SKILLS, Completed
 from runner.sandboxes.docker import open_sandbox
 from runner.sandboxes.docker_skills import PLACES, VARIABLES
+from runner.sandboxes.needs import Needs
 from runner.suites import read_suite_folder
 from runner.types import File, Files, Machine, Task
 from tests.docker_images import base_image

@@ -419,7 +419,7 @@ def test_a_trial_that_an_operator_skips_is_passed_over(environment: Environment)
     recorder = ListRecorder(plan, ticking_clock())
     recorder.skip(Skipped(Slot(Phase.ACQUISITION, "E1-LS1-T1"), "the image cannot be built"))
     run_episode(plan, recorder, small_toolbox())
-    assert fold(recorder.history()).tainted(plan.condition)
+    assert plan.condition.is_tainted_by(fold(recorder.history()).skipped)
     assert {decision.family for decision in recorder.decisions} == {"E1-LS2"}
     assert audit(plan, recorder.history()) == []
 
@@ -432,7 +432,7 @@ def test_a_trial_that_is_known_to_be_hopeless_is_skipped_before_its_turn(environ
     recorder.skip(Skipped(slot, "its image does not exist"))
     run_episode(plan, recorder, small_toolbox())
     assert slot not in {done.slot for done in events_of(recorder, TrialDone)}
-    assert not fold(recorder.history()).tainted(plan.condition)
+    assert not plan.condition.is_tainted_by(fold(recorder.history()).skipped)
     assert audit(plan, recorder.history()) == []
     twice = (*recorder.history(), Entry(len(recorder.history()) + 1, Skipped(slot, "again")))
     assert audit(plan, twice)[0].startswith(f"entry {len(twice)}: Skipped")

@@ -16,7 +16,7 @@ from runner.errors import ModelUnavailable, RunnerError
 from runner.models.error_wording import describe_error
 from runner.models.litellm import LiteLLM
 from runner.models.litellm_errors import NoReply
-from runner.models.presets import Preset
+from runner.models.preset import Preset
 from runner.types import ModelRequest
 
 SAID: dict[int, object] = {

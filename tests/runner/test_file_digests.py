@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from runner.sandboxes.docker_contexts import read_context
+from runner.suite import Suite
 from runner.suites import file_digests, read_suite_folder
 from runner.suites.file_digests import FileDigests, hash_file, look_at, settled
-from runner.types import Suite
 
 
 @pytest.fixture(autouse=True)

@@ -17,8 +17,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from runner.errors import AccountRefused, BudgetSpent, KeyRefused, ModelRefused, ModelUnavailable, SetupError
-from runner.sandboxes import Provider
-from runner.sandboxes.gateway import Gateway, GatewayLimits
+from runner.sandboxes.gateway import Gateway
+from runner.sandboxes.gateway_server import GatewayLimits
+from runner.sandboxes.needs import Provider
 from runner.types import Usage
 from tests.wire_provider import WireProvider, head, repeats
 

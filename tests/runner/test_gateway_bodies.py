@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from runner.sandboxes import Provider
 from runner.sandboxes.gateway_bodies import checked_body
 from runner.sandboxes.gateway_rules import Refusal, Target, base_of, target_of
+from runner.sandboxes.needs import Provider
 
 ANY = Provider("https://here.example", None)
 ONE = Provider("https://here.example", None, models=frozenset({"small-1"}))

@@ -22,9 +22,10 @@ from runner.protocols.audit import audit
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask
 from runner.sandboxes import docker as docker_sandbox
+from runner.suite import Suite
 from runner.suites.task_files import workspace_files
 from runner.toolbox import toolbox_for
-from runner.types import DecisionStatus, File, Suite
+from runner.types import DecisionStatus, File
 from tests.corpora import AGNOSTIC, CONDITIONED, COUNTED, handbook_suite, plan_for, unit_of
 from tests.docker_images import base_image
 from tests.runner.small_episode import ticking_clock

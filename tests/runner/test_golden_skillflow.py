@@ -15,13 +15,13 @@ from runner import protocols
 from runner.chronicle import chronicle
 from runner.list_recorder import ListRecorder
 from runner.protocols.audit import audit
-from runner.protocols.conditions import condition_named
+from runner.protocols.conditions import condition_named, conditions_of
 from runner.protocols.plan import EpisodePlan
 from runner.suites.starter_suite import load_starter
 from tests.runner.playing import player
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "skillflow"
-CONDITIONS = protocols.conditions_of("skillflow")
+CONDITIONS = conditions_of("skillflow")
 FAMILY, RUN_SEED = "E1-LS1", 10
 
 Played = dict[str, ListRecorder]

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from runner import protocols
 from runner.chronicle import chronicle
 from runner.engine import run_episode
 from runner.list_recorder import ListRecorder
 from runner.protocols.audit import audit
+from runner.protocols.conditions import conditions_of
 from runner.toolbox import toolbox_for
 from tests.corpora import AGNOSTIC, CONDITIONED, handbook_suite, plan_for
 from tests.runner.small_episode import ticking_clock
@@ -23,9 +23,7 @@ from tests.runner.small_episode import ticking_clock
 GOLDEN = Path(__file__).parents[1] / "golden"
 # A pass@3 of one of them; the others try each task once.
 CASES = [
-    (protocol, name)
-    for protocol in (CONDITIONED, AGNOSTIC)
-    for name in (*protocols.conditions_of(protocol), "naive-prompt@600")
+    (protocol, name) for protocol in (CONDITIONED, AGNOSTIC) for name in (*conditions_of(protocol), "naive-prompt@600")
 ]
 
 

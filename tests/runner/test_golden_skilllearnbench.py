@@ -19,14 +19,14 @@ from runner.list_recorder import ListRecorder
 from runner.models.playbooks import PLAYBOOKS
 from runner.models.skill_text import new_skill
 from runner.protocols.audit import audit
-from runner.protocols.conditions import condition_named
+from runner.protocols.conditions import condition_named, conditions_of
 from runner.protocols.plan import EpisodePlan
 from runner.suites.starter_suite import load_starter
 from runner.types import Environment, Family, File
 from tests.runner.playing import player
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "skilllearnbench"
-CONDITIONS = protocols.conditions_of("skilllearnbench")
+CONDITIONS = conditions_of("skilllearnbench")
 FAMILY, RUN_SEED = "E1-LS1", 47  # a seed with a copying teacher
 
 

@@ -14,8 +14,7 @@ from runner.judging.reply import Fault, Item, read_reply
 from runner.judging.skill_text import library_text, skills_of
 from runner.judging.trajectory_text import MAX_HEAD_CHARS, MAX_TAIL_CHARS, trajectory_text
 from runner.judging.trying import TRIES, settle
-from runner.models.finish_reasons import FILTERED
-from runner.types import File, ModelReply, ModelRequest, Observation, Source, Step, ToolCall
+from runner.types import FILTERED, File, ModelReply, ModelRequest, Observation, Source, Step, ToolCall
 
 EXECUTABILITY = form_of(Metric.EXECUTABILITY)
 COVERAGE = form_of(Metric.COVERAGE)

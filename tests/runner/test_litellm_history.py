@@ -17,7 +17,7 @@ from runner.encoding import decode, encode
 from runner.errors import ModelRefused
 from runner.models.carried import MAX_BYTES
 from runner.models.litellm import LiteLLM
-from runner.models.presets import Preset
+from runner.models.preset import Preset
 from runner.types import ModelReply, ModelRequest
 from tests import strict_providers as strict
 from tests.strict_providers import (

@@ -13,10 +13,9 @@ from runner.digests import canonical_json
 from runner.encoding import decode, encode
 from runner.errors import AccountRefused, KeyRefused, ModelRefused, ModelUnavailable, SetupError
 from runner.models import make_model
-from runner.models.finish_reasons import FILTERED, TOO_LONG
 from runner.models.litellm import LiteLLM
 from runner.models.patience import TRIES
-from runner.types import ModelReply, ModelRequest, Usage
+from runner.types import FILTERED, TOO_LONG, ModelReply, ModelRequest, Usage
 from tests.chat_provider import Provider
 
 KEY = "key-of-the-test-0123456789"

@@ -10,7 +10,7 @@ import pytest
 from runner.errors import ModelRefused, SetupError
 from runner.models.litellm import LiteLLM
 from runner.models.litellm_package import load_litellm
-from runner.models.presets import Preset
+from runner.models.preset import Preset
 from runner.types import ModelReply, ModelRequest
 from tests import strict_providers as strict
 from tests.strict_providers import StrictProvider

@@ -13,7 +13,7 @@ import pytest
 
 from runner.errors import KeyRefused, ModelRefused, ModelUnavailable
 from runner.models.litellm import LiteLLM
-from runner.models.presets import Preset
+from runner.models.preset import Preset
 from runner.models.prices import Prices
 from runner.types import ModelRequest, Usage
 from tests.chat_provider import Provider

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from runner.models.call_prices import call_cost
-from runner.models.presets import Preset
+from runner.models.preset import Preset
 from runner.models.prices import Prices
 from runner.sandboxes.metering import Meter, Metered
 from runner.types import Usage

@@ -12,7 +12,7 @@ import pytest
 
 from runner.agents import Limits
 from runner.errors import BudgetSpent, KeyRefused, ModelUnavailable
-from runner.models.presets import Preset
+from runner.models.preset import Preset
 from runner.types import AttemptResult, Source, TrajectoryKind, Usage, UseKind
 from tests.gemini_provider import GeminiProvider
 from tests.harbor_validator import assert_valid_atif

@@ -14,10 +14,11 @@ from runner.agents.program import ProgramAgent, Start
 from runner.engine import advance
 from runner.list_recorder import ListRecorder
 from runner.models.litellm import LiteLLM
-from runner.sandboxes import NOTHING, Completed, Needs, Program, Provider, Sandbox
+from runner.sandboxes import Completed, Sandbox
 from runner.sandboxes.gateway import Gateway
 from runner.sandboxes.gateway_rules import Refusal
 from runner.sandboxes.metering import Metered
+from runner.sandboxes.needs import NOTHING, Needs, Program, Provider
 from runner.types import Role, Task, Usage
 from tests.program_runs import KEY, KEY_VARIABLE, preset_for
 from tests.runner.small_episode import MemorySandbox, MemorySandboxes, small_environment, small_plan, small_toolbox

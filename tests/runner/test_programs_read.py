@@ -11,9 +11,10 @@ import pytest
 from runner.agents import AgentJob, AgentRun, make_agent
 from runner.cleaning import Cleaner
 from runner.models.litellm import LiteLLM
-from runner.sandboxes import LOGS, Completed, Program, Provider
+from runner.sandboxes import LOGS, Completed
 from runner.sandboxes.gateway import Gateway
 from runner.sandboxes.metering import Metered
+from runner.sandboxes.needs import Program, Provider
 from runner.types import File, Role, Source, Task, Usage
 from tests.program_runs import KEY, KEY_VARIABLE, preset_for
 from tests.runner.small_episode import MemorySandbox

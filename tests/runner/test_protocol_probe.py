@@ -16,6 +16,7 @@ from runner.list_recorder import ListRecorder
 from runner.protocols.audit import audit
 from runner.protocols.plan import EpisodePlan, Probe
 from runner.protocols.probe import CONDITIONS
+from runner.protocols.registry import LAUNCHED, PROTOCOLS
 from runner.protocols.steps import Freeze, RunTrial, SeedLibrary
 from runner.recorder import Entry, Frozen, Seeded, TrialDone
 from runner.types import File, Files, Phase, Slot
@@ -125,5 +126,5 @@ def test_what_is_no_probe_is_refused(tmp_path: Path, changes: dict[str, Any], sa
 
 
 def test_nobody_launches_it_from_a_file() -> None:
-    assert "probe" not in protocols.LAUNCHED
-    assert "probe" in protocols.PROTOCOLS
+    assert "probe" not in LAUNCHED
+    assert "probe" in PROTOCOLS

@@ -208,7 +208,7 @@ def test_a_trial_without_verdict_is_no_evidence_and_calls_no_author() -> None:
 def test_a_skip_in_acquisition_taints_the_episode_and_one_in_deployment_does_not() -> None:
     for phase, tainted in [(Phase.ACQUISITION, True), (Phase.DEPLOYMENT, False)]:
         history = (Entry(1, Skipped(Slot(phase, "LS1-T1"), "the provider was down")),)
-        assert fold(history).tainted(condition_named("selfgen-always")) is tainted
+        assert condition_named("selfgen-always").is_tainted_by(fold(history).skipped) is tainted
 
 
 def test_it_refuses_a_history_with_a_hole() -> None:

@@ -19,9 +19,10 @@ from runner.history import fold, slugs
 from runner.jsonl_recorder import JsonLinesRecorder
 from runner.list_recorder import ListRecorder
 from runner.protocols.audit import audit
-from runner.protocols.conditions import condition_named
+from runner.protocols.conditions import condition_named, conditions_of
 from runner.protocols.plan import EpisodePlan
 from runner.recorder import Decided, Frozen, Skipped, TrialDone
+from runner.suite import Suite
 from runner.suites.starter_suite import load_starter
 from runner.transactions import AttemptAbandoned, CallFinished, Transaction
 from runner.types import (
@@ -33,7 +34,6 @@ from runner.types import (
     ModelRequest,
     Phase,
     Slot,
-    Suite,
     Usage,
 )
 from tests.runner.hostile_patches import HOSTILE
@@ -49,7 +49,7 @@ from tests.runner.small_episode import (
 )
 from tests.runner.small_patches import occasion, skill
 
-CONDITIONS = protocols.conditions_of("skillflow")
+CONDITIONS = conditions_of("skillflow")
 FAMILY = "E1-LS1"
 TASKS = [f"{FAMILY}-T{n}" for n in range(1, 7)]
 
@@ -256,7 +256,7 @@ def test_a_skip_taints_the_episode_where_later_trials_were_to_learn_from_it(
     recorder, author, agent = ListRecorder(plan, ticking_clock()), Diarist(), FixedAgent()
     recorder.skip(Skipped(Slot(Phase.EVALUATION, TASKS[0]), "the image cannot be built"))
     run_episode(plan, recorder, small_toolbox(agent, author))
-    assert fold(recorder.history()).tainted(plan.condition) is tainted
+    assert plan.condition.is_tainted_by(fold(recorder.history()).skipped) is tainted
     assert not any(TASKS[0] in "".join(shown_slots(prompt)) for prompt in author.prompts)
     assert TASKS[0] not in "".join(job.instruction for job in agent.jobs)
     assert agent.jobs[0].library is plan.condition.has_library  # its second task, with a library that is still empty

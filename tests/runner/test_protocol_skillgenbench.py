@@ -22,10 +22,12 @@ from runner.history import fold
 from runner.list_recorder import ListRecorder
 from runner.protocols import next_step
 from runner.protocols.audit import audit
+from runner.protocols.conditions import conditions_of
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.sampling import AUTHOR_MAX_TOKENS
 from runner.protocols.steps import Ask, Freeze, RunTrial, SeedSkill
 from runner.recorder import Decided, Entry, Event, Frozen, Seeded, Skipped, TrialDone
+from runner.suite import Suite
 from runner.toolbox import Toolbox, toolbox_for
 from runner.types import (
     AuthorMode,
@@ -37,14 +39,13 @@ from runner.types import (
     ModelRequest,
     Phase,
     Slot,
-    Suite,
     Usage,
 )
 from tests.corpora import AGNOSTIC, CONDITIONED, COUNTED, FAMILY, PRACTICE, handbook_suite, plan_for, unit_of
 from tests.runner.small_episode import skill_text, ticking_clock
 
 SETTINGS = (CONDITIONED, AGNOSTIC)
-CONDITIONS = protocols.conditions_of(CONDITIONED)
+CONDITIONS = conditions_of(CONDITIONED)
 ONE, TWO, LEARNED = "1" * 64, "2" * 64, "3" * 64  # snapshots
 APPLIED, REJECTED, NO_OP = DecisionStatus.APPLIED, DecisionStatus.REJECTED, DecisionStatus.NO_OP
 
@@ -204,7 +205,7 @@ def test_a_trial_left_out_gives_no_evidence() -> None:
     asked = next_step(plan, (skipped,))
     assert isinstance(asked, Ask)
     assert asked.evidence == ()
-    assert fold((skipped,)).tainted(plan.condition)
+    assert plan.condition.is_tainted_by(fold((skipped,)).skipped)
 
 
 @pytest.mark.parametrize("name", ["naive-prompt@2000", "iterative@4000", "plug-in@8000"])

@@ -15,16 +15,17 @@ from runner.errors import SetupError
 from runner.history import fold
 from runner.protocols import next_step
 from runner.protocols.audit import audit
-from runner.protocols.conditions import condition_named
+from runner.protocols.conditions import condition_named, conditions_of
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedSkill
 from runner.recorder import Decided, Entry, Event, Frozen, History, Seeded, Skipped, TrialDone
-from runner.types import AuthorMode, DecisionStatus, Environment, Phase, Slot, Suite
+from runner.suite import Suite
+from runner.types import AuthorMode, DecisionStatus, Environment, Phase, Slot
 from tests.runner.small_episode import small_environment
 
 PROTOCOL, FAMILY = "skilllearnbench", "E1-LS1"
 SEED, INSTANCES = f"{FAMILY}-T1", [f"{FAMILY}-T{n}" for n in range(1, 7)]
-CONDITIONS = protocols.conditions_of(PROTOCOL)
+CONDITIONS = conditions_of(PROTOCOL)
 LEARNED = ("one-shot", "self-feedback", "teacher-feedback", "skill-creator")
 APPLIED, NO_OP = DecisionStatus.APPLIED, DecisionStatus.NO_OP
 REJECTED, FAILED = DecisionStatus.REJECTED, DecisionStatus.FAILED
@@ -215,7 +216,7 @@ def test_without_a_verdict_the_author_reflects_and_no_teacher_speaks(unit: Envir
 def test_a_skipped_trial_ends_the_learning_and_taints_the_episode(unit: Environment, condition: str) -> None:
     episode = Episode(plan_for(condition, unit), ["skip"])
     assert episode.learning == ["write 1", f"trial acquisition/{SEED}/0"]
-    assert fold(episode.history).tainted(episode.plan.condition)
+    assert episode.plan.condition.is_tainted_by(fold(episode.history).skipped)
     assert audit(episode.plan, episode.history) == []
 
 

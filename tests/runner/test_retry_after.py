@@ -11,8 +11,8 @@ import pytest
 
 from runner.errors import ModelUnavailable
 from runner.retry_after import retry_after_seconds
-from runner.sandboxes import Provider
 from runner.sandboxes.gateway_rules import trouble_of
+from runner.sandboxes.needs import Provider
 
 FAR = f"Mon, 01 Jan {10**20} 00:00:00 GMT"
 

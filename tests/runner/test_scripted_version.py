@@ -8,7 +8,7 @@ from runner import models
 from runner.digests import digest_bytes, digest_json
 from runner.models.scripted import VERSION
 
-OF_VERSION = ("4", "111438fb42012a7ffedd765ad4b9fd3955e1e17c7048ec14d34b2699c0c823c6")
+OF_VERSION = ("4", "9ee0b13d69567d553c6efe25b7c1442c2c4c0630f6445ed3b6848df574e8c113")
 
 
 def test_the_version_is_that_of_the_files() -> None:

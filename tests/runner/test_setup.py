@@ -9,7 +9,7 @@ import pytest
 from runner.agents import Limits
 from runner.models.scripted import VERSION, Scripted
 from runner.setup import describe_setup, setup_digest
-from runner.types import Suite
+from runner.suite import Suite
 
 SUITE = Suite("small", "Small", "1", "digest-1", ())
 BASE: dict[str, Any] = {

@@ -17,10 +17,21 @@ from runner.agents.shell_tools import MAX_OBSERVATION_CHARS, observation_text
 from runner.agents.skill_list import MAX_LIST_CHARS, MAX_LISTED_SKILLS, list_skills, read_descriptions
 from runner.errors import ModelUnavailable, SetupError, SuiteError
 from runner.models import make_model
-from runner.models.finish_reasons import TOO_LONG
 from runner.sandboxes import Completed
 from runner.sandboxes.local import LocalSandbox, open_sandbox
-from runner.types import FailedTry, Failure, File, ModelReply, ModelRequest, Source, Step, Task, ToolCall, Usage
+from runner.types import (
+    TOO_LONG,
+    FailedTry,
+    Failure,
+    File,
+    ModelReply,
+    ModelRequest,
+    Source,
+    Step,
+    Task,
+    ToolCall,
+    Usage,
+)
 from tests import strict_providers as strict
 
 Reply = ModelReply | BaseException | Callable[[], ModelReply]

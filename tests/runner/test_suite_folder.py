@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from runner.errors import SuiteError
+from runner.suite import Suite
 from runner.suites.folder import read_suite
 from runner.suites.starter_suite import STARTER
 from runner.suites.task_files import test_files, workspace_files
-from runner.types import Machine, Suite
+from runner.types import Machine
 
 TASK = "tasks/rain-per-station"
 FAMILY = "skills/null-safe-aggregation"

@@ -13,10 +13,11 @@ from runner.errors import SetupError, SuiteProblems
 from runner.protocols import slots
 from runner.protocols.conditions import condition_named
 from runner.protocols.plan import EpisodePlan
+from runner.suite import Suite
 from runner.suites import FORMATS, format_of, key_of, read_suite_folder
 from runner.suites.starter_suite import STARTER, STARTER_CORPORA
 from runner.suites.task_files import workspace_files
-from runner.types import KeyPoint, Suite, Task
+from runner.types import KeyPoint, Task
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "suites"
 

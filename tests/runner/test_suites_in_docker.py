@@ -18,10 +18,11 @@ from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import RunTrial
 from runner.sandboxes import LOGS, WORKSPACE
 from runner.sandboxes.docker import open_sandbox
+from runner.suite import Suite
 from runner.suites import read_suite_folder
 from runner.suites.task_files import workspace_files
 from runner.toolbox import toolbox_for
-from runner.types import CheckGroup, CheckStatus, Environment, Phase, Slot, Suite, Task, Verdict
+from runner.types import CheckGroup, CheckStatus, Environment, Phase, Slot, Task, Verdict
 from runner.verifying import run_verifier
 from tests.docker_images import base_image
 

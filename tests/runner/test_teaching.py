@@ -29,6 +29,7 @@ from runner.list_recorder import ListRecorder
 from runner.protocols.audit import audit
 from runner.protocols.conditions import condition_named
 from runner.protocols.plan import EpisodePlan
+from runner.suite import Suite
 from runner.transactions import AttemptAbandoned, CallFinished, CallStarted, Transaction
 from runner.types import (
     Check,
@@ -43,7 +44,6 @@ from runner.types import (
     ModelRequest,
     Phase,
     Slot,
-    Suite,
     Usage,
     Verdict,
 )

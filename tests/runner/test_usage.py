@@ -8,7 +8,7 @@ import pytest
 
 from runner.models import price_table_of
 from runner.models.litellm import LiteLLM
-from runner.models.presets import Preset
+from runner.models.preset import Preset
 from runner.models.prices import Prices
 from runner.types import Usage
 

@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand
 from benchapp.suite_files import SuiteFolder, problem_as_json, read_folder, record_folder
 from runner.errors import SetupError, SuiteProblems
 from runner.suites import FORMATS
-from runner.suites.findings import plain
+from runner.trajectories.text import plain
 
 NOTHING_LOADED = 1
 SHOWN_PROBLEMS = 200

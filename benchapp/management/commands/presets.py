@@ -6,7 +6,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from runner.errors import SetupError
-from runner.models.presets import Preset, preset_files, preset_named
+from runner.models.preset import Preset
+from runner.models.presets import preset_files, preset_named
 
 
 class Command(BaseCommand):

@@ -127,20 +127,20 @@ def _head(files: tuple[str, ...], sources: bool) -> str:
     return "\n".join([*lines, "", ""])
 
 
-def _joined(*pieces: str) -> str:
+def _join_pieces(*pieces: str) -> str:
     return without_unused_imports("\n".join(pieces))
 
 
 def program(logs: Logs, handled: frozenset[str]) -> str:
     zoned, clocks = logs.zoned and NAIVE_TIMES.key in handled, logs.clocks and CLOCK_ERROR.key in handled
     reader = READ_JSON if logs.files[0].endswith(".jsonl") else READ_LINES
-    return _joined(_head(logs.files, zoned or clocks), _to_utc(zoned, clocks), reader, "", WRITE)
+    return _join_pieces(_head(logs.files, zoned or clocks), _to_utc(zoned, clocks), reader, "", WRITE)
 
 
 def telemetry(handled: frozenset[str]) -> str:
     """The adversarial case: a tidy column that holds the time of upload."""
     column = "at" if EVENT_TIME.key in handled else "received"
-    return _joined(_head((), False), _to_utc(False, False), READ_TELEMETRY.format(column=column), "", WRITE)
+    return _join_pieces(_head((), False), _to_utc(False, False), READ_TELEMETRY.format(column=column), "", WRITE)
 
 
 def alarms(handled: frozenset[str]) -> str:
@@ -149,7 +149,7 @@ def alarms(handled: frozenset[str]) -> str:
     identity = "re.sub(r'\\D', '', event).lstrip('0')" if "identity-forms" in handled else "event.strip().lower()"
     same = f"def identity(event):\n    return {identity}\n\n"
     files = ("gate.log", "tower.log", "depot.log")
-    return _joined(_head(files, zoned), _to_utc(zoned, False), READ_LINES, "", same, WRITE_ONCE)
+    return _join_pieces(_head(files, zoned), _to_utc(zoned, False), READ_LINES, "", same, WRITE_ONCE)
 
 
 PLAYBOOK = Playbook(

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 from runner.trajectories.problems import Problems
 from runner.trajectories.streams import capped
 from runner.trajectories.text import storable, storable_value
-from runner.types import Step, Trajectory, TrajectoryHead, TrajectoryKind, Usage
+from runner.types import JsonValue, Step, Trajectory, TrajectoryHead, TrajectoryKind, Usage
 
 Opener = Callable[[], BinaryIO]
 Reader = Callable[["ReadTrajectory"], Iterator[Step]]
@@ -77,7 +77,7 @@ class ReadTrajectory:
         self.turns: int | None = None
         self.facts: dict[str, Any] = {}
         self.subagents: list[ReadTrajectory] = []
-        self.steps: Iterator[Step] = self._numbered()
+        self.steps: Iterator[Step] = self._number_steps()
         if thread is None:  # so that the head is filled before anyone asks; sub-agents would hold their file open
             first = next(self.steps, None)
             self.steps = iter(()) if first is None else chain((first,), self.steps)
@@ -86,7 +86,7 @@ class ReadTrajectory:
         """The file from its beginning, for the reader."""
         return capped(self._open(), self.problems)
 
-    def _numbered(self) -> Iterator[Step]:
+    def _number_steps(self) -> Iterator[Step]:
         number = 0
         for number, step in enumerate(self.reader(self), start=1):
             yield step if step.number == number else replace(step, number=number)
@@ -114,7 +114,7 @@ class ReadTrajectory:
         if key in counts or len(counts) < 100:
             counts[key] = counts.get(key, 0) + 1
 
-    def subagent(self, name: str, parent: str, thread: Thread, **values: Any) -> ReadTrajectory:
+    def subagent(self, name: str, parent: str, thread: Thread, **values: JsonValue) -> ReadTrajectory:
         """Another trajectory in the same file, read by the same reader."""
         found = ReadTrajectory(
             self._open, name=name, source_format=self.head.source_format, reader=self.reader, thread=thread

@@ -24,7 +24,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][\w.\-]{0,63}")
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
     """One agent step from thoughts, message and the tool calls that follow them."""
-    turn = _Turn()
+    turn = _AcpTurn()
     with result.open_binary() as stream:
         for line, event in json_lines(stream, result.problems):
             kind = event.get("type")
@@ -47,13 +47,13 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
     result.facts["usage_from"] = "nothing"
 
 
-class _Turn:
+class _AcpTurn:
     def __init__(self) -> None:
         self.thoughts: list[str] = []
         self.messages: list[str] = []
         self.calls: dict[str, dict[str, Any]] = {}
 
-    def add_call(self, event: Mapping[str, Any]) -> None:
+    def add_call(self, event: Mapping[str, object]) -> None:
         """A later event with the same id brings the call up to date."""
         identifier = storable(str(event.get("tool_call_id") or f"call-{len(self.calls) + 1}"))
         known = self.calls.setdefault(identifier, {})
@@ -87,7 +87,7 @@ def _call(identifier: str, event: Mapping[str, Any]) -> tuple[ToolCall, Observat
     if isinstance(given, Mapping):
         arguments = storable_value(given)
     else:
-        arguments = _told_arguments(text, diffs)
+        arguments = _read_arguments(text, diffs)
         if arguments:
             extra["arguments_from"] = "result"
     status = event.get("status")
@@ -96,7 +96,7 @@ def _call(identifier: str, event: Mapping[str, Any]) -> tuple[ToolCall, Observat
     return ToolCall(identifier, storable(name), arguments, extra or None), observation
 
 
-def _told_arguments(text: str, diffs: list[Mapping[str, Any]]) -> dict[str, Any]:
+def _read_arguments(text: str, diffs: list[Mapping[str, Any]]) -> dict[str, Any]:
     if diffs:
         first = storable_value({key: diffs[0].get(key) for key in ("path", "oldText", "newText")})
         return {key: value for key, value in first.items() if value not in (None, "")}
@@ -106,7 +106,7 @@ def _told_arguments(text: str, diffs: list[Mapping[str, Any]]) -> dict[str, Any]
     return {"path": path[1]} if path else {}
 
 
-def _texts(blocks: list[Any]) -> str:
+def _texts(blocks: list[object]) -> str:
     """The text blocks, without repeats that follow each other: the log writes most of them twice."""
     texts: list[str] = []
     for block in blocks:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.claude_messages import MessageSteps
-from runner.types import Step
+from runner.trajectories.text import storable
+from runner.types import JsonValue, Step
 
 
 class Answers:
@@ -39,7 +41,7 @@ class Answers:
         yield from self._close()
         yield from self._steps.flush()
 
-    def _add(self, block: dict[str, Any], timestamp: str | None) -> Iterator[Step]:
+    def _add(self, block: dict[str, object], timestamp: str | None) -> Iterator[Step]:
         if not self._blocks:
             yield from self._steps.flush()
             self._timestamp = timestamp
@@ -53,3 +55,10 @@ class Answers:
             ]
             self._blocks = []
             yield from self._steps.assistant({"content": content, "model": self.model}, self._timestamp, {})
+
+
+def take_init(result: ReadTrajectory, event: Mapping[str, JsonValue]) -> None:
+    """Session and model of the event that begins a stream, where they are not known yet."""
+    for key in ("session_id", "model"):
+        if isinstance(value := event.get(key), str) and getattr(result.head, key) is None:
+            result.set_head(**{key: storable(value)})

@@ -16,8 +16,8 @@ from runner.trajectories.readers.claude_atif import CallMetrics, counted_in_part
 from runner.trajectories.readers.exit_codes import with_failures
 from runner.trajectories.readers.terminus import listed_skills
 from runner.trajectories.streams import walk
-from runner.trajectories.text import clean_step, storable, storable_value
-from runner.types import Source, Step, Usage
+from runner.trajectories.text import clean, storable, storable_value
+from runner.types import JsonValue, Source, Step, Usage
 
 _TOTALS = {
     "total_prompt_tokens": "input_tokens",
@@ -48,7 +48,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
                 _take(result, key, value)
             else:
                 has_steps, number = True, number + 1
-                step = clean_step(step_from_json(value, number, result.problems))
+                step = _clean_step(step_from_json(value, number, result.problems))
                 is_claude = result.head.agent_name == "claude-code"
                 if is_claude:
                     step = counted.once(without_copies(step))
@@ -65,11 +65,11 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
     if counted.repeats:
         result.facts["steps_with_repeated_metrics"] = counted.repeats
     is_told = total != Usage()
-    result.usage = total if is_told else _measured(result.reported or Usage())
+    result.usage = total if is_told else _drop_zero_totals(result.reported or Usage())
     result.facts["usage_from"] = "steps" if is_told else "final metrics" if result.reported else "nothing"
 
 
-def _take(result: ReadTrajectory, key: str, value: Any) -> None:
+def _take(result: ReadTrajectory, key: str, value: object) -> None:
     """One top-level key into the head."""
     if value is None:
         return
@@ -86,7 +86,7 @@ def _take(result: ReadTrajectory, key: str, value: Any) -> None:
         result.add_extra(**{storable(key): storable_value(value)})
 
 
-def _take_agent(result: ReadTrajectory, agent: Mapping[str, Any]) -> None:
+def _take_agent(result: ReadTrajectory, agent: Mapping[str, JsonValue]) -> None:
     names = {"name": "agent_name", "version": "agent_version", "model_name": "model"}
     found = {names[key]: storable(str(agent[key])) for key in names if agent.get(key) is not None}
     result.set_head(**found)
@@ -95,7 +95,7 @@ def _take_agent(result: ReadTrajectory, agent: Mapping[str, Any]) -> None:
         result.add_extra(agent=rest)
 
 
-def _totals(result: ReadTrajectory, metrics: Mapping[str, Any]) -> Usage | None:
+def _totals(result: ReadTrajectory, metrics: Mapping[str, JsonValue]) -> Usage | None:
     found: dict[str, Any] = {}
     for key, name in _TOTALS.items():
         value = metrics.get(key)
@@ -108,7 +108,7 @@ def _totals(result: ReadTrajectory, metrics: Mapping[str, Any]) -> Usage | None:
     return Usage(**found) if found else None
 
 
-def _measured(reported: Usage) -> Usage:
+def _drop_zero_totals(reported: Usage) -> Usage:
     """Without totals of 0, which programs write that do not count."""
     return replace(reported, input_tokens=reported.input_tokens or None, output_tokens=reported.output_tokens or None)
 
@@ -142,3 +142,13 @@ def _add_subagent(result: ReadTrajectory, index: int) -> None:
     prefix = "subagent" if result.head.name == "main" else result.head.name
     inside = (*result.thread.inside, ("subagent_trajectories", index))
     result.subagent(f"{prefix}-{index + 1}", result.head.name, Thread(inside=inside))
+
+
+def _clean_step(step: Step) -> Step:
+    """The step with every text as a person would have seen it (see `clean`)."""
+    return replace(
+        step,
+        message=clean(step.message),
+        reasoning=None if step.reasoning is None else clean(step.reasoning),
+        observations=tuple(replace(item, content=clean(item.content)) for item in step.observations),
+    )

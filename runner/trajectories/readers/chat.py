@@ -16,7 +16,7 @@ from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.claude_messages import MessageSteps, number
 from runner.trajectories.streams import json_lines, walk
 from runner.trajectories.text import clean, storable, storable_value
-from runner.types import Source, Step, Usage
+from runner.types import JsonValue, Source, Step, Usage
 
 _HEAD_KEYS = {"session_id": "session_id", "model": "model", "agent": "agent_name"}
 
@@ -26,7 +26,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
     yield from message_steps(result, _messages(result))
 
 
-def message_steps(result: ReadTrajectory, messages: Iterator[Any]) -> Iterator[Step]:
+def message_steps(result: ReadTrajectory, messages: Iterator[object]) -> Iterator[Step]:
     """The steps of a conversation's messages, and its usage."""
     steps = MessageSteps()
     for place, message in enumerate(messages, start=1):
@@ -70,7 +70,7 @@ def _messages(result: ReadTrajectory) -> Iterator[Any]:
                 yield value
 
 
-def _assistant_blocks(message: Mapping[str, Any], number: int) -> tuple[list[Any], list[Any]]:
+def _assistant_blocks(message: Mapping[str, JsonValue], number: int) -> tuple[list[JsonValue], list[JsonValue]]:
     """(content blocks, results that stand in the same message), in Anthropic's shape."""
     blocks: list[Any] = []
     outputs: list[Any] = []
@@ -94,7 +94,7 @@ def _assistant_blocks(message: Mapping[str, Any], number: int) -> tuple[list[Any
     return blocks, outputs
 
 
-def _usage(message: Mapping[str, Any]) -> Any:
+def _usage(message: Mapping[str, Any]) -> object:
     """The message's usage in Anthropic's terms, whose input_tokens leave the cache out; OpenAI's hold it."""
     raw = message.get("usage")
     if not isinstance(raw, Mapping) or "prompt_tokens" not in raw:
@@ -109,11 +109,11 @@ def _usage(message: Mapping[str, Any]) -> Any:
     }
 
 
-def _list(raw: Any) -> list[Mapping[str, Any]]:
+def _list(raw: object) -> list[Mapping[str, JsonValue]]:
     return [item for item in raw if isinstance(item, Mapping)] if isinstance(raw, list) else []
 
 
-def _arguments(raw: Any) -> Any:
+def _arguments(raw: JsonValue) -> JsonValue:
     """OpenAI gives arguments as a text that should be a JSON object; a broken one is kept as it is."""
     if not isinstance(raw, str):
         return raw or {}
@@ -123,7 +123,7 @@ def _arguments(raw: Any) -> Any:
         return raw
 
 
-def _tool_result(message: Mapping[str, Any]) -> dict[str, Any]:
+def _tool_result(message: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     identifier = message.get("tool_call_id") or message.get("name")
     result = {"type": "tool_result", "tool_use_id": identifier, "content": message.get("content")}
     return {**result, "is_error": True} if message.get("is_error") is True else result

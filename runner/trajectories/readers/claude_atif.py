@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from runner.trajectories.atif import ATIF_KEY
-from runner.types import Observation, Source, Step, Usage
+from runner.types import JsonValue, Observation, Source, Step, Usage
 
 _STDOUT = "\n\n[stdout]\n"
 _METADATA = "\n\n[metadata] "
@@ -90,12 +90,12 @@ def without_copies(step: Step) -> Step:
     return replace(step, observations=observations, extra=extra or None)
 
 
-def _raw_failed(metadata: Any) -> bool:
+def _raw_failed(metadata: JsonValue) -> bool:
     raw = metadata.get("raw_tool_result") if isinstance(metadata, dict) else None
     return isinstance(raw, dict) and raw.get("is_error") is True
 
 
-def _tidy(observation: Observation, metadata: Any) -> Observation:
+def _tidy(observation: Observation, metadata: JsonValue) -> Observation:
     content, is_error = observation.content, observation.is_error
     if content.rstrip().endswith(_ERROR):
         content, is_error = content.rstrip().removesuffix(_ERROR).rstrip("\n"), True
@@ -114,14 +114,14 @@ def _tidy(observation: Observation, metadata: Any) -> Observation:
     return replace(observation, content=content, is_error=is_error)
 
 
-def _is_copy(text: str, result: Any) -> bool:
+def _is_copy(text: str, result: JsonValue) -> bool:
     try:
         return bool(json.loads(text) == result)
     except (ValueError, RecursionError):
         return False
 
 
-def _without_text(metadata: dict[str, Any], shown: set[str]) -> dict[str, Any]:
+def _without_text(metadata: dict[str, JsonValue], shown: set[str]) -> dict[str, JsonValue]:
     """Without texts that the content shows, two levels down: tool_use_result.stdout, raw_tool_result.content."""
     kept: dict[str, Any] = {}
     for key, value in metadata.items():
@@ -133,5 +133,5 @@ def _without_text(metadata: dict[str, Any], shown: set[str]) -> dict[str, Any]:
     return kept
 
 
-def _is_shown(value: Any, shown: set[str]) -> bool:
+def _is_shown(value: JsonValue, shown: set[str]) -> bool:
     return isinstance(value, str) and bool(value.strip()) and value.strip() in shown

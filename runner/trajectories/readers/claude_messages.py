@@ -8,7 +8,7 @@ from typing import Any
 
 from runner.trajectories.atif import content_text
 from runner.trajectories.text import clean, storable, storable_value
-from runner.types import Observation, Source, Step, ToolCall, Usage
+from runner.types import JsonValue, Observation, Source, Step, ToolCall, Usage
 
 MAX_EXTRA_CHARS = 500
 NO_MODEL = "<synthetic>"  # of messages that Claude Code writes itself
@@ -27,7 +27,7 @@ class MessageSteps:
 
     def __init__(self) -> None:
         self.messages = 0
-        self._open: _Message | None = None
+        self._open: _ClaudeMessage | None = None
         self._asides: list[Step] = []
         self._used: dict[str, Usage] = {}  # by message id: something may come between the lines of one message
         self._used_without_id = Usage()
@@ -43,7 +43,7 @@ class MessageSteps:
         identifier = message["id"] if isinstance(message.get("id"), str) else None
         if self._open is None or identifier is None or self._open.id != identifier or self._open.blocks > MAX_BLOCKS:
             yield from self.flush()
-            self._open = _Message(identifier, timestamp, extra)
+            self._open = _ClaudeMessage(identifier, timestamp, extra)
         self._open.add(message)
 
     def user(
@@ -99,7 +99,7 @@ class MessageSteps:
         asides, self._asides = self._asides, []
         yield from asides
 
-    def _count(self, message: _Message) -> None:
+    def _count(self, message: _ClaudeMessage) -> None:
         usage = message.usage()
         if usage is None:
             self._lacks_usage |= message.is_call
@@ -109,8 +109,8 @@ class MessageSteps:
             self._used[message.id] = max(self._used.get(message.id, usage), usage, key=_fullness)
 
 
-class _Message:
-    def __init__(self, identifier: str | None, timestamp: str | None, extra: dict[str, Any]) -> None:
+class _ClaudeMessage:
+    def __init__(self, identifier: str | None, timestamp: str | None, extra: dict[str, JsonValue]) -> None:
         self.id, self._timestamp, self._extra = identifier, timestamp, dict(extra)
         self.blocks = 0
         self._texts: list[str] = []
@@ -219,6 +219,13 @@ def number(value: Any) -> int | None:
     return int(value) if is_count else None
 
 
+def usage_of_parts(raw: Mapping[str, JsonValue], sent: tuple[str, str, str], made: str) -> Usage:
+    """`sent`: the names under which fresh, cached and cache-written input are counted apart; `made`: that of output."""
+    counts = [number(raw.get(key)) for key in sent]
+    known = [count for count in counts if count is not None]
+    return Usage(sum(known) if known else None, counts[1], number(raw.get(made)))
+
+
 def _observation(block: Mapping[str, Any], result: Any) -> Observation:
     text, parts = content_text(block.get("content"))
     extra: dict[str, Any] = {}
@@ -233,7 +240,7 @@ def _observation(block: Mapping[str, Any], result: Any) -> Observation:
     )
 
 
-def small_facts(result: Any, shown: str) -> dict[str, Any]:
+def small_facts(result: object, shown: str) -> dict[str, JsonValue]:
     """The short facts of a structured result. Long texts, lists and objects (whole files, patches, page images) are
     named below "left_out"; what the content already shows is not repeated."""
     if not isinstance(result, Mapping):

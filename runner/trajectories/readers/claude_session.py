@@ -18,7 +18,7 @@ from runner.trajectories.readers.claude_messages import NO_MODEL, MessageSteps, 
 from runner.trajectories.readers.claude_subagents import Subagents
 from runner.trajectories.streams import json_lines
 from runner.trajectories.text import clean, storable
-from runner.types import Source, Step
+from runner.types import JsonValue, Source, Step
 
 _NO_AGENT = "sidechain"  # older logs mark the side chain without naming the agent
 _READ = ("user", "assistant", "system", "attachment")
@@ -33,7 +33,7 @@ MAX_ERROR_CHARS = 2_000
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
     """The steps of one thread. A file that holds a sub-agent's lines only is that sub-agent's main thread."""
-    session = _Session(result)
+    session = _ClaudeSession(result)
     result.set_head(agent_name="claude-code")
     with result.open_binary() as stream:
         for line, raw in json_lines(stream, result.problems if session.is_main else Problems()):
@@ -46,7 +46,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
         session.agents.add_to(result, thread="agent_id")
 
 
-def _lines_in(event: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str]]:
+def _lines_in(event: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, object], str]]:
     """(the line, ""); of a line that reports a sub-agent's progress its messages instead, with the call that started it."""
     data = event.get("data")
     if event.get("type") != "progress" or not isinstance(data, Mapping) or data.get("type") != "agent_progress":
@@ -62,14 +62,14 @@ def _lines_in(event: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str
             yield {**outer, **message, **side}, call
 
 
-class _Session:
+class _ClaudeSession:
     """One thread of the file, and what is seen of the others."""
 
     def __init__(self, result: ReadTrajectory) -> None:
         self.result = result
         self.messages, self.agents = MessageSteps(), Subagents()
         self.is_main = result.thread.key == ""
-        self._tree = _Tree(result.problems)
+        self._tree = _MessageTree(result.problems)
         self._wanted = None if self.is_main else result.thread.key
 
     def add(self, event: Mapping[str, Any], line: int, call: str) -> Iterator[Step]:
@@ -124,7 +124,7 @@ class _Session:
             yield from self.messages.assistant({**message, **usage}, timestamp, {})
 
 
-def _thread(event: Mapping[str, Any]) -> str:
+def _thread(event: Mapping[str, object]) -> str:
     """The agent a line belongs to; "" for the conversation itself."""
     if event.get("isSidechain") is not True:
         return ""
@@ -146,7 +146,7 @@ def _notice(event: Mapping[str, Any], timestamp: str | None, extra: dict[str, An
     return Step(0, Source.SYSTEM, clean(text), timestamp=timestamp, extra={**extra, **facts} or None)
 
 
-def _error_text(error: Any, depth: int = 0) -> str:
+def _error_text(error: object, depth: int = 0) -> str:
     """The message of an error that wraps others; the innermost speaks plainest."""
     if not isinstance(error, Mapping) or depth > MAX_ERROR_DEPTH:
         return str(error or "")[:MAX_ERROR_CHARS]
@@ -184,14 +184,14 @@ def _take_head(result: ReadTrajectory, event: Mapping[str, Any]) -> None:
             result.add_extra(agent_id=storable(event["agentId"]))
 
 
-class _Tree:
+class _MessageTree:
     """Follows uuid and parentUuid along one thread."""
 
     def __init__(self, problems: Problems) -> None:
         self._problems, self._seen, self._last = problems, set[str](), ""
         self._between: set[str] = set()  # lines without a step that follow the last one
 
-    def is_repeated(self, event: Mapping[str, Any], line: int, *, reports: bool) -> bool:
+    def is_repeated(self, event: Mapping[str, object], line: int, *, reports: bool) -> bool:
         uuid = event.get("uuid")
         if not isinstance(uuid, str) or uuid not in self._seen:
             return False
@@ -199,12 +199,12 @@ class _Tree:
             self._problems.add(f"line {line}", "each uuid once", f"{uuid!r:.60} comes again; the first counts")
         return True
 
-    def pass_by(self, event: Mapping[str, Any]) -> None:
+    def pass_by(self, event: Mapping[str, object]) -> None:
         uuid, parent = event.get("uuid"), event.get("parentUuid")
         if isinstance(uuid, str) and isinstance(parent, str) and (parent == self._last or parent in self._between):
             self._between.add(uuid)
 
-    def extra(self, event: Mapping[str, Any]) -> dict[str, Any]:
+    def extra(self, event: Mapping[str, object]) -> dict[str, JsonValue]:
         uuid, parent = event.get("uuid"), event.get("parentUuid")
         is_result = "toolUseResult" in event or "sourceToolAssistantUUID" in event
         follows = not isinstance(parent, str) or self._last in ("", parent) or parent in self._between

@@ -32,7 +32,7 @@ def read(
 ) -> Iterator[Step]:
     """The steps of one thread: the main one, or the sub-agent that the call `thread.key` started. `translate` puts an event
     of another program that prints this format into Claude Code's terms."""
-    messages, totals, subagents = MessageSteps(), _Totals(), Subagents()
+    messages, totals, subagents = MessageSteps(), _ClaudeTotals(), Subagents()
     has_totals = False
     is_main, is_over = result.thread.key == "", False
     result.set_head(agent_name=agent_name)
@@ -74,7 +74,7 @@ def read(
         result.usage = messages.usage
 
 
-def _finish(result: ReadTrajectory, messages: MessageSteps, totals: _Totals, is_over: bool) -> None:
+def _finish(result: ReadTrajectory, messages: MessageSteps, totals: _ClaudeTotals, is_over: bool) -> None:
     """Without a result event at its end the stream was cut off: what the events tell is a lower bound; without any,
     input is as the messages tell it, output a lower bound and the cost unknown."""
     if totals.results:
@@ -108,7 +108,7 @@ def _take_init(result: ReadTrajectory, event: Mapping[str, Any]) -> None:
     result.add_extra(**{key: storable_value(event[key]) for key in ("cwd", "permissionMode", "tools") if key in event})
 
 
-class _Totals:
+class _ClaudeTotals:
     """The result events of a stream."""
 
     def __init__(self) -> None:
@@ -149,7 +149,7 @@ def _fell(before: Usage, after: Usage) -> bool:
     return any(old is not None and new is not None and new < old for old, new in pairs)
 
 
-def _model_usage(event: Mapping[str, Any]) -> Usage:
+def _model_usage(event: Mapping[str, object]) -> Usage:
     models = event.get("modelUsage")
     total = Usage()
     for model in models.values() if isinstance(models, Mapping) else ():
@@ -160,13 +160,13 @@ def _model_usage(event: Mapping[str, Any]) -> Usage:
     return Usage(total.input_tokens, total.cached_tokens, total.output_tokens, float(cost) if is_cost else None)  # type: ignore[arg-type]
 
 
-def _plain_usage(raw: Any) -> Usage:
+def _plain_usage(raw: object) -> Usage:
     if not isinstance(raw, Mapping):
         return Usage()
     return _counts(raw, "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 
 
-def _counts(raw: Mapping[str, Any], fresh: str, read_: str, written: str, output: str) -> Usage:
+def _counts(raw: Mapping[str, object], fresh: str, read_: str, written: str, output: str) -> Usage:
     parts = [number(raw.get(key)) for key in (fresh, read_, written)]
     known = [part for part in parts if part is not None]
     return Usage(sum(known) if known else None, parts[1], number(raw.get(output)))

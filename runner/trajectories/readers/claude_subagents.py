@@ -22,7 +22,7 @@ class Subagents:
         self._answered: dict[str, str] = {}  # thread -> id of the call whose result names it
         self._beyond = 0
 
-    def see(self, event: Mapping[str, Any], thread: str, call: str = "") -> None:
+    def see(self, event: Mapping[str, object], thread: str, call: str = "") -> None:
         """A line of `thread`, "" for the conversation itself. `call` started the thread, where the line says so."""
         if thread in self._started or thread and len(self._started) < MAX_SUBAGENTS:
             self._started[thread] = self._started.get(thread) or call
@@ -34,7 +34,7 @@ class Subagents:
             if isinstance(block, Mapping):
                 self._see_block(block, thread, event.get("toolUseResult"))
 
-    def _see_block(self, block: Mapping[str, Any], thread: str, result: Any) -> None:
+    def _see_block(self, block: Mapping[str, object], thread: str, result: object) -> None:
         kind = block.get("type")
         if kind == "tool_use" and block.get("name") in _STARTING:
             given = block.get("input")

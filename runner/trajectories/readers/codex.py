@@ -18,13 +18,13 @@ from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.claude_messages import number
 from runner.trajectories.streams import json_lines
 from runner.trajectories.text import clean, storable, storable_value
-from runner.types import Observation, Source, Step, ToolCall, Usage
+from runner.types import JsonValue, Observation, Source, Step, ToolCall, Usage
 
 MAX_WAITING = 1_000  # items under way at once; beyond it the oldest is given as it is
 
 
 @dataclass
-class _Item:
+class _CodexItem:
     """One item on its way to a step; `reasoning` is what was thought before it."""
 
     id: str
@@ -35,7 +35,7 @@ class _Item:
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
     """Steps in order of the items' start. The reasoning before an item becomes that step's reasoning."""
-    items, totals, turns, is_open = _Items(), _Totals(), 0, False
+    items, totals, turns, is_open = _Items(), _CodexTotals(), 0, False
     result.set_head(agent_name="codex")
     with result.open_binary() as stream:
         for line, event in json_lines(stream, result.problems):
@@ -67,7 +67,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
         result.facts["cut_off"] = True
 
 
-class _Totals:
+class _CodexTotals:
     """Running totals by thread. One that fell began anew."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class _Totals:
         return sum(self._running.values(), self._ended)
 
 
-def _usage(raw: Any) -> Usage:
+def _usage(raw: object) -> Usage:
     if not isinstance(raw, Mapping):
         return Usage()
     return Usage(*(number(raw.get(key)) for key in ("input_tokens", "cached_input_tokens", "output_tokens")))
@@ -97,8 +97,8 @@ def _usage(raw: Any) -> Usage:
 
 class _Items:
     def __init__(self) -> None:
-        self._waiting: deque[_Item] = deque()
-        self._by_id: dict[str, _Item] = {}
+        self._waiting: deque[_CodexItem] = deque()
+        self._by_id: dict[str, _CodexItem] = {}
         self._given: dict[str, None] = {}  # ids given before they completed
         self._thoughts: list[str] = []
 
@@ -117,13 +117,13 @@ class _Items:
                 del self._by_id[identifier]
         elif is_complete and identifier in self._given:
             del self._given[identifier]
-            late = _step(_Item(identifier, item, True))
+            late = _step(_CodexItem(identifier, item, True))
             yield Step(0, Source.SYSTEM, observations=late.observations, extra={"late_result": True})
         else:
-            self._start(_Item(identifier, item, is_complete))
+            self._start(_CodexItem(identifier, item, is_complete))
         yield from self._ready()
 
-    def _start(self, item: _Item) -> None:
+    def _start(self, item: _CodexItem) -> None:
         item.reasoning = self._take_thoughts()
         self._waiting.append(item)
         if not item.is_complete:
@@ -152,21 +152,21 @@ class _Items:
         return thoughts or None
 
 
-def _step(item: _Item) -> Step:
+def _step(item: _CodexItem) -> Step:
     step = _CONVERTERS.get(str(item.item.get("type")), _other)(item)
     extra = dict(step.extra or {}) | ({} if item.is_complete else {"unfinished": True})
     return replace(step, reasoning=item.reasoning, extra=extra or None)
 
 
-def _message(item: _Item) -> Step:
+def _message(item: _CodexItem) -> Step:
     return Step(0, Source.AGENT, clean(str(item.item.get("text") or "")))
 
 
-def _error(item: _Item) -> Step:
+def _error(item: _CodexItem) -> Step:
     return Step(0, Source.SYSTEM, clean(str(item.item.get("message") or "")), extra={"event": "error"})
 
 
-def _command(item: _Item) -> Step:
+def _command(item: _CodexItem) -> Step:
     raw = item.item
     call = ToolCall(item.id, "shell", {"command": storable_value(raw.get("command"))})
     output, code = clean(str(raw.get("aggregated_output") or "")), raw.get("exit_code")
@@ -179,12 +179,12 @@ def _command(item: _Item) -> Step:
     )
 
 
-def _file_change(item: _Item) -> Step:
+def _file_change(item: _CodexItem) -> Step:
     call = ToolCall(item.id, "apply_patch", {"changes": storable_value(item.item.get("changes"))})
     return Step(0, Source.AGENT, tool_calls=(call,), observations=_outcome(item))
 
 
-def _tool(item: _Item) -> Step:
+def _tool(item: _CodexItem) -> Step:
     """mcp_tool_call: server, tool, arguments, result or error."""
     raw = item.item
     name = ".".join(storable(str(raw[key])) for key in ("server", "tool") if raw.get(key)) or "mcp_tool_call"
@@ -194,7 +194,7 @@ def _tool(item: _Item) -> Step:
     return Step(0, Source.AGENT, tool_calls=(call,), observations=_outcome(item))
 
 
-def _other(item: _Item) -> Step:
+def _other(item: _CodexItem) -> Step:
     """web_search, todo_list and whatever comes later: a call named by its type."""
     known = ("id", "type", "status", "result", "error")
     arguments = {storable(str(key)): storable_value(value) for key, value in item.item.items() if key not in known}
@@ -202,7 +202,7 @@ def _other(item: _Item) -> Step:
     return Step(0, Source.AGENT, tool_calls=(call,), observations=_outcome(item))
 
 
-def _outcome(item: _Item) -> tuple[Observation, ...]:
+def _outcome(item: _CodexItem) -> tuple[Observation, ...]:
     raw = item.item
     if not item.is_complete:
         return ()
@@ -212,7 +212,7 @@ def _outcome(item: _Item) -> tuple[Observation, ...]:
     return (Observation(clean(_result_text(told)), item.id, bool(raw.get("error")) or raw.get("status") == "failed"),)
 
 
-def _result_text(told: Any) -> str:
+def _result_text(told: JsonValue) -> str:
     """An error's message, the text parts of what an MCP server answered, and JSON of anything else."""
     if isinstance(told, Mapping) and "message" in told:
         told = told["message"]

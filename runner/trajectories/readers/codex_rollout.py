@@ -21,7 +21,7 @@ from runner.trajectories.readers.claude_messages import MessageSteps, number
 from runner.trajectories.readers.exit_codes import codex_failed
 from runner.trajectories.streams import json_lines, walk
 from runner.trajectories.text import clean, storable, storable_value
-from runner.types import Source, Step, Usage
+from runner.types import JsonValue, Source, Step, Usage
 
 _ONE_OBJECT = re.compile(rb'\s*\{\s*"session"\s*:')
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call")
@@ -29,7 +29,7 @@ _CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_c
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
     """An agent step holds reasoning, text and calls up to the next result."""
-    turn, total = _Turn(), Usage()
+    turn, total = _CodexTurn(), Usage()
     result.set_head(agent_name="codex")
     for event in _events(result):
         payload = event.get("payload")
@@ -48,7 +48,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
     result.facts["usage_from"] = "token counts" if total != Usage() else "nothing"
 
 
-def _events(result: ReadTrajectory) -> Iterator[Mapping[str, Any]]:
+def _events(result: ReadTrajectory) -> Iterator[Mapping[str, object]]:
     """The lines of the file, those of an older file in today's wrapper."""
     with result.open_binary() as stream:
         is_object = _ONE_OBJECT.match(stream.read(200)) is not None
@@ -59,16 +59,16 @@ def _events(result: ReadTrajectory) -> Iterator[Mapping[str, Any]]:
                     yield {"type": "response_item" if key == "items" else "session_meta", "payload": value}
             return
         for _, event in json_lines(stream, result.problems):
-            yield event if "payload" in event else _wrapped(event)
+            yield event if "payload" in event else _wrap(event)
 
 
-def _wrapped(event: Mapping[str, Any]) -> Mapping[str, Any]:
+def _wrap(event: Mapping[str, object]) -> Mapping[str, object]:
     if "record_type" in event:
         return {"type": event["record_type"]}
     return {"type": "response_item" if "type" in event else "session_meta", "payload": event}
 
 
-def _running(payload: Mapping[str, Any], before: Usage) -> Usage:
+def _running(payload: Mapping[str, JsonValue], before: Usage) -> Usage:
     info = payload.get("info")
     raw = info.get("total_token_usage") if isinstance(info, Mapping) else None
     if not isinstance(raw, Mapping):
@@ -84,7 +84,7 @@ def _take_head(result: ReadTrajectory, payload: Mapping[str, Any]) -> None:
         result.add_extra(cwd=storable(payload["cwd"]))
 
 
-class _Turn:
+class _CodexTurn:
     """Puts items together: everything the model said before a result is one message."""
 
     def __init__(self) -> None:
@@ -96,14 +96,14 @@ class _Turn:
         kind = str(item.get("type"))
         if kind == "reasoning":
             summary = content_text(item.get("summary"))[0]
-            yield from self._said({"type": "thinking", "thinking": summary} if summary else None, timestamp)
+            yield from self._take_answer({"type": "thinking", "thinking": summary} if summary else None, timestamp)
         elif kind == "message" and item.get("role") == "assistant":
-            yield from self._said({"type": "text", "text": content_text(item.get("content"))[0]}, timestamp)
+            yield from self._take_answer({"type": "text", "text": content_text(item.get("content"))[0]}, timestamp)
         elif kind == "message":
             yield from self._other_message(item, timestamp)
         elif kind in _CALLS:
             call = {"type": "tool_use", "id": _id(item), "name": item.get("name") or kind, "input": _arguments(item)}
-            yield from self._said(call, timestamp)
+            yield from self._take_answer(call, timestamp)
         elif kind.endswith("_output"):
             self._is_answered = True
             text, failed = _output(item.get("output"))
@@ -113,7 +113,7 @@ class _Turn:
             yield from self.steps.flush()
             yield Step(0, Source.SYSTEM, f"[{clean(kind)}]", timestamp=timestamp, extra={"item": storable_value(item)})
 
-    def _said(self, block: Mapping[str, Any] | None, timestamp: str | None) -> Iterator[Step]:
+    def _take_answer(self, block: Mapping[str, object] | None, timestamp: str | None) -> Iterator[Step]:
         if self._is_answered:
             self._message += 1
             self._is_answered = False
@@ -121,18 +121,18 @@ class _Turn:
             message = {"id": f"message-{self._message}", "content": [block]}
             yield from self.steps.assistant(message, timestamp, {})
 
-    def _other_message(self, item: Mapping[str, Any], timestamp: str | None) -> Iterator[Step]:
+    def _other_message(self, item: Mapping[str, object], timestamp: str | None) -> Iterator[Step]:
         self._is_answered = True
         yield from self.steps.flush()
         source = Source.USER if item.get("role") == "user" else Source.SYSTEM
         yield Step(0, source, clean(content_text(item.get("content"))[0]), timestamp=timestamp)
 
 
-def _id(item: Mapping[str, Any]) -> str:
+def _id(item: Mapping[str, object]) -> str:
     return storable(str(item.get("call_id") or item.get("id") or "call"))
 
 
-def _arguments(item: Mapping[str, Any]) -> Any:
+def _arguments(item: Mapping[str, object]) -> object:
     raw = item.get("arguments", item.get("input", item.get("action")))
     if not isinstance(raw, str):
         return raw or {}
@@ -143,7 +143,7 @@ def _arguments(item: Mapping[str, Any]) -> Any:
     return value if isinstance(value, Mapping) else {"input": raw}
 
 
-def _output(raw: Any) -> tuple[str, bool]:
+def _output(raw: object) -> tuple[str, bool]:
     """(text, failed). Shell results are JSON texts {"output": ..., "metadata": {"exit_code": ...}} or, since 2025-10, plain
     texts whose head tells the exit code."""
     value = raw

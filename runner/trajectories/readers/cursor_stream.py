@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.readers.answers import Answers
-from runner.trajectories.readers.claude_messages import number
+from runner.trajectories.readers.answers import Answers, take_init
+from runner.trajectories.readers.claude_messages import number, usage_of_parts
 from runner.trajectories.readers.kimi_wire import timestamp_of
 from runner.trajectories.streams import json_lines
 from runner.trajectories.text import clean, storable
-from runner.types import Source, Step, Usage
+from runner.types import JsonValue, Source, Step
 
 EXPECTED = "an event of Cursor's stream"
 
@@ -38,7 +39,9 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
             elif kind == "tool_call":
                 yield from _call(answers, event, started, timestamp)
             elif kind == "system" and event.get("subtype") == "init":
-                _take_init(result, event)
+                take_init(result, event)
+                if isinstance(event.get("cwd"), str):
+                    result.add_extra(cwd=storable(event["cwd"]))
             elif kind == "result":
                 yield from answers.flush()
                 yield from _end(result, event)
@@ -52,7 +55,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
         result.facts["cut_off"] = True
 
 
-def _call(answers: Answers, event: Mapping[str, Any], started: set[str], timestamp: str | None) -> Iterator[Step]:
+def _call(answers: Answers, event: Mapping[str, object], started: set[str], timestamp: str | None) -> Iterator[Step]:
     ident, told = str(event.get("call_id")), event.get("tool_call")
     for name, call in told.items() if isinstance(told, Mapping) else ():
         if not isinstance(call, Mapping):
@@ -65,14 +68,14 @@ def _call(answers: Answers, event: Mapping[str, Any], started: set[str], timesta
         return
 
 
-def _tool(name: str, call: Mapping[str, Any]) -> str:
+def _tool(name: str, call: Mapping[str, JsonValue]) -> str:
     """`readToolCall` is the tool read; others stand as a function with a name."""
     own = call.get("name") if name == "function" else None
     return own if isinstance(own, str) else name.removesuffix("ToolCall")
 
 
-def _result_block(ident: str, result: Any) -> dict[str, Any]:
-    """The content where a read gives one, else all that is told: {"success": {...}}, {"error": ...}, {"rejected": ...}."""
+def _result_block(ident: str, result: object) -> dict[str, JsonValue]:
+    """The content of a read, else the whole outcome: {"success": {...}}, {"error": ...}, {"rejected": ...}."""
     outcome, value = next(iter(result.items()), ("", None)) if isinstance(result, Mapping) else ("success", result)
     content = value.get("content") if isinstance(value, Mapping) else value
     failed = outcome != "success" or (isinstance(value, Mapping) and bool(number(value.get("exitCode"))))
@@ -87,14 +90,6 @@ def _text(message: Any) -> str:
     return "".join(str(part.get("text") or "") for part in parts if isinstance(part, Mapping))
 
 
-def _take_init(result: ReadTrajectory, event: Mapping[str, Any]) -> None:
-    for key in ("session_id", "model"):
-        if isinstance(event.get(key), str) and getattr(result.head, key) is None:
-            result.set_head(**{key: storable(event[key])})
-    if isinstance(event.get("cwd"), str):
-        result.add_extra(cwd=storable(event["cwd"]))
-
-
 def _end(result: ReadTrajectory, event: Mapping[str, Any]) -> Iterator[Step]:
     keys = ("subtype", "is_error", "duration_ms", "duration_api_ms", "request_id")
     result.facts.setdefault("results", []).append({key: event[key] for key in keys if _is_plain(event.get(key))})
@@ -103,13 +98,12 @@ def _end(result: ReadTrajectory, event: Mapping[str, Any]) -> Iterator[Step]:
         yield Step(0, Source.SYSTEM, clean(f"Ended with {event.get('subtype')}: {text}"), extra={"result": True})
     raw = event.get("usage")
     if isinstance(raw, Mapping):
-        counts = [number(raw.get(key)) for key in ("inputTokens", "cacheReadTokens", "cacheWriteTokens")]
-        known = [count for count in counts if count is not None]
+        usage = usage_of_parts(raw, ("inputTokens", "cacheReadTokens", "cacheWriteTokens"), "outputTokens")
         cost = next((raw[key] for key in ("totalCost", "cost") if isinstance(raw.get(key), int | float)), None)
-        result.usage += Usage(sum(known) if known else None, counts[1], number(raw.get("outputTokens")), cost)
+        result.usage += replace(usage, cost_usd=cost)
         result.reported = result.usage
         result.facts["usage_from"] = "result events"
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     return isinstance(value, str | int | float | bool)

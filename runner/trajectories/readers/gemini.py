@@ -12,7 +12,7 @@ from runner.trajectories.readers.claude_messages import number
 from runner.trajectories.readers.exit_codes import gemini_failed
 from runner.trajectories.streams import walk
 from runner.trajectories.text import clean, storable, storable_value
-from runner.types import Observation, Source, Step, ToolCall, Usage
+from runner.types import JsonValue, Observation, Source, Step, ToolCall, Usage
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
@@ -74,12 +74,12 @@ def _usage(tokens: Mapping[str, Any]) -> Usage:
     return Usage(_sum(tokens, "input", "tool"), number(tokens.get("cached")), _sum(tokens, "output", "thoughts"))
 
 
-def _sum(tokens: Mapping[str, Any], *keys: str) -> int | None:
+def _sum(tokens: Mapping[str, object], *keys: str) -> int | None:
     known = [count for key in keys if (count := number(tokens.get(key))) is not None]
     return sum(known) if known else None
 
 
-def _thoughts(raw: Any) -> str | None:
+def _thoughts(raw: object) -> str | None:
     texts = []
     for thought in raw if isinstance(raw, list) else ():
         if isinstance(thought, Mapping):
@@ -89,7 +89,7 @@ def _thoughts(raw: Any) -> str | None:
     return clean("\n\n".join(texts)) or None
 
 
-def _id(call: Mapping[str, Any], index: int, number: int) -> str:
+def _id(call: Mapping[str, object], index: int, number: int) -> str:
     return storable(str(call.get("id") or f"message-{index}-call-{number}"))
 
 
@@ -99,7 +99,7 @@ def _call(call: Mapping[str, Any], index: int, number: int) -> ToolCall:
     return ToolCall(_id(call, index, number), storable(str(call.get("name") or "unknown")), storable_value(arguments))
 
 
-def _results(call: Mapping[str, Any], identifier: str) -> Iterator[Observation]:
+def _results(call: Mapping[str, JsonValue], identifier: str) -> Iterator[Observation]:
     raw = call.get("result")
     failed = call.get("status") in ("error", "cancelled")
     for item in raw if isinstance(raw, list) else [] if raw is None else [raw]:
@@ -107,7 +107,7 @@ def _results(call: Mapping[str, Any], identifier: str) -> Iterator[Observation]:
         yield Observation(text, identifier, failed or gemini_failed(text, str(call.get("name"))))
 
 
-def _result_text(item: Any) -> str:
+def _result_text(item: JsonValue) -> str:
     response = item.get("functionResponse") if isinstance(item, Mapping) else None
     response = response.get("response") if isinstance(response, Mapping) else None
     if isinstance(response, Mapping):

@@ -23,7 +23,7 @@ from runner.types import Source, Step, Usage
 def read(result: ReadTrajectory) -> Iterator[Step]:
     """One step per message; results of tools are in the step of their calls. Usage is the sum over messages."""
     result.set_head(agent_name="gemini-cli")
-    session = _Session(_last_lines(result))
+    session = _GeminiSession(_last_lines(result))
     with result.open_binary() as stream:
         for line, record in json_lines(stream, result.problems):
             if isinstance(record.get("id"), str):
@@ -41,7 +41,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
     result.facts["usage_from"] = "messages" if session.usage != Usage() else "nothing"
 
 
-class _Session:
+class _GeminiSession:
     """What was said so far."""
 
     def __init__(self, last_lines: Mapping[str, int]) -> None:
@@ -83,7 +83,7 @@ class _Session:
             elif message["id"] not in self._given and message["id"] not in self.last_lines:
                 yield from self.message(message, is_copy=is_copy)
 
-    def _repeats_results(self, message: Mapping[str, Any]) -> bool:
+    def _repeats_results(self, message: Mapping[str, object]) -> bool:
         """A user message of nothing but results that the calls' own step holds."""
         content = message.get("content")
         parts = content if isinstance(content, list) else [content]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.readers.answers import Answers
+from runner.trajectories.readers.answers import Answers, take_init
 from runner.trajectories.readers.claude_messages import number
 from runner.trajectories.streams import json_lines
 from runner.trajectories.text import clean, storable, storable_value
@@ -38,7 +38,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
             elif kind == "tool_result":
                 yield from answers.user({"content": [_result_block(event)]}, timestamp)
             elif kind == "init":
-                _take_init(result, event)
+                take_init(result, event)
             elif kind in ("error", "result"):
                 yield from answers.flush()
                 yield from _end(result, event, timestamp)
@@ -50,7 +50,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
         result.facts["cut_off"] = True
 
 
-def _result_block(event: Mapping[str, Any]) -> dict[str, Any]:
+def _result_block(event: Mapping[str, Any]) -> dict[str, object]:
     error = event.get("error")
     told = error.get("message") if isinstance(error, Mapping) else None
     return {
@@ -61,13 +61,7 @@ def _result_block(event: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _take_init(result: ReadTrajectory, event: Mapping[str, Any]) -> None:
-    for key, name in (("session_id", "session_id"), ("model", "model")):
-        if isinstance(event.get(key), str) and getattr(result.head, name) is None:
-            result.set_head(**{name: storable(event[key])})
-
-
-def _end(result: ReadTrajectory, event: Mapping[str, Any], timestamp: str | None) -> Iterator[Step]:
+def _end(result: ReadTrajectory, event: Mapping[str, object], timestamp: str | None) -> Iterator[Step]:
     """An error or a warning is a step; a result gives the totals of its process."""
     error, stats = event.get("error"), event.get("stats")
     text = error.get("message") if isinstance(error, Mapping) else event.get("message")
@@ -83,7 +77,7 @@ def _end(result: ReadTrajectory, event: Mapping[str, Any], timestamp: str | None
         result.reported = result.usage
 
 
-def _usage(stats: Mapping[str, Any]) -> Usage:
+def _usage(stats: Mapping[str, object]) -> Usage:
     sent, cached, output, whole = (
         number(stats.get(key)) for key in ("input_tokens", "cached", "output_tokens", "total_tokens")
     )

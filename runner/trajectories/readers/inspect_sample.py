@@ -14,7 +14,7 @@ from runner.trajectories.readers.chat import message_steps
 from runner.trajectories.readers.claude_messages import number
 from runner.trajectories.streams import walk
 from runner.trajectories.text import storable
-from runner.types import Step, Usage
+from runner.types import JsonValue, Step, Usage
 
 ATTACHMENT = "attachment://"
 _STREAMED = frozenset({"messages", "events"})
@@ -29,7 +29,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
     yield from message_steps(result, _messages(result, attachments))
 
 
-def _behind(result: ReadTrajectory) -> Mapping[str, Any]:
+def _behind(result: ReadTrajectory) -> Mapping[str, JsonValue]:
     """The attachments; what else the sample tells goes into the head."""
     attachments: Mapping[str, Any] = {}
     with result.open_binary() as stream:
@@ -44,7 +44,7 @@ def _behind(result: ReadTrajectory) -> Mapping[str, Any]:
     return attachments
 
 
-def usage_of(models: Mapping[str, Any]) -> Usage:
+def usage_of(models: Mapping[str, JsonValue]) -> Usage:
     """Tokens and cost of all models together; input includes what was read from a cache. Inspect knows the cost of models
     that it was given prices for."""
     total = Usage()
@@ -98,7 +98,7 @@ def _in_chat_shape(message: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _part(part: Any) -> Any:
+def _part(part: Any) -> object:
     if isinstance(part, Mapping) and part.get("type") == "reasoning":
         return {"type": "thinking", "thinking": part.get("reasoning") or part.get("summary") or ""}
     return part

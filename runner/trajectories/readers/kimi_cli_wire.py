@@ -13,8 +13,8 @@ from typing import Any
 
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.answers import Answers
-from runner.trajectories.readers.claude_messages import number
-from runner.types import Source, Step, Usage
+from runner.trajectories.readers.claude_messages import usage_of_parts
+from runner.types import JsonValue, Source, Step, Usage
 
 # What the screen shows beside the conversation.
 _WITHOUT_STEP = frozenset(
@@ -24,7 +24,7 @@ _WITHOUT_STEP = frozenset(
 )
 
 
-def envelope_of(event: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | None:
+def envelope_of(event: Mapping[str, object]) -> tuple[str, Mapping[str, object]] | None:
     """(type, payload) where the line is one of this program's."""
     message = event.get("message")
     if isinstance(message, Mapping) and isinstance(message.get("payload"), Mapping):
@@ -68,7 +68,7 @@ class CliWire:
         if self.is_used:
             self.result.usage, self.result.turns = self.usage, None  # every step of the agent's is a turn
 
-    def _part(self, part: Mapping[str, Any], timestamp: str | None) -> Iterator[Step]:
+    def _part(self, part: Mapping[str, object], timestamp: str | None) -> Iterator[Step]:
         kind = part.get("type")
         if kind == "think":
             yield from self.answers.say(str(part.get("think") or ""), timestamp, "thinking")
@@ -77,15 +77,13 @@ class CliWire:
         else:
             yield from self.answers.say(f"[{str(kind)[:100]}]", timestamp)
 
-    def _count(self, raw: Any) -> None:
+    def _count(self, raw: object) -> None:
         """A status without tokens tells something else."""
         if isinstance(raw, Mapping):
-            counts = [number(raw.get(key)) for key in ("input_other", "input_cache_read", "input_cache_creation")]
-            known = [count for count in counts if count is not None]
-            self.usage += Usage(sum(known) if known else None, counts[1], number(raw.get("output")))
+            self.usage += usage_of_parts(raw, ("input_other", "input_cache_read", "input_cache_creation"), "output")
 
 
-def _arguments(raw: Any) -> Any:
+def _arguments(raw: JsonValue) -> JsonValue:
     if not isinstance(raw, str):
         return raw or {}
     try:
@@ -95,7 +93,7 @@ def _arguments(raw: Any) -> Any:
     return found if isinstance(found, dict) else {"raw": raw}
 
 
-def _result_block(payload: Mapping[str, Any]) -> dict[str, Any]:
+def _result_block(payload: Mapping[str, Any]) -> dict[str, object]:
     value = payload.get("return_value")
     value = value if isinstance(value, Mapping) else {"output": value}
     return {

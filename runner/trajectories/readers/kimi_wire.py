@@ -15,11 +15,11 @@ from typing import Any
 
 from runner.trajectories.atif import content_text
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.readers.claude_messages import MessageSteps, number
+from runner.trajectories.readers.claude_messages import MessageSteps, number, usage_of_parts
 from runner.trajectories.readers.kimi_cli_wire import CliWire, envelope_of
 from runner.trajectories.streams import json_lines
 from runner.trajectories.text import clean, storable, storable_value
-from runner.types import Source, Step, Usage
+from runner.types import JsonValue, Source, Step, Usage
 
 _LISTED = re.compile(r"^- ([^:\n]{1,200}):[^\n]*\n  Path: [^\n]*/SKILL\.md$", re.M)
 _LATEST_MILLISECONDS = 253_402_300_799_000  # the end of the year 9999
@@ -44,7 +44,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
     yield from before.finish()
 
 
-def _milliseconds(seconds: Any) -> Any:
+def _milliseconds(seconds: object) -> JsonValue:
     return seconds * 1000 if isinstance(seconds, int | float) and not isinstance(seconds, bool) else None
 
 
@@ -79,10 +79,10 @@ class _Wire:
     def _loop_event(self, event: Mapping[str, Any], timestamp: str | None) -> Iterator[Step]:
         kind, step = event.get("type"), event.get("stepUuid")
         if kind == "content.part":
-            yield from self._said(step, _content_block(event.get("part")), timestamp)
+            yield from self._take_answer(step, _content_block(event.get("part")), timestamp)
         elif kind == "tool.call":
             call = {"type": "tool_use", "id": event.get("toolCallId"), "name": event.get("name")}
-            yield from self._said(step, {**call, "input": event.get("args") or {}}, timestamp)
+            yield from self._take_answer(step, {**call, "input": event.get("args") or {}}, timestamp)
         elif kind == "tool.result":
             yield from self.steps.user({"content": [_result_block(event)]}, timestamp, {}, None)
         elif kind == "step.end" and isinstance(event.get("usage"), Mapping):
@@ -96,11 +96,11 @@ class _Wire:
         elif kind not in ("step.begin", "step.end"):
             self.result.count("events_without_step", f"loop/{kind}"[:100])
 
-    def _said(self, step: Any, block: Mapping[str, Any], timestamp: str | None) -> Iterator[Step]:
+    def _take_answer(self, step: object, block: Mapping[str, object], timestamp: str | None) -> Iterator[Step]:
         message = {"id": step, "content": [block], "model": self._model}
         yield from self.steps.assistant(message, timestamp, {})
 
-    def _message(self, message: Mapping[str, Any], timestamp: str | None) -> Iterator[Step]:
+    def _message(self, message: Mapping[str, JsonValue], timestamp: str | None) -> Iterator[Step]:
         yield from self.steps.flush()
         origin = message.get("origin")
         kind = origin.get("kind") if isinstance(origin, Mapping) else None
@@ -109,7 +109,7 @@ class _Wire:
         extra = {"origin": storable(kind)} if isinstance(kind, str) and kind != "user" else None
         yield Step(0, source, text, timestamp=timestamp, extra=extra)
 
-    def _system_prompt(self, event: Mapping[str, Any], timestamp: str | None) -> Iterator[Step]:
+    def _system_prompt(self, event: Mapping[str, object], timestamp: str | None) -> Iterator[Step]:
         prompt = event.get("systemPrompt")
         if isinstance(prompt, str):
             yield from self.steps.flush()
@@ -117,7 +117,7 @@ class _Wire:
             self.result.set_head(skills_listed=tuple(storable(name) for name in listed))
             yield Step(0, Source.SYSTEM, clean(prompt), timestamp=timestamp)
 
-    def _compaction(self, event: Mapping[str, Any], timestamp: str | None) -> Iterator[Step]:
+    def _compaction(self, event: Mapping[str, object], timestamp: str | None) -> Iterator[Step]:
         yield from self.steps.flush()
         summary = event.get("contextSummary") or event.get("summary")
         text = content_text(summary.get("content") if isinstance(summary, Mapping) else summary)[0]
@@ -125,13 +125,13 @@ class _Wire:
         yield Step(0, Source.SYSTEM, clean(f"[context compressed]\n{text}"), timestamp=timestamp, extra=extra or None)
 
 
-def _content_block(part: Any) -> dict[str, Any]:
+def _content_block(part: object) -> dict[str, JsonValue]:
     if not isinstance(part, Mapping):
         return {"type": "text", "text": str(part)}
     return {"type": "thinking", "thinking": part.get("think")} if part.get("type") == "think" else dict(part)
 
 
-def _result_block(event: Mapping[str, Any]) -> dict[str, Any]:
+def _result_block(event: Mapping[str, Any]) -> dict[str, object]:
     result = event.get("result")
     result = result if isinstance(result, Mapping) else {"output": result}
     return {
@@ -142,7 +142,7 @@ def _result_block(event: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _anthropic(raw: Mapping[str, Any]) -> dict[str, Any]:
+def _anthropic(raw: Mapping[str, Any]) -> dict[str, JsonValue]:
     return {
         "input_tokens": number(raw.get("inputOther")),
         "cache_read_input_tokens": number(raw.get("inputCacheRead")),
@@ -151,15 +151,13 @@ def _anthropic(raw: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _usage(raw: Any) -> Usage:
+def _usage(raw: object) -> Usage:
     if not isinstance(raw, Mapping):
         return Usage()
-    counts = [number(raw.get(key)) for key in ("inputOther", "inputCacheRead", "inputCacheCreation")]
-    known = [count for count in counts if count is not None]
-    return Usage(sum(known) if known else None, counts[1], number(raw.get("output")))
+    return usage_of_parts(raw, ("inputOther", "inputCacheRead", "inputCacheCreation"), "output")
 
 
-def timestamp_of(raw: Any) -> str | None:
+def timestamp_of(raw: object) -> str | None:
     """Of milliseconds since 1970."""
     milliseconds = number(raw)
     if milliseconds is None or milliseconds > _LATEST_MILLISECONDS:

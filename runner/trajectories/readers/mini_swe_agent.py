@@ -20,7 +20,7 @@ from runner.trajectories.readers.claude_messages import number
 from runner.trajectories.readers.exit_codes import mini_swe_agent_failed
 from runner.trajectories.streams import walk
 from runner.trajectories.text import storable, storable_value
-from runner.types import Step, Usage
+from runner.types import JsonValue, Step, Usage
 
 _FENCED = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTALL)
 _STREAMED = frozenset({"messages"})
@@ -42,7 +42,7 @@ def _messages(result: ReadTrajectory) -> Iterator[Any]:
                 _take_info(result, value)
 
 
-def _take_info(result: ReadTrajectory, info: Mapping[str, Any]) -> None:
+def _take_info(result: ReadTrajectory, info: Mapping[str, JsonValue]) -> None:
     version, ended, stats = info.get("mini_version"), info.get("exit_status"), info.get("model_stats")
     if isinstance(version, str):
         result.set_head(agent_version=storable(version)[:100])
@@ -103,7 +103,7 @@ def _answer(message: Mapping[str, Any], extra: Mapping[str, Any], index: int) ->
     return found
 
 
-def _response_parts(output: Any) -> dict[str, Any]:
+def _response_parts(output: object) -> dict[str, object]:
     """Text, reasoning and calls of an answer of the Responses API."""
     items = [item for item in output if isinstance(item, Mapping)] if isinstance(output, list) else []
     texts = [content_text(item.get("content"))[0] for item in items if item.get("type") == "message"]
@@ -116,7 +116,7 @@ def _response_parts(output: Any) -> dict[str, Any]:
     return {"content": "\n\n".join(texts), "reasoning": "\n\n".join(filter(None, thoughts)), "tool_calls": calls}
 
 
-def _commands(content: Any, extra: Mapping[str, Any]) -> list[str]:
+def _commands(content: object, extra: Mapping[str, object]) -> list[str]:
     actions = extra.get("actions")
     if isinstance(actions, list):
         told = [action.get("command") if isinstance(action, Mapping) else action for action in actions]
@@ -124,7 +124,7 @@ def _commands(content: Any, extra: Mapping[str, Any]) -> list[str]:
     return [match.strip() for match in _FENCED.findall(content_text(content)[0])]
 
 
-def _result(call: Any, content: Any, extra: Mapping[str, Any]) -> dict[str, Any]:
+def _result(call: JsonValue, content: JsonValue, extra: Mapping[str, JsonValue]) -> dict[str, object]:
     """The result of a call. It failed where the command's return code is not 0."""
     code = extra.get("returncode")
     text = content_text(content)[0]
@@ -132,7 +132,7 @@ def _result(call: Any, content: Any, extra: Mapping[str, Any]) -> dict[str, Any]
     return {"role": "tool", "tool_call_id": call, "content": text, **({"is_error": True} if failed else {})}
 
 
-def _usage(raw: Any) -> dict[str, Any] | None:
+def _usage(raw: object) -> dict[str, JsonValue] | None:
     """Tokens in Anthropic's terms, whose input_tokens leave the cache out; from either of OpenAI's interfaces."""
     if not isinstance(raw, Mapping):
         return None
@@ -146,7 +146,7 @@ def _usage(raw: Any) -> dict[str, Any] | None:
     }
 
 
-def _time(raw: Any) -> str | None:
+def _time(raw: JsonValue) -> str | None:
     """Seconds since 1970 as ISO 8601."""
     seconds = raw if isinstance(raw, int | float) and not isinstance(raw, bool) else None
     if seconds is None or not 0 <= seconds <= _LATEST_SECONDS:

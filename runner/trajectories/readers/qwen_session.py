@@ -50,13 +50,13 @@ def _take_head(result: ReadTrajectory, event: Mapping[str, Any]) -> None:
         result.add_extra(cwd=storable(event["cwd"]))
 
 
-def _extra(event: Mapping[str, Any]) -> dict[str, Any]:
+def _extra(event: Mapping[str, object]) -> dict[str, Any]:
     """Messages that no user wrote (reminders, notices) say so."""
     subtype = event.get("subtype")
     return {"subtype": storable(subtype)} if isinstance(subtype, str) else {}
 
 
-def _message_id(event: Mapping[str, Any], answers: dict[str, str]) -> str | None:
+def _message_id(event: Mapping[str, object], answers: dict[str, str]) -> str | None:
     """The line's own id; a sub-agent's calls stand in a line after the words of the same answer, without usage."""
     own, above = event.get("uuid"), event.get("parentUuid")
     if not isinstance(own, str):
@@ -89,7 +89,7 @@ def _parts(message: Mapping[str, Any]) -> list[Any]:
     return parts if isinstance(parts, list) else []
 
 
-def _block(part: Any, result: Any) -> Any:
+def _block(part: object, result: object) -> Any:
     """A part as a content block. A result that the program calls an error says so only beside the message."""
     if not isinstance(part, Mapping):
         return {"type": "text", "text": str(part)}

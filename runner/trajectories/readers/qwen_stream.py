@@ -7,11 +7,10 @@ and no cost. A failed one has its text in `error`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from runner.trajectories.readers import ReadTrajectory, claude_stream
 from runner.trajectories.readers.claude_messages import number
-from runner.types import Step
+from runner.types import JsonValue, Step
 
 _NAMES = {"qwen_code_version": "claude_code_version", "permission_mode": "permissionMode"}
 
@@ -21,7 +20,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
     return claude_stream.read(result, "qwen-code", _in_claude_terms)
 
 
-def _in_claude_terms(event: dict[str, Any]) -> dict[str, Any]:
+def _in_claude_terms(event: dict[str, object]) -> dict[str, object]:
     kind, message, usage, error = (event.get(key) for key in ("type", "message", "usage", "error"))
     if kind == "assistant" and isinstance(message, Mapping):
         counts = message.get("usage")
@@ -40,6 +39,6 @@ def _in_claude_terms(event: dict[str, Any]) -> dict[str, Any]:
     return {_NAMES.get(key, key): value for key, value in event.items()} if kind == "system" else event
 
 
-def _without_cache(counts: Mapping[str, Any]) -> dict[str, Any]:
+def _without_cache(counts: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     sent, cached = number(counts.get("input_tokens")), number(counts.get("cache_read_input_tokens"))
     return {**counts, "input_tokens": None if sent is None else max(0, sent - (cached or 0))}

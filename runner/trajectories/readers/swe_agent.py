@@ -17,7 +17,7 @@ from runner.trajectories.readers.chat import message_steps
 from runner.trajectories.readers.claude_messages import number
 from runner.trajectories.streams import walk
 from runner.trajectories.text import clean, storable, storable_value
-from runner.types import Observation, Source, Step, ToolCall, Usage
+from runner.types import JsonValue, Observation, Source, Step, ToolCall, Usage
 
 MAX_TOLD = 200  # messages before the agent's first answer
 _STREAMED = frozenset({"trajectory", "history"})
@@ -28,7 +28,7 @@ _KEPT = ("execution_time", "state")
 def read(result: ReadTrajectory) -> Iterator[Step]:
     """One step per action, after what the agent was told. The file is read twice: `history` follows `trajectory`."""
     result.set_head(agent_name="swe-agent")
-    yield from _told(result)
+    yield from _read_opening(result)
     index = 0
     with result.open_binary() as stream:
         for key, value in walk(stream, result.problems, streamed=_STREAMED):
@@ -42,7 +42,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
         yield from message_steps(result, _in_chat_shape(_answers(result)))
 
 
-def _answers(result: ReadTrajectory) -> Iterator[Mapping[str, Any]]:
+def _answers(result: ReadTrajectory) -> Iterator[Mapping[str, JsonValue]]:
     """The messages of the history from the agent's first answer on."""
     answered = False
     with result.open_binary() as stream:
@@ -53,7 +53,7 @@ def _answers(result: ReadTrajectory) -> Iterator[Mapping[str, Any]]:
                     yield value
 
 
-def _is_answer(message: Mapping[str, Any]) -> bool:
+def _is_answer(message: Mapping[str, JsonValue]) -> bool:
     return str(message.get("role")) not in _SOURCES and not message.get("is_demo")
 
 
@@ -77,7 +77,7 @@ def _in_chat_shape(messages: Iterator[Mapping[str, Any]]) -> Iterator[dict[str, 
             yield dict(message)
 
 
-def _told(result: ReadTrajectory) -> Iterator[Step]:
+def _read_opening(result: ReadTrajectory) -> Iterator[Step]:
     """The messages before the first answer, and what the file says besides."""
     messages: list[Step] = []
     answered = False
@@ -96,7 +96,7 @@ def _told(result: ReadTrajectory) -> Iterator[Step]:
     yield from messages
 
 
-def _take_info(result: ReadTrajectory, info: Mapping[str, Any]) -> None:
+def _take_info(result: ReadTrajectory, info: Mapping[str, object]) -> None:
     version, exit_status = info.get("swe_agent_version"), info.get("exit_status")
     if isinstance(version, str):
         result.set_head(agent_version=storable(version)[:100])
@@ -111,7 +111,7 @@ def _take_info(result: ReadTrajectory, info: Mapping[str, Any]) -> None:
         )
 
 
-def _step(item: Mapping[str, Any], index: int) -> Step:
+def _step(item: Mapping[str, JsonValue], index: int) -> Step:
     action, thought, response = (_text(item.get(key)) for key in ("action", "thought", "response"))
     call = ToolCall(f"action-{index}", "shell", {"command": action.strip()}) if action.strip() else None
     observation = _text(item.get("observation"))

@@ -14,7 +14,7 @@ from typing import Any
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.streams import walk
 from runner.trajectories.text import clean, storable, storable_value
-from runner.types import Observation, Source, Step, ToolCall
+from runner.types import JsonValue, Observation, Source, Step, ToolCall
 
 _AVAILABLE = re.compile(r"available_skills:[ \t]{0,9}\n?(\[.{2,200000}?\n\])", re.DOTALL)
 _FENCE_OPENINGS = ("```", "```json")
@@ -63,7 +63,7 @@ def _text(value: Any) -> str:
 
 
 def _with_result(step: Step, prompt: str) -> Step:
-    """One result for all calls of the step: the terminal does not tell them apart."""
+    """One result for all calls of the step: the terminal does not separate them."""
     call = step.tool_calls[0].id if len(step.tool_calls) == 1 else None
     failed = prompt.startswith("Skill not found")
     return Step(
@@ -71,8 +71,8 @@ def _with_result(step: Step, prompt: str) -> Step:
     )
 
 
-def _agent_step(item: dict[str, Any], index: int, response: str) -> Step:
-    block, spoken = _acted_on(response)
+def _agent_step(item: dict[str, JsonValue], index: int, response: str) -> Step:
+    block, spoken = _find_action(response)
     extra: dict[str, Any] = {"episode": storable_value(item.get("episode"))}
     rest = {key: value for key, value in item.items() if key not in ("episode", "prompt", "response")}
     unknown = {key: value for key, value in block.items() if key not in (*_ACTED_ON, *_SPOKEN)}
@@ -83,12 +83,12 @@ def _agent_step(item: dict[str, Any], index: int, response: str) -> Step:
     return Step(0, Source.AGENT, message, tool_calls=tuple(_tool_calls(block, index)), extra=extra)
 
 
-def _acted_on(response: str) -> tuple[dict[str, Any], str]:
+def _find_action(response: str) -> tuple[dict[str, object], str]:
     """(the JSON object the harness acted on, the prose around it). Loading a skill comes before everything else."""
     whole = _object(response)
     if whole is not None:
         return whole, ""
-    blocks = [(start, end, _object(body)) for start, end, body in _fenced(response)]
+    blocks = [(start, end, _object(body)) for start, end, body in _iterate_fences(response)]
     known = [(start, end, block) for start, end, block in blocks if block is not None]
     loading = [each for each in known if "load_skill" in each[2]]
     if not known:
@@ -97,7 +97,7 @@ def _acted_on(response: str) -> tuple[dict[str, Any], str]:
     return block, (response[:start] + response[end:]).strip()
 
 
-def _fenced(text: str) -> Iterator[tuple[int, int, str]]:
+def _iterate_fences(text: str) -> Iterator[tuple[int, int, str]]:
     """(start, end, inside) of each fenced block, found line by line."""
     at, opened, inside = 0, -1, 0
     for line in text.splitlines(keepends=True):
@@ -118,7 +118,7 @@ def _object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _tool_calls(block: dict[str, Any], index: int) -> Iterator[ToolCall]:
+def _tool_calls(block: dict[str, object], index: int) -> Iterator[ToolCall]:
     """Named as Harbor's own converter names them: bash_command and mark_task_complete."""
     for key in ("load_skill", "load_reference"):
         if key in block:

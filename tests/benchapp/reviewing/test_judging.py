@@ -15,10 +15,9 @@ from benchapp.reviewing.judge_prompt import PROMPT_VERSION
 from benchapp.reviewing.judge_reply import MAX_LABELS, Refused, Unreadable, read_reply
 from benchapp.reviewing.judging import Budget, Stopped, judge_queue, source_of
 from benchapp.reviewing.suggesting import Names
-from runner.models.finish_reasons import FILTERED
 from runner.models.litellm import LiteLLM
 from runner.models.scripted import Scripted
-from runner.types import ModelReply, Observation, Source, Step, ToolCall
+from runner.types import FILTERED, ModelReply, Observation, Source, Step, ToolCall
 from tests.chat_provider import Provider
 from tests.factories import make_episode, make_experiment, make_run, make_trial, make_user, record_steps
 from tests.review_factories import make_queue, make_review, make_version

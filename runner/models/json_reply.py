@@ -1,0 +1,122 @@
+"""The JSON object in a model's reply. Each reader says how much may stand around it, and words what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from runner.types import JsonValue, ModelReply, ModelRequest
+
+T = TypeVar("T")
+
+_FENCE = re.compile(r"\A```(?:json)?[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
+_REFUSES = re.compile(
+    r"\A\W{0,10}(?:I['’]?m (?:sorry|unable)|I am (?:sorry|unable)|I (?:can['’]?t|cannot|won['’]?t)|Sorry\b)"
+)
+
+
+class RepeatedName(ValueError):
+    """Of two values under one name nobody can tell which was meant."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name[:80]!r} stands there twice")
+        self.name = name
+
+
+class NoNumber(ValueError):
+    """NaN or an infinity, which Python would read and JSON does not have."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} is no JSON")
+        self.name = name
+
+
+def take_names_once(pairs: Iterable[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    """The object of these pairs, for `object_pairs_hook`. RepeatedName for a name that stands twice."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise RepeatedName(name)
+        found[name] = value
+    return found
+
+
+def _refuse_constant(name: str) -> None:
+    raise NoNumber(name)
+
+
+PLAIN = json.JSONDecoder()
+STRICT = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=take_names_once)
+# Long texts with line breaks as they are: what models write where they hand over files.
+STRICT_BUT_BREAKS = json.JSONDecoder(strict=False, parse_constant=_refuse_constant, object_pairs_hook=take_names_once)
+
+
+def decode_alone(text: str, decoder: json.JSONDecoder) -> object:
+    """The value that is the whole text, or stands in a code fence with nothing around it. ValueError, RecursionError."""
+    text = text.strip()
+    fenced = _FENCE.match(text)
+    return decoder.decode(fenced[1] if fenced else text)
+
+
+def objects_among(
+    text: str, decoder: json.JSONDecoder, *, limit: int, inner: bool = False
+) -> Iterator[dict[str, JsonValue]]:
+    """The objects among the words of a text, in order. At most `limit` braces are tried; RepeatedName goes through.
+
+    `inner`: objects inside of objects come as well.
+    """
+    at = text.find("{")
+    for _ in range(limit):
+        if at < 0:
+            return
+        end = at + 1
+        try:
+            value, after = decoder.raw_decode(text, at)
+        except RepeatedName:
+            raise
+        except (ValueError, RecursionError):
+            pass
+        else:
+            yield value
+            end = end if inner else after
+        at = text.find("{", end)
+
+
+def refuses(text: str) -> bool:
+    """Does the reply begin as models do that will not answer?"""
+    return _REFUSES.match(text) is not None
+
+
+def ask_until_usable(
+    request: ModelRequest,
+    ask: Callable[[ModelRequest, int], ModelReply],
+    read: Callable[[ModelReply], tuple[T, str]],
+    *,
+    tries: int,
+    echo: Callable[[str], str] = str,
+) -> list[T]:
+    """What was read of each reply; the last one stands. After an unusable reply the model is told what was wrong with it.
+
+    `ask` is given the request and the try's number, from 1; what it raises goes through. `read` gives a value and what
+    the model is told about the reply; "" ends the asking. `echo` shortens a reply that is shown to its author again.
+    """
+    found: list[T] = []
+    while True:
+        reply = ask(request, len(found) + 1)
+        value, complaint = read(reply)
+        found.append(value)
+        if not complaint or len(found) == tries:
+            return found
+        request = ask_again(request, echo(reply.text), complaint)
+
+
+def ask_again(request: ModelRequest, reply: str, complaint: str) -> ModelRequest:
+    """The same question, the unusable answer, and what was wrong with it."""
+    more: tuple[Mapping[str, Any], ...] = (
+        {"role": "assistant", "content": reply or "(nothing)"},
+        {"role": "user", "content": complaint},
+    )
+    return replace(request, messages=(*request.messages, *more))

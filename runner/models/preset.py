@@ -1,0 +1,71 @@
+"""Presets: what one line of an experiment file stands for. One file per preset; host side and agent side read the same.
+
+The fields are those by which SkillEvolBench routes its calls (paper, appendix C.1, table 7). A preset never holds a key:
+it names the environment variables that do. A file is YAML, named `<preset>.yaml`; docs/models.md has its fields.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from runner.digests import digest_json
+from runner.encoding import encode
+from runner.errors import NotOnThisMachine
+from runner.models.prices import Prices
+
+SUFFIX = ".yaml"
+# What names of Hugging Face, Ollama, Vertex, ARNs and fine-tunes are made of: "ft:gpt-4.1-mini:my-org::BTz2QzXa",
+# "claude-sonnet-4@20250514". Nothing that ends a host or a path in an address.
+_PLAIN_NAME = re.compile(r"[\w.:/@+~=,()\[\] -]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    name: str  # "claude-opus-4.6"
+    provider: str  # "anthropic"
+    harness: str  # the agent it was published with: "claude-code", "codex", ..., "shell"
+    agent_model: str  # as the harness takes it
+    host_model: str  # as litellm takes it, for calls made on this side: shell agent, author, judge
+    api_base: str | None = None  # None: the provider's own address
+    key_variable: str | None = None  # NAME of the variable that holds the key
+    key_header: str = "authorization"  # how the provider takes it (runner.sandboxes.Provider)
+    agent_environment: Mapping[str, str] = field(default_factory=dict)  # variable in the sandbox -> NAME of ours
+    options: Mapping[str, object] = field(default_factory=dict)  # sampling and the like, part of the setup
+    api_base_variable: str | None = None  # NAME of the variable that holds the address, where that is private
+    prices: Prices | None = None  # of an address of one's own; None: litellm's list
+    timeout_seconds: float | None = None  # of a provider's silence; None: runner.models.litellm.TIMEOUT_SECONDS
+    max_tokens: int | None = None  # the longest reply that is asked for; None: what the runner asks for
+    context_window: int | None = None  # tokens; None: litellm's list
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Names of the environment variables it reads."""
+        named = (self.key_variable, self.api_base_variable, *self.agent_environment.values())
+        return tuple(sorted({name for name in named if name}))
+
+    @property
+    def digest(self) -> str:
+        """Of everything in the file but how long a silent provider is waited for; what the variables hold is no part
+        of it. A limit that a file does not state leaves the digest as it was before there was one."""
+        stated = encode(self)
+        unstated = [name for name in ("max_tokens", "context_window") if stated[name] is None]
+        return digest_json(
+            {name: value for name, value in stated.items() if name not in ("timeout_seconds", *unstated)}
+        )
+
+    def base_url(self) -> str | None:
+        """The address of one's own, from the file or its variable. NotOnThisMachine names a variable that is not set."""
+        if self.api_base_variable is None:
+            return self.api_base
+        address = os.environ.get(self.api_base_variable, "").strip()
+        if not address:
+            raise NotOnThisMachine(f"preset {self.name}: the environment variable {self.api_base_variable} is not set")
+        return address
+
+
+def has_address(model: str) -> bool:
+    """Would litellm find a server's address in this name? It sends some requests, with the key, to where a name says so."""
+    return "//" in model or not _PLAIN_NAME.fullmatch(model)

@@ -1,0 +1,26 @@
+"""Which protocols there are. What each module must offer stands in `runner.protocols`."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+from runner.errors import SetupError
+
+PROTOCOLS: dict[str, str] = {
+    "skillevolbench": "runner.protocols.skillevolbench",
+    "skillflow": "runner.protocols.skillflow",
+    "skilllearnbench": "runner.protocols.skilllearnbench",
+    "skillgenbench": "runner.protocols.skillgenbench",
+    "skillgenbench-agnostic": "runner.protocols.skillgenbench_agnostic",
+    "probe": "runner.protocols.probe",
+}
+# Those an experiment can be launched under. A probe needs a library that some other episode learned.
+LAUNCHED: tuple[str, ...] = tuple(name for name in PROTOCOLS if name != "probe")
+
+
+def protocol_module(name: str) -> ModuleType:
+    """SetupError names the protocols an experiment can ask for."""
+    if name not in PROTOCOLS:
+        raise SetupError(f"unknown protocol {name!r}; known: {', '.join(sorted(LAUNCHED))}")
+    return importlib.import_module(PROTOCOLS[name])

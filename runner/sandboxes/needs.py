@@ -1,0 +1,48 @@
+"""What an agent asks of its sandbox: a program beside it, a provider to reach, folders for the library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.types import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A pinned agent program with its own runtime, as a folder of this machine. It is mounted read-only."""
+
+    name: str
+    version: str
+    folder: Path  # on this machine
+    target: str  # inside the sandbox, absolute
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """Where a program's model calls go. The key stays outside the sandbox: the gateway adds it to each request."""
+
+    base_url: str  # "https://api.anthropic.com"; the program gets the gateway's address instead
+    key_variable: str | None  # name of the environment variable that holds the key; None where none is wanted
+    key_header: str = "authorization"  # "x-api-key", "x-goog-api-key"; "authorization" sends "Bearer <key>"
+    # The calls its program makes: "messages", "responses", "chat/completions", "generateContent"; "": any.
+    wire: str = ""
+    models: frozenset[str] = frozenset()  # that may be asked, as the provider names them; empty: any
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What an agent asks of its sandbox beside what the task asks. A sandbox that cannot give it raises SetupError."""
+
+    skill_folders: tuple[str, ...] = ()  # absolute paths at which the library is found too, one writable copy for all
+    program: Program | None = None
+    provider: Provider | None = None
+    before_call: Callable[[], None] | None = None  # asked by the gateway before each call; what it raises refuses it
+    after_call: Callable[[Usage], None] | None = None  # called by the gateway with the usage of each call
+    counted: bool = False  # does a budget need the usage of each call? Providers that give none are then refused
+    price: Callable[[Usage, int], float | None] | None = None  # US dollars of a call's usage, of which written to cache
+    image_skills: bool = False  # may skills that the image brings stay? For programs that are no agents
+
+
+NOTHING = Needs()
