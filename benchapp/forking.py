@@ -16,9 +16,9 @@ from benchapp import jobs, models, recorded
 from benchapp.cells import Cell, cell_of
 from benchapp.launching import record_episode
 from benchapp.models import Activity, Entry, Episode, Experiment, Run, Trial, User
-from benchapp.operating import NotPossible
 from benchapp.plans import plan_of, spec_of, suite_of
 from benchapp.prefix import copy_prefix
+from benchapp.reviewing.acts import NotPossible
 from benchapp.suite_rows import record_suite
 from runner.asking import LEFT_OUT
 from runner.history import fold

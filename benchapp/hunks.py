@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Literal
 
 from benchapp.json_shape import JsonShape, Shaped
-from benchapp.operating import NotPossible
+from benchapp.reviewing.acts import NotPossible
 from benchapp.textual_change import MAX_LINES, compare_lines, find_changed_runs, split_lines
 from runner.digests import digest_bytes, digest_json
 from runner.types import File, Files

@@ -16,10 +16,10 @@ from benchapp.models.episodes import EpisodeQuerySet
 from benchapp.plans import plan_of, suite_of
 from benchapp.processes import this_process
 from benchapp.recording import RowRecorder
+from benchapp.reviewing.acts import NotPossible
 from benchapp.schedule import EPISODE_ORDER
 from runner import protocols
 from runner.asking import leave_out
-from runner.errors import RunnerError
 from runner.history import fold
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask, NextStep, RunTrial
@@ -27,10 +27,6 @@ from runner.types import Slot
 
 # What most acts may be meant for: everything below it that is unfinished.
 Target = Experiment | Run | Episode
-
-
-class NotPossible(RunnerError):
-    """The act does not fit the state of what it is meant for."""
 
 
 def retry(episode: Episode, *, reason: str, by: User | None = None) -> None:

@@ -21,9 +21,9 @@ from benchapp.hunks import Hunk, Library, hunks_between, without
 from benchapp.launching import launch_prepared
 from benchapp.lineage.states import LibraryState, find_round, read_history
 from benchapp.models import Activity, Decision, Episode, Experiment, Probe, Snapshot, User
-from benchapp.operating import NotPossible
 from benchapp.plans import make_plan, plan_of, setup_of, spec_of, suite_of, unit_named
 from benchapp.preparing import Prepared
+from benchapp.reviewing.acts import NotPossible
 from runner.digests import digest_json, library_digest
 from runner.protocols.probe import CONDITION
 from runner.setup import setup_digest

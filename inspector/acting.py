@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from benchapp import budgets, jobs, operating
 from benchapp.forking import fork
 from benchapp.models import Episode, Run, User
+from benchapp.reviewing.acts import NotPossible
 from inspector.acts import BUDGET, CANCEL, CANCEL_LATER, FORK, PAUSE, RESUME, RETRY, SKIP, SKIP_ANSWER, Target
 from runner.errors import SetupError
 from runner.types import Slot
@@ -38,7 +39,7 @@ def carry_out(
         return _raise_budget(target, given, reason, by), None
     if act == FORK.key and isinstance(target, Episode):
         return _fork(target, given, reason, by)
-    raise operating.NotPossible(f"{act} does not apply to {type(target).__name__.lower()} {target.public_id}")
+    raise NotPossible(f"{act} does not apply to {type(target).__name__.lower()} {target.public_id}")
 
 
 def _counted(episodes: int) -> str:
@@ -48,7 +49,7 @@ def _counted(episodes: int) -> str:
 def _retry(target: Target, reason: str, by: User) -> str:
     problems = [problem for _, problem in operating.retry_blocked(target, reason=reason, by=by)]
     if all(problems):
-        raise operating.NotPossible(problems[0])
+        raise NotPossible(problems[0])
     return f"{_counted(problems.count(''))} on again."
 
 
@@ -56,13 +57,13 @@ def _slot(text: str) -> Slot | None:
     try:
         return Slot.read(text) if text else None
     except ValueError as error:
-        raise operating.NotPossible(f"trial {error}") from error
+        raise NotPossible(f"trial {error}") from error
 
 
 def _fork(episode: Episode, given: Mapping[str, str], reason: str, by: User) -> tuple[str, Following]:
     place = given.get("before", "").strip()
     if not (place.isascii() and place.isdigit() and len(place) < 9):
-        raise operating.NotPossible(f"expected the place from which it runs anew, found {place[:60]!r}")
+        raise NotPossible(f"expected the place from which it runs anew, found {place[:60]!r}")
     run = fork(episode, before=int(place), dice="same" if given.get("dice") == "same" else "new", reason=reason, by=by)
     return "The fork is an experiment of its own and goes on from there; the old run stays as it is.", ("run", run)
 

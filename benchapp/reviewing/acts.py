@@ -7,8 +7,13 @@ from typing import Any
 
 from benchapp.models import Activity, User
 from benchapp.models.base import PublicModel
+from runner.errors import RunnerError
 
 COMMAND_LINE = "command line"
+
+
+class NotPossible(RunnerError):
+    """The act does not fit the state of what it is meant for."""
 
 
 def note_activity(

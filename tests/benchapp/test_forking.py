@@ -16,6 +16,7 @@ from benchapp.metrics.spending import spending_of
 from benchapp.models import Activity, Attempt, Decision, Episode, ModelCall, Run, Trial
 from benchapp.record_check import findings
 from benchapp.record_digest import record_digest
+from benchapp.reviewing.acts import NotPossible
 from runner.errors import SetupError
 from runner.types import Phase, Slot
 from tests.benchapp.small_rows import hold
@@ -175,13 +176,13 @@ def test_a_skip_taken_over_taints_the_fork_too(episode: Episode) -> None:
 
 @pytest.mark.parametrize("before", [Slot(Phase.DEPLOYMENT, "E1-LS1-T4"), 0, 99, Slot(Phase.ACQUISITION, "nobody")])
 def test_only_what_was_scored_is_forked(episode: Episode, before: Slot | int) -> None:
-    with pytest.raises(operating.NotPossible, match="has nothing scored at"):
+    with pytest.raises(NotPossible, match="has nothing scored at"):
         forked_from(episode, before=before)
     assert Run.objects.count() == 1
 
 
 def test_a_fork_needs_a_reason_and_a_setup_that_stands(episode: Episode) -> None:
-    with pytest.raises(operating.NotPossible, match="reason"):
+    with pytest.raises(NotPossible, match="reason"):
         forked_from(episode, reason=" ")
     Run.objects.update(setup_digest="0" * 64)
     episode.run.refresh_from_db()
@@ -191,7 +192,7 @@ def test_a_fork_needs_a_reason_and_a_setup_that_stands(episode: Episode) -> None
 
 def test_imports_cannot_be_forked(episode: Episode) -> None:
     type(episode.run.experiment).objects.update(origin="imported")
-    with pytest.raises(operating.NotPossible, match="not launched here"):
+    with pytest.raises(NotPossible, match="not launched here"):
         forked_from(episode)
 
 

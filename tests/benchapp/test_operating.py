@@ -18,6 +18,7 @@ from benchapp.plans import plan_of, suite_of
 from benchapp.record_check import findings
 from benchapp.record_check.finding import Flaw
 from benchapp.recording import RowRecorder
+from benchapp.reviewing.acts import NotPossible
 from runner.digests import EMPTY_LIBRARY
 from runner.errors import ImageError, LeaseLost, ModelRefused, SetupError
 from runner.models.scripted import Scripted
@@ -80,7 +81,7 @@ def test_a_skipped_acquisition_trial_taints_the_episode(blocked: Episode) -> Non
 @pytest.mark.parametrize("status", ["waiting", "running", "done", "cancelled"])
 def test_only_a_blocked_episode_is_retried(episode: Episode, status: str) -> None:
     Episode.objects.update(status=status)
-    with pytest.raises(operating.NotPossible, match="not blocked"):
+    with pytest.raises(NotPossible, match="not blocked"):
         operating.retry(episode, reason="x")
     assert not Activity.objects.exists()
 
@@ -88,7 +89,7 @@ def test_only_a_blocked_episode_is_retried(episode: Episode, status: str) -> Non
 @pytest.mark.parametrize("status", ["done", "cancelled"])
 def test_an_episode_that_has_ended_is_not_skipped_in(episode: Episode, status: str) -> None:
     Episode.objects.update(status=status)
-    with pytest.raises(operating.NotPossible, match=f"is {status}"):
+    with pytest.raises(NotPossible, match=f"is {status}"):
         operating.skip(episode, reason="x")
     assert not Activity.objects.exists()
     assert recorded.history(episode) == ()
@@ -140,13 +141,13 @@ def test_a_paused_episode_stays_paused_when_a_trial_is_skipped(episode: Episode)
 @pytest.mark.parametrize(("task", "told"), [("E1-LS1-T1", "is failed, not open"), ("E9-T1", "has no trial")])
 def test_only_an_open_trial_of_the_episode_is_skipped(episode: Episode, task: str, told: str) -> None:
     jobs.advance(str(episode.public_id))
-    with pytest.raises(operating.NotPossible, match=told):
+    with pytest.raises(NotPossible, match=told):
         operating.skip(Episode.objects.get(), trial=Slot(Phase.ACQUISITION, task), reason="x")
     assert not Activity.objects.exists()
 
 
 def test_a_skip_needs_a_reason(blocked: Episode) -> None:
-    with pytest.raises(operating.NotPossible, match="reason"):
+    with pytest.raises(NotPossible, match="reason"):
         operating.skip(blocked, reason=" ")
 
 
@@ -154,7 +155,7 @@ def test_a_skip_is_for_the_trial_that_was_looked_at(blocked: Episode) -> None:
     """Somebody else retried it meanwhile; it went on and blocked again, elsewhere."""
     operating.retry(Episode.objects.get(), reason="made room")
     Episode.objects.block(blocked.pk, epoch=hold(blocked), reason="SandboxError: no space left, again")
-    with pytest.raises(operating.NotPossible, match="went on since"):
+    with pytest.raises(NotPossible, match="went on since"):
         operating.skip(blocked, reason="its fixture is broken")
     assert not blocked.trials.filter(status="skipped").exists()
 
@@ -268,15 +269,13 @@ def test_an_answer_is_skipped_once_and_not_the_next_one_in_its_place(refused: Ep
     """Two operators press the button at once, or one presses it twice."""
     (key,) = {operating.skip_answer(refused, answer="induce/E1-LS1/acquisition/E1-LS1-T1/0/1", reason="x").key}
     for seen in (refused, Episode.objects.select_related("run__experiment", "environment").get()):
-        with pytest.raises(operating.NotPossible, match="went on since|does not stand at an answer"):
+        with pytest.raises(NotPossible, match="went on since|does not stand at an answer"):
             operating.skip_answer(seen, reason="x", answer=key if seen is not refused else "")
     assert Decision.objects.count() == Activity.objects.count() == 1
 
 
 def test_another_answer_than_the_one_looked_at_is_not_skipped(refused: Episode) -> None:
-    with pytest.raises(
-        operating.NotPossible, match="stands at the answer induce/E1-LS1/.* by now, not at induce/E1-LS2"
-    ):
+    with pytest.raises(NotPossible, match="stands at the answer induce/E1-LS1/.* by now, not at induce/E1-LS2"):
         operating.skip_answer(refused, reason="x", answer="induce/E1-LS2/acquisition/E1-LS2-T1/0/1")
     assert not Decision.objects.exists()
 
@@ -284,9 +283,9 @@ def test_another_answer_than_the_one_looked_at_is_not_skipped(refused: Episode) 
 @pytest.mark.parametrize("status", ["done", "cancelled"])
 def test_no_answer_is_skipped_in_an_episode_that_has_ended(refused: Episode, status: str) -> None:
     Episode.objects.update(status=status)
-    with pytest.raises(operating.NotPossible, match=f"is {status}"):
+    with pytest.raises(NotPossible, match=f"is {status}"):
         operating.skip_answer(refused, reason="x")
-    with pytest.raises(operating.NotPossible, match="needs a reason"):
+    with pytest.raises(NotPossible, match="needs a reason"):
         operating.skip_answer(refused, reason=" ")
 
 

@@ -21,11 +21,11 @@ from benchapp.importers.batch import import_paths
 from benchapp.launching import launch
 from benchapp.lineage.states import read_history
 from benchapp.models import Activity, Attempt, Episode, Experiment, ModelCall, Probe, Run, Trial
-from benchapp.operating import NotPossible
 from benchapp.probing import Asked, choice_of, launch_probe, preview
 from benchapp.record_check import findings
 from benchapp.record_check.finding import Flaw
 from benchapp.record_digest import record_digest
+from benchapp.reviewing.acts import NotPossible
 from benchapp.sweeping import sweep
 from runner.errors import SetupError
 from runner.recorder import Frozen, Seeded, TrialDone

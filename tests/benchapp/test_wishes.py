@@ -18,6 +18,7 @@ from benchapp.launching import launch
 from benchapp.models import Activity, Attempt, Episode, Experiment, ModelCall, Run
 from benchapp.plans import plan_of, suite_of
 from benchapp.recording import RowRecorder
+from benchapp.reviewing.acts import NotPossible
 from runner import engine
 from runner.digests import EMPTY_LIBRARY
 from runner.errors import LeaseLost
@@ -215,21 +216,21 @@ def test_the_wish_for_an_episode_whose_worker_vanished_is_granted_by_the_next(ex
 )
 def test_what_does_not_fit_is_refused_and_not_kept(experiment: Experiment, status: str, act: Any) -> None:
     Episode.objects.update(status=status)
-    with pytest.raises(operating.NotPossible, match="no episode to which that would apply"):
+    with pytest.raises(NotPossible, match="no episode to which that would apply"):
         act(experiment, reason="x")
     assert not Activity.objects.exists()
 
 
 def test_imports_are_nothing_to_operate(experiment: Experiment) -> None:
     Experiment.objects.update(origin="imported")
-    with pytest.raises(operating.NotPossible):
+    with pytest.raises(NotPossible):
         operating.pause(experiment, reason="x")
 
 
 def test_what_was_imported_blocked_is_not_retried(experiment: Experiment) -> None:
     Experiment.objects.update(origin="imported")
     Episode.objects.update(status="blocked")
-    with pytest.raises(operating.NotPossible):
+    with pytest.raises(NotPossible):
         operating.retry(Episode.objects.select_related("run__experiment").order_by("id")[0], reason="x")
     assert statuses() == ["blocked", "blocked"]
 
